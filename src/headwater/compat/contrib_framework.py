@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import conditions, nest, script
 from headwater.io.files import Path
 from headwater.training import checkpoint_reader, warm_start
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
 
-def init_from_checkpoint(checkpoint_dir: Path, assignment_map: Mapping[str, Any]) -> None:
+
+def init_from_checkpoint(checkpoint_dir: Path, assignment_map: Mapping[str, object]) -> None:
     """``tf.train.init_from_checkpoint``."""
     warm_start.init_from_checkpoint(checkpoint_dir, assignment_map)
 
@@ -31,7 +34,10 @@ def load_variable(checkpoint_dir: Path, name: str) -> Any:
 
 
 def smart_cond(
-    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None, name: Any = None
+    pred: TensorLike,
+    true_fn: Callable[[], object] | None = None,
+    false_fn: Callable[[], object] | None = None,
+    name: Any = None,
 ) -> Any:
     """As `cond`, but where ``pred`` is known already, just what its function returns.
 
@@ -44,11 +50,11 @@ def smart_cond(
 
 
 def py_func(
-    func: Callable[..., Any],
+    func: Callable[..., object],
     args: Any = (),
-    kwargs: Mapping[str, Any] | None = None,
-    output_types: Any = None,
-    output_shapes: Any = None,
+    kwargs: Mapping[str, object] | None = None,
+    output_types: Structure = None,
+    output_shapes: Structure = None,
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
@@ -67,7 +73,7 @@ def py_func(
     """
     given = [list(args), dict(kwargs or {})]
     flat = nest.flatten(given)
-    types: list[Any] = [] if output_types is None else nest.flatten(output_types)
+    types = [] if output_types is None else nest.flatten(output_types)
 
     def call(*values: Any) -> list[Any]:
         positional, named = nest.pack(given, list(values))

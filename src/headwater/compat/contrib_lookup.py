@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import tables
@@ -20,6 +20,12 @@ from headwater.functional.tables import (
     index_table_from_file,
     index_to_string_table_from_file,
 )
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+    from headwater.variables.types import InitializerLike
+
 
 __all__ = [
     "FastHashSpec",
@@ -57,7 +63,11 @@ class HashTable(tables.StaticHashTable):
     """``tf.lookup.StaticHashTable``."""
 
     def __init__(
-        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+        self,
+        initializer: InitializerLike,
+        default_value: TensorLike,
+        shared_name: str | None = None,
+        name: str | None = None,
     ) -> None:
         super().__init__(initializer, default_value, name, shared_name=shared_name)
 
@@ -67,7 +77,7 @@ def index_table_from_tensor(
     num_oov_buckets: int = 0,
     default_value: int = -1,
     hasher_spec: HasherSpec = FastHashSpec,
-    dtype: Any = dtypes.string,
+    dtype: DTypeLike = dtypes.string,
     name: str | None = None,
 ) -> Any:
     """A table that gives each element of a vector its place in it."""

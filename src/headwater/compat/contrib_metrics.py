@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional.losses import confusion_matrix
 from headwater.metrics import counts, means, ranking, thresholds
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.metrics.state import Metric
 
-def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:
+
+def _predictions_first(metric: Callable[..., object]) -> Callable[..., Any]:
     """``metric(labels, predictions, …)`` as ``f(predictions, labels, …)``."""
 
-    def function(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(predictions: TensorLike, labels: TensorLike, *args: object, **kwargs: object) -> Any:
         return metric(labels, predictions, *args, **kwargs)
 
     labels_, predictions_, *rest = inspect.signature(metric).parameters.values()
@@ -22,42 +26,46 @@ def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-streaming_accuracy: Callable[..., Any] = _predictions_first(means.accuracy)
-streaming_auc: Callable[..., Any] = _predictions_first(thresholds.auc)
-streaming_false_negatives: Callable[..., Any] = _predictions_first(counts.false_negatives)
-streaming_false_negatives_at_thresholds: Callable[..., Any] = _predictions_first(
+streaming_accuracy: Callable[..., Metric] = _predictions_first(means.accuracy)
+streaming_auc: Callable[..., Metric] = _predictions_first(thresholds.auc)
+streaming_false_negatives: Callable[..., Metric] = _predictions_first(counts.false_negatives)
+streaming_false_negatives_at_thresholds: Callable[..., Metric] = _predictions_first(
     thresholds.false_negatives_at_thresholds
 )
-streaming_false_positives: Callable[..., Any] = _predictions_first(counts.false_positives)
-streaming_false_positives_at_thresholds: Callable[..., Any] = _predictions_first(
+streaming_false_positives: Callable[..., Metric] = _predictions_first(counts.false_positives)
+streaming_false_positives_at_thresholds: Callable[..., Metric] = _predictions_first(
     thresholds.false_positives_at_thresholds
 )
-streaming_mean: Callable[..., Any] = means.mean
-streaming_mean_absolute_error: Callable[..., Any] = _predictions_first(means.mean_absolute_error)
-streaming_mean_cosine_distance: Callable[..., Any] = _predictions_first(means.mean_cosine_distance)
-streaming_mean_iou: Callable[..., Any] = _predictions_first(means.mean_iou)
-streaming_mean_relative_error: Callable[..., Any] = _predictions_first(means.mean_relative_error)
-streaming_mean_squared_error: Callable[..., Any] = _predictions_first(means.mean_squared_error)
-streaming_mean_tensor: Callable[..., Any] = means.mean_tensor
-streaming_percentage_less: Callable[..., Any] = means.percentage_below
-streaming_precision: Callable[..., Any] = _predictions_first(counts.precision)
-streaming_precision_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.precision_at_thresholds)
-streaming_recall: Callable[..., Any] = _predictions_first(counts.recall)
-streaming_recall_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.recall_at_thresholds)
-streaming_root_mean_squared_error: Callable[..., Any] = _predictions_first(means.root_mean_squared_error)
-streaming_sensitivity_at_specificity: Callable[..., Any] = _predictions_first(thresholds.sensitivity_at_specificity)
-streaming_sparse_precision_at_k: Callable[..., Any] = _predictions_first(ranking.precision_at_k)
-streaming_sparse_recall_at_k: Callable[..., Any] = _predictions_first(ranking.recall_at_k)
-streaming_specificity_at_sensitivity: Callable[..., Any] = _predictions_first(thresholds.specificity_at_sensitivity)
-streaming_true_negatives: Callable[..., Any] = _predictions_first(counts.true_negatives)
-streaming_true_negatives_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.true_negatives_at_thresholds)
-streaming_true_positives: Callable[..., Any] = _predictions_first(counts.true_positives)
-streaming_true_positives_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.true_positives_at_thresholds)
+streaming_mean: Callable[..., Metric] = means.mean
+streaming_mean_absolute_error: Callable[..., Metric] = _predictions_first(means.mean_absolute_error)
+streaming_mean_cosine_distance: Callable[..., Metric] = _predictions_first(means.mean_cosine_distance)
+streaming_mean_iou: Callable[..., Metric] = _predictions_first(means.mean_iou)
+streaming_mean_relative_error: Callable[..., Metric] = _predictions_first(means.mean_relative_error)
+streaming_mean_squared_error: Callable[..., Metric] = _predictions_first(means.mean_squared_error)
+streaming_mean_tensor: Callable[..., Metric] = means.mean_tensor
+streaming_percentage_less: Callable[..., Metric] = means.percentage_below
+streaming_precision: Callable[..., Metric] = _predictions_first(counts.precision)
+streaming_precision_at_thresholds: Callable[..., Metric] = _predictions_first(thresholds.precision_at_thresholds)
+streaming_recall: Callable[..., Metric] = _predictions_first(counts.recall)
+streaming_recall_at_thresholds: Callable[..., Metric] = _predictions_first(thresholds.recall_at_thresholds)
+streaming_root_mean_squared_error: Callable[..., Metric] = _predictions_first(means.root_mean_squared_error)
+streaming_sensitivity_at_specificity: Callable[..., Metric] = _predictions_first(thresholds.sensitivity_at_specificity)
+streaming_sparse_precision_at_k: Callable[..., Metric] = _predictions_first(ranking.precision_at_k)
+streaming_sparse_recall_at_k: Callable[..., Metric] = _predictions_first(ranking.recall_at_k)
+streaming_specificity_at_sensitivity: Callable[..., Metric] = _predictions_first(thresholds.specificity_at_sensitivity)
+streaming_true_negatives: Callable[..., Metric] = _predictions_first(counts.true_negatives)
+streaming_true_negatives_at_thresholds: Callable[..., Metric] = _predictions_first(
+    thresholds.true_negatives_at_thresholds
+)
+streaming_true_positives: Callable[..., Metric] = _predictions_first(counts.true_positives)
+streaming_true_positives_at_thresholds: Callable[..., Metric] = _predictions_first(
+    thresholds.true_positives_at_thresholds
+)
 
 __all__ = ["aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
 
 
-def aggregate_metrics(*value_update_tuples: Any) -> tuple[list[Any], list[Any]]:
+def aggregate_metrics(*value_update_tuples: object) -> tuple[list[Any], list[Any]]:
     """The values and the updates of several metrics.
 
     Raises:
@@ -69,7 +77,7 @@ def aggregate_metrics(*value_update_tuples: Any) -> tuple[list[Any], list[Any]]:
     return list(values), list(updates)
 
 
-def aggregate_metric_map(names_to_tuples: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def aggregate_metric_map(names_to_tuples: Mapping[str, Metric]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The values and the updates of several metrics, by their names."""
     values = {name: pair[0] for name, pair in names_to_tuples.items()}
     return values, {name: pair[1] for name, pair in names_to_tuples.items()}

@@ -11,10 +11,14 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.compat import tf as graphs
 from headwater.compat.modules import missing_attribute
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 #: By namespace what TensorFlow 2 has there: ``name`` or ``name=there`` by module.
 NAMES: Mapping[str, Mapping[str, str]] = {
@@ -246,7 +250,7 @@ class Namespace(ModuleType):
     def _find(self, name: str) -> Any:
         _begin()
         path: str = self.__dict__["_path"]
-        below: Any = self.__dict__["_below"]
+        below = self.__dict__["_below"]
         own: Mapping[str, tuple[str, str]] = self.__dict__["_own"]
         inner = f"{path}.{name}".lstrip(".")
         if name in own:
@@ -306,7 +310,7 @@ def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Call
     return call
 
 
-def _at_once(function: Any) -> Any:
+def _at_once(function: Callable[..., Structure]) -> Any:
     return importlib.import_module("headwater.keras.eager.at_once").at_once(function)
 
 

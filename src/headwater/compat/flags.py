@@ -11,9 +11,13 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from absl import flags as _absl
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 _RENAMED_ARGUMENTS: Final = {"flag_name": "name", "default_value": "default", "docstring": "help"}
 """Names of arguments before TensorFlow 1.5, and since."""
@@ -75,7 +79,7 @@ class LazyFlags:
             raise AttributeError(name)  # what Python itself asks for must not parse
         return getattr(self._flags if hasattr(_absl.FlagValues, name) else self._parsed(), name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: TensorLike) -> None:
         setattr(self._parsed(), name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -103,11 +107,11 @@ class LazyFlags:
 FLAGS: Final = LazyFlags(_absl.FLAGS)
 
 
-def _define(function: Callable[..., Any]) -> Callable[..., Any]:
+def _define(function: Callable[..., object]) -> Callable[..., Any]:
     """A function of absl that defines a flag, which also takes the old names of its arguments."""
 
     @functools.wraps(function)
-    def define(*args: Any, **kwargs: Any) -> Any:
+    def define(*args: object, **kwargs: object) -> Any:
         return function(*args, **{_RENAMED_ARGUMENTS.get(name, name): value for name, value in kwargs.items()})
 
     return define

@@ -21,7 +21,11 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
+
 
 TENSORFLOW = "tensorflow"
 COMPATIBILITY_TABLE = "docs/compatibility.md"
@@ -118,12 +122,12 @@ class CompatModule(ModuleType):
       places: modules or namespaces, asked in this order; none for a package of submodules only.
     """
 
-    def __init__(self, name: str, places: Sequence[Any]) -> None:
+    def __init__(self, name: str, places: Sequence[object]) -> None:
         super().__init__(name, next((doc for place in places if (doc := getattr(place, "__doc__", None))), None))
         self.__dict__["_headwater_places"] = tuple(places)
 
     def __getattr__(self, name: str) -> Any:
-        places: tuple[Any, ...] = self.__dict__["_headwater_places"]
+        places = self.__dict__["_headwater_places"]
         for place in places:
             try:
                 value = getattr(place, name)
@@ -140,7 +144,7 @@ class CompatModule(ModuleType):
         raise missing_attribute(self.__name__, name)
 
     def __dir__(self) -> list[str]:
-        places: tuple[Any, ...] = self.__dict__["_headwater_places"]
+        places = self.__dict__["_headwater_places"]
         return sorted({name for place in places for name in dir(place)} | set(super().__dir__()))
 
 
@@ -204,7 +208,7 @@ class Finder:
         root, _, path = place.partition(".")
         if root != "tf":
             return _import(place) if _module_exists(place) else None
-        value: Any = _import(self._namespace)
+        value = _import(self._namespace)
         for name in path.split(".") if path else ():
             outer, value = value, getattr(value, name, None)
             if value is None and isinstance(outer, ModuleType) and _module_exists(f"{outer.__name__}.{name}"):
@@ -218,7 +222,7 @@ class Finder:
 class _Loader(importlib.abc.Loader):
     """Makes one `CompatModule`."""
 
-    def __init__(self, places: Sequence[Any]) -> None:
+    def __init__(self, places: Sequence[object]) -> None:
         self._places = places
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

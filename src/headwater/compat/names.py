@@ -45,7 +45,7 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
 
     def get(name: str) -> Any:
         if name in area.modules:
-            value: Any = importlib.import_module(area.modules[name])
+            value = importlib.import_module(area.modules[name])
         elif name in table:
             source, there = table[name]
             value = getattr(importlib.import_module(source), there)

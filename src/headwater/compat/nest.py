@@ -4,9 +4,12 @@ leaves here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import nest
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
 
 
 def is_nested(seq: Any) -> bool:
@@ -17,19 +20,21 @@ def is_nested(seq: Any) -> bool:
 is_sequence = is_nested
 
 
-def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+def flatten(structure: Structure, expand_composites: bool = False) -> list[Any]:
     """The leaves, in order; those of a dictionary by sorted keys."""
     del expand_composites
     return nest.flatten(structure)
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
+def pack_sequence_as(structure: Structure, flat_sequence: Sequence[TensorLike], expand_composites: bool = False) -> Any:
     """A structure like ``structure`` of the leaves ``flat_sequence``; ValueError where their number differs."""
     del expand_composites
     return nest.pack(structure, flat_sequence)
 
 
-def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+def assert_same_structure(
+    nest1: Structure, nest2: Structure, check_types: bool = True, expand_composites: bool = False
+) -> None:
     """Raises ValueError where the two have parts in other places, TypeError where only the kinds of parts differ.
 
     Args:
@@ -43,7 +48,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         raise TypeError(f"{message} Their parts are of different types.")
 
 
-def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
+def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any) -> Any:
     """A structure like the first of what ``func`` gives for the leaves in the same place.
 
     Args:
@@ -63,7 +68,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     return nest.map_structure(func, *structure)
 
 
-def _as_lists(structure: Any) -> Any:
+def _as_lists(structure: Structure) -> Any:
     """``structure`` with a list for every tuple."""
     if isinstance(structure, dict):
         return {key: _as_lists(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

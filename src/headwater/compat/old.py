@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from headwater.functional.apply import one
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Ints, TensorLike
+
+
 _INTEGERS = (int, np.integer, Dimension)
 
 
@@ -21,7 +26,7 @@ def _is_axis(value: Any) -> bool:
     return isinstance(value, _INTEGERS) and not isinstance(value, bool)
 
 
-def concat(values: Any, axis: Any = None, name: str = "concat", concat_dim: Any = None) -> Tensor:
+def concat(values: TensorLike, axis: Any = None, name: str = "concat", concat_dim: int | None = None) -> Tensor:
     """``concat(values, axis)``, or ``concat(axis, values)`` as before 1.0."""
     axis = concat_dim if axis is None else axis
     if _is_axis(values) and not _is_axis(axis):
@@ -32,10 +37,10 @@ def concat(values: Any, axis: Any = None, name: str = "concat", concat_dim: Any 
 def split(
     value: Any = None,
     num_or_size_splits: Any = None,
-    axis: Any = 0,
+    axis: TensorLike = 0,
     num: int | None = None,
     name: str = "split",
-    split_dim: Any = None,
+    split_dim: int | None = None,
     num_split: int | None = None,
 ) -> list[Tensor]:
     """``split(value, parts, axis)``, or ``split(axis, parts, value)`` as before 1.0."""
@@ -48,17 +53,17 @@ def split(
     return arrays.split(value, num_or_size_splits, axis, num, name)
 
 
-def pack(values: Any, axis: int = 0, name: str = "pack") -> Tensor:
+def pack(values: TensorLike, axis: int = 0, name: str = "pack") -> Tensor:
     """``stack``."""
     return arrays.stack(values, axis, name)
 
 
-def unpack(value: Any, num: int | None = None, axis: int = 0, name: str = "unpack") -> list[Tensor]:
+def unpack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unpack") -> list[Tensor]:
     """``unstack``."""
     return arrays.unstack(value, num, axis, name)
 
 
-def reverse(tensor: Any, axis: Any = None, name: str | None = None, dims: Any = None) -> Tensor:
+def reverse(tensor: Any, axis: Any = None, name: str | None = None, dims: Ints | None = None) -> Tensor:
     """``reverse(tensor, axis)``, or with a truth value for each dimension as before 1.0."""
     flags = axis if dims is None else dims
     if not isinstance(flags, Tensor) and np.asarray(flags).dtype == np.bool_:
@@ -66,17 +71,19 @@ def reverse(tensor: Any, axis: Any = None, name: str | None = None, dims: Any = 
     return arrays.reverse(tensor, flags, name)
 
 
-def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
+def batch_matmul(
+    x: TensorLike, y: TensorLike, adj_x: bool = False, adj_y: bool = False, name: str | None = None
+) -> Tensor:
     """``matmul`` of batches."""
     return linalg.batch_matmul(x, y, adj_x, adj_y, name)
 
 
-def inv(x: Any, name: str | None = None) -> Tensor:
+def inv(x: TensorLike, name: str | None = None) -> Tensor:
     """``reciprocal``."""
     return one("Inv", x, name=name)
 
 
-def listdiff(x: Any, y: Any, out_idx: Any = None, name: str | None = None) -> searching.ListDiff:
+def listdiff(x: TensorLike, y: TensorLike, out_idx: Any = None, name: str | None = None) -> searching.ListDiff:
     """``setdiff1d``."""
     return searching.setdiff1d(x, y, name=name) if out_idx is None else searching.setdiff1d(x, y, out_idx, name)
 
@@ -90,7 +97,7 @@ def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:
 def _logits_first(loss: Callable[..., Tensor], older: tuple[str, ...], **renamed: str) -> Callable[..., Tensor]:
     """``loss`` for programs before 1.0, too: there the logits came first, without names."""
 
-    def function(*args: Any, **kwargs: Any) -> Tensor:
+    def function(*args: object, **kwargs: object) -> Tensor:
         named = {renamed.get(name, name): value for name, value in kwargs.items()}
         if args and args[0] is not None:
             return loss(**dict(zip(older, args, strict=False)), **named)
@@ -112,11 +119,15 @@ sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
 )
 
 
-def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+def arg_max(
+    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     """``argmax``."""
     return reductions.argmax(input, dimension, name, output_type=output_type)
 
 
-def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+def arg_min(
+    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     """``argmin``."""
     return reductions.argmin(input, dimension, name, output_type=output_type)

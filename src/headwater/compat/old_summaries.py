@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format
 from tensorboard.compat.proto import summary_pb2
@@ -14,39 +14,50 @@ from headwater.functional.default_graph import add_to_collections
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.tensorboard_protos import NodeDef
+
+
 _protos: Any = summary_pb2
 
 
-def _collected(made: Tensor, collections: Sequence[Any] | None) -> Tensor:
+def _collected(made: Tensor, collections: Sequence[str] | None) -> Tensor:
     add_to_collections([GraphKeys.SUMMARIES] if collections is None else collections, made)
     return made
 
 
-def scalar_summary(tags: Any, values: Any, collections: Sequence[Any] | None = None, name: str | None = None) -> Tensor:
+def scalar_summary(
+    tags: Any, values: TensorLike, collections: Sequence[str] | None = None, name: str | None = None
+) -> Tensor:
     """A number for each tag."""
     return _collected(one("ScalarSummary", tags, values, name=name), collections)
 
 
 def histogram_summary(
-    tag: Any, values: Any, collections: Sequence[Any] | None = None, name: str | None = None
+    tag: TensorLike, values: TensorLike, collections: Sequence[str] | None = None, name: str | None = None
 ) -> Tensor:
     """How often which values occur."""
     return _collected(one("HistogramSummary", tag, values, name=name), collections)
 
 
 def image_summary(
-    tag: Any, tensor: Any, max_images: int = 3, collections: Sequence[Any] | None = None, name: str | None = None
+    tag: TensorLike,
+    tensor: TensorLike,
+    max_images: int = 3,
+    collections: Sequence[str] | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The first pictures of a batch."""
     return _collected(one("ImageSummary", tag, tensor, max_images=max_images, name=name), collections)
 
 
 def audio_summary(
-    tag: Any,
-    tensor: Any,
-    sample_rate: Any,
+    tag: TensorLike,
+    tensor: TensorLike,
+    sample_rate: TensorLike,
     max_outputs: int = 3,
-    collections: Sequence[Any] | None = None,
+    collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Tensor:
     """The first sounds of a batch."""
@@ -54,12 +65,14 @@ def audio_summary(
     return _collected(made, collections)
 
 
-def merge_summary(inputs: Sequence[Any], collections: Sequence[Any] | None = None, name: str | None = None) -> Tensor:
+def merge_summary(
+    inputs: Sequence[TensorLike], collections: Sequence[str] | None = None, name: str | None = None
+) -> Tensor:
     """Several summaries as one."""
     return summary.merge(inputs, collections, name)
 
 
-def merge_all_summaries(key: Any = GraphKeys.SUMMARIES) -> Tensor | None:
+def merge_all_summaries(key: TensorLike = GraphKeys.SUMMARIES) -> Tensor | None:
     """All summaries of a collection as one; None where there are none."""
     return summary.merge_all(key)
 
@@ -69,7 +82,7 @@ def all_v2_summary_ops() -> list[Tensor]:
     return []
 
 
-def get_summary_description(node_def: Any) -> Any:
+def get_summary_description(node_def: NodeDef) -> Any:
     """The description of a summary that an operation of the type ``TensorSummary`` makes.
 
     Raises:

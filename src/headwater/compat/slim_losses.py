@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import weighted_losses
 from headwater.functional.weighted_losses import (
@@ -13,6 +13,10 @@ from headwater.functional.weighted_losses import (
     get_total_loss,
 )
 from headwater.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 __all__ = [
     "absolute_difference",
@@ -32,16 +36,18 @@ __all__ = [
 ]
 
 
-def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+def absolute_difference(
+    predictions: Tensor, labels: Any = None, weights: TensorLike = 1.0, scope: str | None = None
+) -> Tensor:
     """``tf.losses.absolute_difference``."""
     return weighted_losses.absolute_difference(labels, predictions, weights, scope)
 
 
 def cosine_distance(
-    predictions: Any,
-    labels: Any = None,
+    predictions: Tensor,
+    labels: Tensor | None = None,
     axis: int | None = None,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     dim: int | None = None,
 ) -> Tensor:
@@ -49,26 +55,32 @@ def cosine_distance(
     return weighted_losses.cosine_distance(labels, predictions, axis, weights, scope, dim=dim)
 
 
-def hinge_loss(logits: Any, labels: Any = None, scope: str | None = None) -> Tensor:
+def hinge_loss(logits: Tensor, labels: Tensor | None = None, scope: str | None = None) -> Tensor:
     """``tf.losses.hinge_loss`` of each element."""
     return weighted_losses.hinge_loss(labels, logits, 1.0, scope, None, weighted_losses.Reduction.NONE)
 
 
 def log_loss(
-    predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: str | None = None
+    predictions: Tensor,
+    labels: Tensor | None = None,
+    weights: TensorLike = 1.0,
+    epsilon: float = 1e-7,
+    scope: str | None = None,
 ) -> Tensor:
     """``tf.losses.log_loss``."""
     return weighted_losses.log_loss(labels, predictions, weights, epsilon, scope)
 
 
 def mean_pairwise_squared_error(
-    predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None
+    predictions: Tensor, labels: Tensor | None = None, weights: TensorLike = 1.0, scope: str | None = None
 ) -> Tensor:
     """``tf.losses.mean_pairwise_squared_error``."""
     return weighted_losses.mean_pairwise_squared_error(labels, predictions, weights, scope)
 
 
-def mean_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+def mean_squared_error(
+    predictions: Tensor, labels: Tensor | None = None, weights: TensorLike = 1.0, scope: str | None = None
+) -> Tensor:
     """``tf.losses.mean_squared_error``."""
     return weighted_losses.mean_squared_error(labels, predictions, weights, scope)
 

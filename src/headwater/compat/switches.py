@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.compat.dialect import is_eager
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto
 
 
 def disable_v2_behavior() -> None:
@@ -42,7 +45,9 @@ def enable_control_flow_v2() -> None:
     """Does nothing: ``tf.cond`` and ``tf.while_loop`` are operations with graphs of their own already."""
 
 
-def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+def enable_eager_execution(
+    config: ConfigProto | None = None, device_policy: Any = None, execution_mode: Any = None
+) -> None:
     """Does nothing in a program of TensorFlow 2's way, which a call of this makes a program.
 
     Raises:

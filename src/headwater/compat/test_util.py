@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.compat.names import Area, namespace
+
+if TYPE_CHECKING:
+    pass
+
 
 _NAMES = {
     "headwater.testing.test_case": "TensorFlowTestCase=TestCase",
@@ -16,6 +20,6 @@ _NAMES = {
         run_v1_only""",
 }
 
-__getattr__: Callable[[str], Any]
+__getattr__: Callable[[str], object]
 __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = namespace(__name__, Area("What tests take from TensorFlow.", _NAMES))

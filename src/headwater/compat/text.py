@@ -6,13 +6,17 @@ import contextlib
 import numbers
 import os
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-integral_types: tuple[type[Any], ...] = (numbers.Integral, np.integer)
-real_types: tuple[type[Any], ...] = (numbers.Real, np.integer, np.floating)
-complex_types: tuple[type[Any], ...] = (numbers.Complex, np.number)
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
+
+integral_types: tuple[type[object], ...] = (numbers.Integral, np.integer)
+real_types: tuple[type[object], ...] = (numbers.Real, np.integer, np.floating)
+complex_types: tuple[type[object], ...] = (numbers.Complex, np.number)
 bytes_or_text_types: tuple[type[bytes], type[str]] = (bytes, str)
 
 
@@ -37,7 +41,7 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
 as_str = as_text
 
 
-def as_str_any(value: Any) -> str:
+def as_str_any(value: TensorLike) -> str:
     """As `as_text`; of anything else its ``str``."""
     return as_text(value) if isinstance(value, bytes) else str(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, bool_, int64
 from headwater.errors import DataLossError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(eq=False, kw_only=True)

@@ -6,8 +6,8 @@ Python functions of such arrays; ``headwater.input.dataset`` has the same class 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
 from headwater.io.files import glob
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints, TensorLike
+    from headwater.shapes import TensorShape
+
 
 Structure = Any
 """Tuples, named tuples and dictionaries of arrays, tensors or specs."""
@@ -112,10 +117,10 @@ class Dataset:
     @classmethod
     def from_generator(
         cls,
-        generator: Callable[..., Any],
+        generator: Callable[..., Iterable[Structure]],
         output_types: Structure = None,
         output_shapes: Structure = None,
-        args: Sequence[Any] | None = None,
+        args: Sequence[object] | None = None,
         output_signature: Structure = None,
         name: str | None = None,
     ) -> Any:
@@ -138,7 +143,7 @@ class Dataset:
             if output_types is None:
                 raise TypeError("from_generator needs output_types or output_signature")
             types = nest.plain_lists(output_types)
-            shapes: Any = [None] * len(nest.flatten(types))
+            shapes = [None] * len(nest.flatten(types))
             if output_shapes is not None:
                 shapes = nest.leaves_like(types, nest.plain_lists(output_shapes))
             leaves = [TensorSpec(s, t) for s, t in zip(shapes, nest.flatten(types), strict=True)]
@@ -189,7 +194,7 @@ class Dataset:
         return made if shuffle is False else made.shuffle(len(found), seed=seed)
 
     @classmethod
-    def zip(cls, *datasets: Any, **options: Any) -> Any:
+    def zip(cls, *datasets: object, **options: object) -> Any:
         """The elements of several datasets side by side, in the structure in which these are given."""
         given: Any = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
         if isinstance(given, list):
@@ -211,7 +216,7 @@ class Dataset:
     def sample_from_datasets(
         cls,
         datasets: Sequence[Dataset],
-        weights: Any = None,
+        weights: TensorLike | None = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
     ) -> Any:
@@ -253,7 +258,7 @@ class Dataset:
         del name
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
-    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Self:
+    def shard(self, num_shards: TensorLike, index: Any, name: str | None = None) -> Self:
         """Every ``num_shards``-th element, from the one with number ``index``.
 
         Raises:
@@ -270,7 +275,7 @@ class Dataset:
 
     def shuffle(
         self,
-        buffer_size: Any,
+        buffer_size: TensorLike,
         seed: int | None = None,
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
@@ -300,7 +305,7 @@ class Dataset:
             return cls.as_value(0, int64), cls.as_value(0, int64)
         return cls.as_value(seed, int64), cls.as_value(1, int64)
 
-    def cache(self, filename: Any = "", name: str | None = None) -> Self:
+    def cache(self, filename: TensorLike = "", name: str | None = None) -> Self:
         """The elements, kept when they were gone over once to the end: in memory, or in files.
 
         Args:
@@ -337,7 +342,7 @@ class Dataset:
         made._options = self._options.merge(dataset._options)
         return made
 
-    def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
+    def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Any:
         """Pairs of a number, from ``start`` on, and an element."""
         del name
         numbers = type(self).range(start, np.iinfo(np.int64).max)
@@ -347,9 +352,9 @@ class Dataset:
 
     def batch(
         self,
-        batch_size: Any,
-        drop_remainder: Any = False,
-        num_parallel_calls: Any = None,
+        batch_size: TensorLike,
+        drop_remainder: TensorLike = False,
+        num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
@@ -369,10 +374,10 @@ class Dataset:
 
     def padded_batch(
         self,
-        batch_size: Any,
+        batch_size: TensorLike,
         padded_shapes: Structure = None,
         padding_values: Structure = None,
-        drop_remainder: Any = False,
+        drop_remainder: TensorLike = False,
         name: str | None = None,
     ) -> Self:
         """As `batch`, of elements that are filled up to one shape.
@@ -419,7 +424,7 @@ class Dataset:
             )
         )
 
-    def _padded_shape(self, shape: Any) -> Any:
+    def _padded_shape(self, shape: TensorShape) -> Any:
         if hasattr(shape, "as_dims") and shape.as_dims is None:
             raise ValueError("padded_batch needs padded_shapes where the rank of a component is not known")
         dims: Any = shape.as_dims if hasattr(shape, "as_dims") else shape
@@ -440,7 +445,12 @@ class Dataset:
         return self.changed(Unbatch(input=self.node))
 
     def window(
-        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
+        self,
+        size: TensorLike,
+        shift: TensorLike | None = None,
+        stride: Ints = 1,
+        drop_remainder: TensorLike = False,
+        name: str | None = None,
     ) -> Any:
         """Datasets of ``size`` elements each, in the structure of an element.
 
@@ -463,8 +473,8 @@ class Dataset:
 
     def map(
         self,
-        map_func: Callable[..., Any],
-        num_parallel_calls: Any = None,
+        map_func: Callable[..., object],
+        num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
@@ -481,29 +491,29 @@ class Dataset:
     def _calls(self, count: Any) -> Any:
         return self.as_value(1 if count is None else 2 if isinstance(count, int) and count < 0 else count, int64)
 
-    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+    def filter(self, predicate: Callable[..., object], name: str | None = None) -> Self:
         """The elements for which ``predicate`` is true."""
         del name
         function, _ = self._traced(predicate, self, "filter")
         return self.changed(Filter(input=self.node, function=function))
 
-    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+    def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Self:
         """The elements before the first for which ``predicate`` is not true."""
         del name
         function, _ = self._traced(predicate, self, "take_while")
         return self.changed(TakeWhile(input=self.node, function=function))
 
-    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
+    def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Any:
         """The elements of the datasets that ``map_func`` gives, one dataset after the other."""
         del name
         return self.interleaved(map_func, 1, 1, "flat_map")
 
     def interleave(
         self,
-        map_func: Callable[..., Any],
+        map_func: Callable[..., object],
         cycle_length: Any = AUTOTUNE,
-        block_length: Any = 1,
-        num_parallel_calls: Any = None,
+        block_length: TensorLike = 1,
+        num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:
@@ -516,7 +526,7 @@ class Dataset:
         )
         return self.interleaved(map_func, cycle, block_length, "interleave")
 
-    def interleaved(self, function: Callable[..., Any], cycle: Any, block: Any, kind: str) -> Any:
+    def interleaved(self, function: Callable[..., Any], cycle: Any, block: TensorLike, kind: str) -> Any:
         made, result = self._traced(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
@@ -530,7 +540,7 @@ class Dataset:
         )
         return self.changed(node, result._structure)
 
-    def scan(self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None) -> Any:
+    def scan(self, initial_state: Structure, scan_func: Callable[..., object], name: str | None = None) -> Any:
         """What ``scan_func(state, element)`` gives besides the next state, as the second of its two results."""
         del name
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
@@ -552,7 +562,7 @@ class Dataset:
             raise TypeError(f"`transformation_func` must return a Dataset. Got type {type(result).__name__}.")
         return result
 
-    def reduce(self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+    def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
         """The last of the states that ``reduce_func(state, element)`` gives."""
         del name
         state = nest.map_structure(as_array, initial_state)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
 from headwater.data.dataset import Dataset
 from headwater.data.functions import IgnoreErrors
 from headwater.data.node import INFINITE, UNKNOWN
 from headwater.data.queries import Unique
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+
 
 INFINITE_CARDINALITY: Final = INFINITE
 UNKNOWN_CARDINALITY: Final = UNKNOWN
@@ -18,26 +22,26 @@ Transformation = Callable[[Dataset], Any]
 
 
 def map_and_batch(
-    map_func: Callable[..., Any],
-    batch_size: Any,
+    map_func: Callable[..., object],
+    batch_size: TensorLike,
     num_parallel_batches: Any = None,
-    drop_remainder: Any = False,
-    num_parallel_calls: Any = None,
+    drop_remainder: TensorLike = False,
+    num_parallel_calls: TensorLike | None = None,
 ) -> Transformation:
     """`Dataset.map`, then `Dataset.batch`."""
     del num_parallel_batches
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
-def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: int | None = None) -> Transformation:
+def shuffle_and_repeat(buffer_size: TensorLike, count: Any = None, seed: int | None = None) -> Transformation:
     """`Dataset.shuffle`, then `Dataset.repeat`."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
 def parallel_interleave(
-    map_func: Callable[..., Any],
-    cycle_length: Any,
-    block_length: Any = 1,
+    map_func: Callable[..., object],
+    cycle_length: TensorLike,
+    block_length: TensorLike = 1,
     sloppy: Any = False,
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
@@ -52,17 +56,17 @@ def unbatch() -> Transformation:
     return lambda dataset: dataset.unbatch()
 
 
-def enumerate_dataset(start: Any = 0) -> Transformation:
+def enumerate_dataset(start: TensorLike = 0) -> Transformation:
     """`Dataset.enumerate`."""
     return lambda dataset: dataset.enumerate(start)
 
 
-def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Transformation:
+def scan(initial_state: Structure, scan_func: Callable[..., object]) -> Transformation:
     """`Dataset.scan`."""
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
-def take_while(predicate: Callable[..., Any]) -> Transformation:
+def take_while(predicate: Callable[..., object]) -> Transformation:
     """`Dataset.take_while`."""
     return lambda dataset: dataset.take_while(predicate)
 
@@ -91,7 +95,7 @@ def unique() -> Transformation:
     return apply
 
 
-def prefetch_to_device(device: str, buffer_size: Any = None) -> Transformation:
+def prefetch_to_device(device: str, buffer_size: TensorLike | None = None) -> Transformation:
     """`Dataset.prefetch`. Elements go to a device with the step that takes them."""
     del device
     return lambda dataset: dataset.prefetch(buffer_size)
@@ -103,17 +107,21 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transfo
     return lambda dataset: dataset
 
 
-def batch_and_drop_remainder(batch_size: Any) -> Transformation:
+def batch_and_drop_remainder(batch_size: TensorLike) -> Transformation:
     """`Dataset.batch`, without a last batch that is smaller."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
-def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding_values: Any = None) -> Transformation:
+def padded_batch_and_drop_remainder(
+    batch_size: TensorLike, padded_shapes: Structure, padding_values: Structure = None
+) -> Transformation:
     """`Dataset.padded_batch`, without a last batch that is smaller."""
     return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
 
 
-def sample_from_datasets(datasets: Sequence[Dataset], weights: Any = None, seed: int | None = None) -> Any:
+def sample_from_datasets(
+    datasets: Sequence[Dataset], weights: TensorLike | None = None, seed: int | None = None
+) -> Any:
     """`Dataset.sample_from_datasets`."""
     return datasets[0].sample_from_datasets(datasets, weights, seed)
 

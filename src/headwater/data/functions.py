@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
 from headwater.errors import OpError
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(eq=False, kw_only=True)

@@ -11,13 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    pass
+
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Any, ...]

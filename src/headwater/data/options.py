@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -54,13 +57,13 @@ class _Settings:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
-    def merged(self, other: Any) -> Any:
+    def merged(self, other: object) -> Any:
         """These settings with those that differ from the default in ``other``."""
         result = type(self)()
         for name, default in self._defaults.items():
             mine, theirs = getattr(self, name), getattr(other, name)
             if isinstance(mine, _Settings):
-                chosen: Any = mine.merged(theirs)
+                chosen = mine.merged(theirs)
             else:
                 chosen = mine if theirs == default else theirs
             object.__setattr__(result, name, chosen)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
 from headwater.data.node import Context, Element, Function, Node
 from headwater.data.spec import TensorSpec, as_array
 from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    pass
 
 
 class PlainFunction(Function):
@@ -64,7 +67,9 @@ class PlainFunction(Function):
 class GeneratedElements:
     """Flat elements of a program's generator, checked against what it promised."""
 
-    def __init__(self, generator: Callable[..., Any], signature: Any, specs: tuple[TensorSpec, ...]) -> None:
+    def __init__(
+        self, generator: Callable[..., Iterable[Element]], signature: Any, specs: tuple[TensorSpec, ...]
+    ) -> None:
         self._generator = generator
         self._signature: Any = signature
         self._several = isinstance(signature, tuple)

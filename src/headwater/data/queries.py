@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing as closing_soon
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from headwater.data.spec import TensorSpec
 from headwater.data.transforms import Wrapper, generator_of
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError, UnknownError
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(eq=False, kw_only=True)
@@ -134,8 +137,8 @@ class RandomNumbers(Node):
     """For ever: random numbers, int64 from 0 to below 2^32."""
 
     values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
-    seed: Any
-    seed2: Any
+    seed: int
+    seed2: int
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:

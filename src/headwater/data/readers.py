@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from headwater.data.prefetch import AUTOTUNE
 from headwater.data.sources import FixedLengthRecords, Lines, Records
 from headwater.data.spec import as_array
 from headwater.dtypes import int64, string
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 class TFRecordDataset(Dataset):
@@ -29,8 +32,8 @@ class TFRecordDataset(Dataset):
         self,
         filenames: Any,
         compression_type: Any = None,
-        buffer_size: Any = None,
-        num_parallel_reads: Any = None,
+        buffer_size: TensorLike | None = None,
+        num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name
@@ -52,8 +55,8 @@ class TextLineDataset(Dataset):
         self,
         filenames: Any,
         compression_type: Any = None,
-        buffer_size: Any = None,
-        num_parallel_reads: Any = None,
+        buffer_size: TensorLike | None = None,
+        num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name
@@ -80,12 +83,12 @@ class FixedLengthRecordDataset(Dataset):
     def __init__(
         self,
         filenames: Any,
-        record_bytes: Any,
-        header_bytes: Any = None,
-        footer_bytes: Any = None,
-        buffer_size: Any = None,
+        record_bytes: TensorLike,
+        header_bytes: TensorLike | None = None,
+        footer_bytes: TensorLike | None = None,
+        buffer_size: TensorLike | None = None,
         compression_type: Any = None,
-        num_parallel_reads: Any = None,
+        num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -95,10 +94,10 @@ def _shard(node: Node, count: int, index: int) -> Node:
 
 def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     """``node`` above what ``change`` gives for the nodes below."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     for name in node.children:
-        child: Any = getattr(node, name)
-        new: Any = tuple(change(item) for item in child) if isinstance(child, tuple) else change(child)  # pyright: ignore
+        child = getattr(node, name)
+        new = tuple(change(item) for item in child) if isinstance(child, tuple) else change(child)  # pyright: ignore
         if new is not child and new != child:
             changed[name] = new
     return replace(node, **changed) if changed else node  # pyright: ignore[reportArgumentType, reportUnknownVariableType]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from headwater.errors import InvalidArgumentError
 from headwater.io.files import open_file, stat, translated
 from headwater.io.record_compression import Inflater, TFRecordOptions
 from headwater.io.tfrecord import TFRecordReader
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(eq=False, kw_only=True)
@@ -132,7 +135,7 @@ class Generated(Node):
 
     values: ClassVar[dict[str, DType | None]] = {"args": None}
     make: Callable[..., Iterator[Element]]
-    args: tuple[Any, ...] = ()
+    args: tuple[object, ...] = ()
     of: tuple[TensorSpec, ...]
 
     @property

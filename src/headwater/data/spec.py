@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.dtypes import DType, as_dtype, float32, from_numpy, string, to_string_array
 from headwater.shapes import Dims, TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+    from headwater.registry import HostArray
+    from headwater.shapes import ShapeLike
 
 
 class TensorSpec:
@@ -21,7 +26,7 @@ class TensorSpec:
 
     __slots__ = ("_dtype", "_name", "_shape")
 
-    def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
+    def __init__(self, shape: ShapeLike, dtype: Any = float32, name: str | None = None) -> None:
         self._shape = as_shape(shape)
         self._dtype = as_dtype(dtype)
         self._name = name
@@ -49,7 +54,7 @@ class TensorSpec:
         return cls(tensor.shape, tensor.dtype, name or getattr(getattr(tensor, "op", None), "name", None))
 
     @classmethod
-    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+    def from_spec(cls, spec: Structure, name: str | None = None) -> TensorSpec:
         """A copy of ``spec``, under another name where one is given."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
@@ -58,7 +63,7 @@ class TensorSpec:
         other = spec_or_tensor
         return self._dtype == as_dtype(other.dtype).base_dtype and self._shape.is_compatible_with(other.shape)
 
-    def accepts(self, array: np.ndarray[Any, Any]) -> bool:
+    def accepts(self, array: HostArray) -> bool:
         """Whether an array is of this type and shape."""
         dims = self.dims
         if array.dtype != self._dtype.numpy_dtype:
@@ -85,7 +90,7 @@ def is_array(value: Any) -> bool:
 
 def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """A value as an array as TensorFlow would take it: text as bytes, Python's floats as float32, ints as int32."""
-    array: np.ndarray[Any, Any] = np.asarray(value)
+    array: HostArray = np.asarray(value)
     if dtype is None and not hasattr(value, "dtype"):
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -98,7 +103,7 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     return array if dtype is None else array.astype(dtype.numpy_dtype, copy=False)
 
 
-def spec_of(array: np.ndarray[Any, Any]) -> TensorSpec:
+def spec_of(array: HostArray) -> TensorSpec:
     """The spec of an array."""
     return TensorSpec(array.shape, from_numpy(array.dtype))
 

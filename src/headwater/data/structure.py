@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
 
 
-def flatten(structure: Any) -> list[Any]:
+def flatten(structure: Structure) -> list[Any]:
     """The leaves in order; those of a dictionary by sorted keys."""
     return list(_leaves(structure))
 
 
-def _leaves(structure: Any) -> Iterator[Any]:
+def _leaves(structure: Structure) -> Iterator[Any]:
     if isinstance(structure, dict):
         for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _leaves(structure[key])
@@ -22,7 +25,7 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
-def pack(structure: Any, leaves: Sequence[Any]) -> Any:
+def pack(structure: Structure, leaves: Sequence[object]) -> Any:
     """A structure like ``structure`` with other leaves, as many as it has places."""
     rest = iter(leaves)
     packed = _packed(structure, rest)
@@ -30,7 +33,7 @@ def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     return packed
 
 
-def _packed(structure: Any, rest: Iterator[Any]) -> Any:
+def _packed(structure: Structure, rest: Iterator[object]) -> Any:
     if isinstance(structure, dict):
         found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
@@ -40,7 +43,7 @@ def _packed(structure: Any, rest: Iterator[Any]) -> Any:
     return next(rest)
 
 
-def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
+def map_structure(function: Callable[[Any], Any], structure: Structure) -> Any:
     """A structure of what ``function`` gives for each leaf."""
     return pack(structure, [function(leaf) for leaf in flatten(structure)])
 
@@ -59,12 +62,12 @@ def same(first: Any, second: Any) -> bool:
     return not isinstance(first, tuple | dict) and not isinstance(second, tuple | dict)
 
 
-def emptied(structure: Any) -> Any:
+def emptied(structure: Structure) -> Any:
     """The structure without its leaves."""
     return map_structure(lambda leaf: None, structure)
 
 
-def leaves_like(structure: Any, values: Any) -> list[Any]:
+def leaves_like(structure: Structure, values: Any) -> list[Any]:
     """The parts of ``values`` that stand where ``structure`` has leaves, whatever structure they have themselves."""
     if isinstance(structure, dict):
         return [leaf for key in sorted(structure) for leaf in leaves_like(structure[key], values[key])]  # pyright: ignore

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from headwater.data.node import (
 from headwater.data.spec import TensorSpec, relaxed
 from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
 
 SHARD_HINT: Final = -1
 """``dataset.shard(SHARD_HINT, SHARD_HINT)`` marks the place for `AutoShardPolicy.HINT`, and does nothing by itself."""
@@ -206,8 +210,8 @@ class Shuffle(Wrapper):
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64, "seed": int64, "seed2": int64}
     buffer_size: Any
-    seed: Any
-    seed2: Any
+    seed: int
+    seed2: int
     reshuffle: bool = True
     _turn: Any = field(default_factory=itertools.count, init=False)
     _own: int | None = field(default=None, init=False)
@@ -241,7 +245,7 @@ class Shuffle(Wrapper):
         # As one by one, but that the elements of one block are drawn from different places of the buffer.
         size = positive(int(self.buffer_size), "buffer_size")
         draw = self._generator()
-        held: list[np.ndarray[Any, Any]] = []
+        held: list[HostArray] = []
         filled = 0
         with closing(self.input.blocks(context, max(1, min(rows, size)))) as source:
             for block in source:
@@ -424,8 +428,8 @@ class Draws(Node):
 
     values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
     weights: Any
-    seed: Any
-    seed2: Any
+    seed: int
+    seed2: int
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math
 from headwater.functional.sparse import SparseTensor, convert_to_tensor_or_sparse_tensor
 from headwater.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
 
 
 class IdWeightPair(NamedTuple):
@@ -25,7 +28,7 @@ class Features:
       features: tensors by their keys.
     """
 
-    def __init__(self, features: Mapping[str, Any]) -> None:
+    def __init__(self, features: Mapping[str, SparseLike]) -> None:
         self._features = features
         self._made: dict[Any, Any] = {}
 
@@ -75,7 +78,7 @@ class DenseColumn(Column):
     def size(self) -> int:
         raise NotImplementedError
 
-    def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         """A matrix of a batch's vectors; variables are made in the current scope."""
         raise NotImplementedError
 
@@ -98,7 +101,7 @@ class CategoricalColumn(Column):
         return IdWeightPair(features.get(self), None)
 
 
-def to_sparse(tensor: Any) -> SparseTensor:
+def to_sparse(tensor: Tensor) -> SparseTensor:
     """A dense matrix of categories as a sparse one, without those that mean none: empty text, and -1."""
     if isinstance(tensor, SparseTensor):
         return tensor

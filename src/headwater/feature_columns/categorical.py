@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from headwater.graph.operation import Tensor
 from headwater.input import parsing
 from headwater.io import files
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
 
-def _with_values(like: SparseTensor, values: Any) -> SparseTensor:
+
+def _with_values(like: SparseTensor, values: TensorLike) -> SparseTensor:
     return SparseTensor(like.indices, values, like.dense_shape)
 
 
@@ -174,7 +178,7 @@ class CrossedColumn(CategoricalColumn):
 
     def leaves(self) -> list[Any]:
         """The keys and columns that are combined."""
-        found: list[Any] = []
+        found: list[object] = []
         for key in self.keys:
             found.extend(key.leaves() if isinstance(key, CrossedColumn) else [key])
         return found
@@ -288,7 +292,7 @@ def categorical_column_with_vocabulary_file(
     vocabulary_size: int | None = None,
     num_oov_buckets: int = 0,
     default_value: int | None = None,
-    dtype: Any = dtypes.string,
+    dtype: DTypeLike = dtypes.string,
 ) -> VocabularyFileColumn:
     """Categories by their line in a file, of which ``vocabulary_size`` lines count (all when None)."""
     if not vocabulary_file:
@@ -303,7 +307,9 @@ def categorical_column_with_vocabulary_file(
     return VocabularyFileColumn(key, str(vocabulary_file), vocabulary_size, num_oov_buckets, as_dtype(dtype), value)
 
 
-def categorical_column_with_hash_bucket(key: str, hash_bucket_size: int, dtype: Any = dtypes.string) -> HashedColumn:
+def categorical_column_with_hash_bucket(
+    key: str, hash_bucket_size: int, dtype: DTypeLike = dtypes.string
+) -> HashedColumn:
     """Categories by the fingerprint of their text modulo ``hash_bucket_size``."""
     if hash_bucket_size is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise ValueError(f"hash_bucket_size must be set. key: {key}")
@@ -346,7 +352,7 @@ def crossed_column(keys: Sequence[Any], hash_bucket_size: int, hash_key: int | N
 
 
 def weighted_categorical_column(
-    categorical_column: CategoricalColumn, weight_feature_key: str, dtype: Any = dtypes.float32
+    categorical_column: CategoricalColumn, weight_feature_key: str, dtype: DTypeLike = dtypes.float32
 ) -> WeightedColumn:
     """A column of categories with the weight of each in the feature ``weight_feature_key``."""
     kind = as_dtype(dtype)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math as std_math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,12 @@ from headwater.variables.embedding import safe_embedding_lookup_sparse
 from headwater.variables.initializers import TruncatedNormal
 from headwater.variables.scope_settings import AUTO_REUSE
 from headwater.variables.variable_scope import get_variable, variable_scope
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.types import InitializerLike
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class NumericColumn(DenseColumn):
             tensor = self.normalizer_fn(tensor)
         return math.to_float(tensor)
 
-    def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         del trainable, collections
         return features.get(self)
 
@@ -92,7 +98,7 @@ class BucketizedColumn(CategoricalColumn, DenseColumn):
         reached = math.greater_equal(numbers, constant(list(self.boundaries), dtypes.float32))
         return reductions.reduce_sum(math.to_int32(reached), -1)
 
-    def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         del trainable, collections
         return indexing.one_hot(math.to_int64(features.get(self)), self._count, on_value=1.0, off_value=0.0)
 
@@ -136,7 +142,7 @@ class IndicatorColumn(DenseColumn):
             rows = rows * arrays.expand_dims(given, -1)
         return reductions.reduce_sum(rows, axis=[-2])
 
-    def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         del trainable, collections
         return features.get(self)
 
@@ -152,7 +158,7 @@ class EmbeddingColumn(DenseColumn):
     categorical_column: CategoricalColumn
     dimension: int
     combiner: str
-    initializer: Any
+    initializer: InitializerLike
     max_norm: float | None
     trainable: bool
     shared_name: str | None = None
@@ -173,7 +179,7 @@ class EmbeddingColumn(DenseColumn):
     def transform(self, features: Features) -> IdWeightPair:
         return self.categorical_column.ids(features)
 
-    def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         ids, weights = features.get(self)
         table = get_variable(
             "embedding_weights",
@@ -194,9 +200,9 @@ class EmbeddingColumn(DenseColumn):
 def numeric_column(
     key: str,
     shape: Any = (1,),
-    default_value: Any = None,
-    dtype: Any = dtypes.float32,
-    normalizer_fn: Callable[[Any], Any] | None = None,
+    default_value: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    normalizer_fn: Callable[[Tensor], Tensor] | None = None,
 ) -> NumericColumn:
     """Numbers as they are, or as ``normalizer_fn`` makes them.
 
@@ -223,7 +229,7 @@ def numeric_column(
     return NumericColumn(key, sizes, default, kind, normalizer_fn)
 
 
-def bucketized_column(source_column: Any, boundaries: Sequence[float]) -> BucketizedColumn:
+def bucketized_column(source_column: Column, boundaries: Sequence[float]) -> BucketizedColumn:
     """Numbers as the buckets between ``boundaries``, of which each bucket includes its lower one.
 
     Raises:
@@ -248,7 +254,7 @@ def embedding_column(
     categorical_column: CategoricalColumn,
     dimension: int,
     combiner: str = "mean",
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     ckpt_to_load_from: Any = None,
     tensor_name_in_ckpt: Any = None,
     max_norm: float | None = None,
@@ -273,7 +279,7 @@ def shared_embedding_columns(
     categorical_columns: Sequence[CategoricalColumn],
     dimension: int,
     combiner: str = "mean",
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     shared_embedding_collection_name: str | None = None,
     ckpt_to_load_from: Any = None,
     tensor_name_in_ckpt: Any = None,
@@ -308,13 +314,13 @@ def shared_embedding_columns(
 # Models' inputs -----------------------------------------------------------------------------------------------------
 
 
-def listed(feature_columns: Any) -> list[Any]:
+def listed(feature_columns: Column | Iterable[Column]) -> list[Any]:
     """The columns in the order of their names.
 
     Raises:
       ValueError: none, or two of one name.
     """
-    found: list[Any] = [feature_columns] if isinstance(feature_columns, Column) else list(feature_columns)
+    found = [feature_columns] if isinstance(feature_columns, Column) else list(feature_columns)
     if not found:
         raise ValueError("feature_columns must not be empty.")
     names = [column.name for column in found]
@@ -326,8 +332,8 @@ def listed(feature_columns: Any) -> list[Any]:
 
 def input_layer(
     features: Any,
-    feature_columns: Any,
-    weight_collections: Any = None,
+    feature_columns: Iterable[Column],
+    weight_collections: Sequence[str] | None = None,
     trainable: bool = True,
     cols_to_vars: Any = None,
     cols_to_output_tensors: Any = None,
@@ -379,10 +385,10 @@ def _reuse(shared: str | None) -> Any:
 
 def linear_model(
     features: Any,
-    feature_columns: Any,
+    feature_columns: Iterable[Column],
     units: int = 1,
     sparse_combiner: str = "sum",
-    weight_collections: Any = None,
+    weight_collections: Sequence[str] | None = None,
     trainable: bool = True,
     cols_to_vars: Any = None,
 ) -> Tensor:
@@ -432,18 +438,18 @@ def linear_model(
         return math.add(total, bias, name="weighted_sum")
 
 
-def _zeros(shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+def _zeros(shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: Any = None) -> Tensor:
     del partition_info
     return arrays.zeros(shape, dtype)
 
 
-def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
+def make_parse_example_spec(feature_columns: Iterable[Column]) -> dict[str, Any]:
     """What `parse_example` has to read for the columns.
 
     Raises:
       ValueError: two columns read one feature in different ways.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for column in feature_columns:
         for key, value in column.parse_example_spec.items():
             if key in found and found[key] != value:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.feature_columns import categorical, dense
 from headwater.feature_columns.base import CategoricalColumn, Column
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import TensorLike
+    from headwater.variables.types import InitializerLike
+
 
 def real_valued_column(
     column_name: str,
     dimension: int = 1,
-    default_value: Any = None,
-    dtype: Any = dtypes.float32,
-    normalizer: Callable[[Any], Any] | None = None,
+    default_value: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    normalizer: Callable[[Tensor], Tensor] | None = None,
 ) -> dense.NumericColumn:
     """`numeric_column` of a vector of ``dimension`` numbers."""
     return dense.numeric_column(column_name, (dimension or 1,), default_value, dtype, normalizer)
 
 
 def sparse_column_with_hash_bucket(
-    column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.string, hash_keys: Any = None
+    column_name: str,
+    hash_bucket_size: int,
+    combiner: str = "sum",
+    dtype: DTypeLike = dtypes.string,
+    hash_keys: Any = None,
 ) -> CategoricalColumn:
     """`categorical_column_with_hash_bucket`.
 
@@ -37,7 +47,11 @@ def sparse_column_with_hash_bucket(
 
 
 def sparse_column_with_keys(
-    column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string
+    column_name: str,
+    keys: Sequence[str | int],
+    default_value: int = -1,
+    combiner: str = "sum",
+    dtype: DTypeLike = dtypes.string,
 ) -> CategoricalColumn:
     """`categorical_column_with_vocabulary_list`; ``combiner`` must be "sum"."""
     _require_sums(combiner)
@@ -45,7 +59,7 @@ def sparse_column_with_keys(
 
 
 def sparse_column_with_integerized_feature(
-    column_name: str, bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.int64
+    column_name: str, bucket_size: int, combiner: str = "sum", dtype: DTypeLike = dtypes.int64
 ) -> CategoricalColumn:
     """`categorical_column_with_identity` of integers; ``combiner`` must be "sum"."""
     _require_sums(combiner)
@@ -55,7 +69,7 @@ def sparse_column_with_integerized_feature(
 
 
 def crossed_column(
-    columns: Sequence[Any],
+    columns: Sequence[Column],
     hash_bucket_size: int,
     combiner: str = "sum",
     ckpt_to_load_from: Any = None,
@@ -78,7 +92,7 @@ def embedding_column(
     sparse_id_column: Any,
     dimension: int,
     combiner: str = "mean",
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     ckpt_to_load_from: Any = None,
     tensor_name_in_ckpt: Any = None,
     max_norm: float | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.shapes import ShapeLike, TensorShape, as_shape
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.variables.variables import Variable
+
 
 class ConditionalAccumulatorBase:
     """What dense and sparse accumulators have in common.
@@ -22,7 +26,7 @@ class ConditionalAccumulatorBase:
       dtype: element type of the gradients.
     """
 
-    def __init__(self, dtype: Any, shape: ShapeLike, accumulator_ref: Tensor) -> None:
+    def __init__(self, dtype: DTypeLike, shape: ShapeLike, accumulator_ref: Tensor) -> None:
         self._dtype = as_dtype(dtype)
         self._shape: TensorShape = as_shape(shape)
         self._accumulator_ref = accumulator_ref
@@ -43,7 +47,7 @@ class ConditionalAccumulatorBase:
         """How many gradients are in the accumulator now."""
         return self._op("ResourceAccumulatorNumAccumulated", [], name=name or f"{self.name}_NumAccumulated").outputs[0]
 
-    def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
+    def set_global_step(self, new_global_step: Variable, name: str | None = None) -> Operation:
         """An operation that sets the accumulator's time step: gradients of earlier steps are stale from then on."""
         step = as_int64(new_global_step)
         return self._op("ResourceAccumulatorSetGlobalStep", [step], name=name)
@@ -90,7 +94,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DTypeLike,
         shape: ShapeLike | None = None,
         shared_name: str | None = None,
         name: str = "conditional_accumulator",
@@ -99,7 +103,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         ref = _make("ResourceConditionalAccumulator", dtype, shape, shared_name, name, reduction_type)
         super().__init__(dtype, shape, ref)
 
-    def apply_grad(self, grad: Any, local_step: object = 0, name: str | None = None) -> Operation:
+    def apply_grad(self, grad: Tensor, local_step: object = 0, name: str | None = None) -> Operation:
         """An operation that adds ``grad``, unless ``local_step`` is less than the accumulator's time step.
 
         Raises:
@@ -122,7 +126,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DTypeLike,
         shape: ShapeLike | None = None,
         shared_name: str | None = None,
         name: str = "sparse_conditional_accumulator",
@@ -139,9 +143,9 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def apply_grad(
         self,
-        grad_indices: Any,
-        grad_values: Any,
-        grad_shape: Any = None,
+        grad_indices: TensorLike,
+        grad_values: TensorLike,
+        grad_shape: TensorLike | None = None,
         local_step: object = 0,
         name: str | None = None,
     ) -> Operation:

@@ -81,7 +81,7 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
     return TensorShape(broadcast_dims(as_shape(shape_x).as_dims, as_shape(shape_y).as_dims))
 
 
-def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
     """The shape that tensors of two shapes broadcast to."""
     return one("BroadcastArgs", shape_x, shape_y)
 
@@ -146,7 +146,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     return one("Reshape", tensor, shape, name=name)
 
 
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: TensorLike | None = None) -> Tensor:
+def expand_dims(input: Any, axis: int | None = None, name: str | None = None, dim: TensorLike | None = None) -> Tensor:
     """A further dimension of size 1 at ``axis``; -1 is behind all."""
     axis = either(axis, dim, "axis", "dim")
     if axis is None:
@@ -154,14 +154,14 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Tens
     return one("ExpandDims", input, axis, name=name)
 
 
-def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: int | None = None) -> Tensor:
     """Without the dimensions that ``axis`` lists, which must have size 1; without all of size 1 when it is None."""
     axis = either(axis, squeeze_dims, "axis", "squeeze_dims")
     axes = () if axis is None else tuple(int(a) for a in np.ravel(axis))
     return one("Squeeze", input, squeeze_dims=axes, name=name)
 
 
-def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
     """Dimension ``i`` of the result is dimension ``perm[i]`` of ``a``; all turned round when ``perm`` is None."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
@@ -178,7 +178,7 @@ def _turned_round(a: Tensor) -> Any:
     return (count - 1) - one("Range", 0, count, 1)
 
 
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """The last two dimensions exchanged.
 
     Raises:
@@ -188,7 +188,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
         a = convert_to_tensor(a, name="a")
         if a.dims is None:
             count = rank(a)
-            order: Any = concat([range(count - 2), [count - 1, count - 2]], 0)
+            order = concat([range(count - 2), [count - 1, count - 2]], 0)
         elif len(a.dims) < 2:
             raise ValueError(f"Argument 'a' should be a (batch) matrix, with rank >= 2, got shape {a.shape}")
         else:
@@ -284,7 +284,11 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
 
 
 def pad(
-    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+    tensor: TensorLike,
+    paddings: TensorLike,
+    mode: str = "CONSTANT",
+    name: str | None = None,
+    constant_values: TensorLike = 0,
 ) -> Tensor:
     """More elements before and behind, per dimension.
 
@@ -327,7 +331,7 @@ def fill(dims: TensorLike, value: TensorLike, name: str | None = None) -> Tensor
 def _of(value: int, shape: Any, dtype: Any, name: str | None, default: str) -> Tensor:
     wanted = as_dtype(dtype).base_dtype
     with name_scope(name, default, [shape]) as scope:
-        number: Any = ("" if value == 0 else "1") if wanted == dtypes.string else wanted.numpy_dtype.type(value)
+        number = ("" if value == 0 else "1") if wanted == dtypes.string else wanted.numpy_dtype.type(value)
         if not isinstance(shape, Tensor):
             known = _known_shape(shape)
             if known is not None:
@@ -349,17 +353,19 @@ def _known_shape(shape: ShapeLike) -> tuple[int, ...] | None:
     return None if dims is None or None in dims else tuple(d for d in dims if d is not None)
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = dtypes.float32, name: str | None = None) -> Tensor:
+def zeros(shape: TensorLike | ShapeLike, dtype: DTypeLike | None = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of zeros (of empty strings)."""
     return _of(0, shape, dtype, name, "zeros")
 
 
-def ones(shape: TensorLike, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def ones(shape: TensorLike, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones."""
     return _of(1, shape, dtype, name, "ones")
 
 
-def zeros_like(tensor: Any, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def zeros_like(
+    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
     """Zeros in the shape of ``tensor``; of its type, unless told.
 
     Args:
@@ -373,7 +379,9 @@ def zeros_like(tensor: Any, dtype: DTypeLike | None = None, name: str | None = N
         return one("ZerosLike", tensor, name=scope)
 
 
-def ones_like(tensor: Any, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def ones_like(
+    tensor: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True
+) -> Tensor:
     """Ones in the shape of ``tensor``; of its type, unless told."""
     with name_scope(name, "ones_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -387,7 +395,7 @@ def _in_shape_of(tensor: Tensor, make: Any, dtype: DType, name: str, optimize: b
     return result
 
 
-def broadcast_to(input: Any, shape: TensorLike, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: TensorLike, name: str | None = None) -> Tensor:
     """``input`` repeated to a larger shape by the rules of broadcasting."""
     return one("BroadcastTo", input, shape, name=name)
 

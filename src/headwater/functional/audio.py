@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headwater.functional.apply import apply, one
 from headwater.graph.operation import Tensor
@@ -36,6 +36,6 @@ def decode_wav(
     return DecodedWav(*apply("DecodeWav", contents, name=name, **attrs).outputs)
 
 
-def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
+def encode_wav(audio: TensorLike, sample_rate: TensorLike, name: str | None = None) -> Tensor:
     """A WAV file with 16 bits of samples between -1 and 1, [samples, channels]."""
     return one("EncodeWav", audio, sample_rate, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import Ints, TensorLike
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 
 def _require_channels_last(data_format: str) -> None:
@@ -45,7 +48,7 @@ def space_to_batch(
     paddings: TensorLike,
     block_size: int | None = None,
     name: str | None = None,
-    block_shape: Any = None,
+    block_shape: TensorLike | None = None,
 ) -> Tensor:
     """`space_to_batch_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
@@ -62,7 +65,7 @@ def batch_to_space(
     crops: TensorLike,
     block_size: int | None = None,
     name: str | None = None,
-    block_shape: Any = None,
+    block_shape: TensorLike | None = None,
 ) -> Tensor:
     """`batch_to_space_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
@@ -70,7 +73,7 @@ def batch_to_space(
 
 
 def required_space_to_batch_paddings(
-    input_shape: TensorLike, block_shape: Any, base_paddings: Any = None, name: str | None = None
+    input_shape: TensorLike, block_shape: TensorLike, base_paddings: TensorLike | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The paddings that make sizes multiples of a block's, and the crops that undo what they add.
 
@@ -89,7 +92,7 @@ def required_space_to_batch_paddings(
         return convert_to_tensor(paddings, name="paddings"), convert_to_tensor(crops, name="crops")
 
 
-def _known(value: TensorLike) -> np.ndarray[Any, Any]:
+def _known(value: TensorLike) -> HostArray:
     found = constant_value(convert_to_tensor(value))
     if found is None:
         raise ValueError("required_space_to_batch_paddings needs shapes that are known when the graph is built")
@@ -146,7 +149,7 @@ def _numbers(value: Any, count: int) -> list[int]:
 
 def convolution_(
     input: TensorLike,
-    filter: Any,
+    filter: TensorLike,
     padding: str,
     strides: TensorLike | None = None,
     dilation_rate: TensorLike | None = None,
@@ -183,14 +186,14 @@ def convolution_(
         return convolution.conv3d(input, kernel, steps, padding, kind, spread, name=scope)
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
+def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: int, padding: str, name: str | None = None) -> Tensor:
     """A convolution of images whose filter has ``rate`` - 1 holes between its elements."""
     return convolution_(value, filters, padding, dilation_rate=rate, name=name)
 
 
 def pool(
     input: TensorLike,
-    window_shape: Any,
+    window_shape: TensorLike,
     pooling_type: str,
     padding: str,
     dilation_rate: Ints | None = None,

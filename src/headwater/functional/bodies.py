@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from headwater.dtypes import resource, string
 from headwater.graph.constants import constant_value
@@ -135,7 +134,7 @@ def function_of(name: str, body: Recorded, inputs: Sequence[Tensor], key: Tensor
     for node in proto.node:
         node.device = ""
         node.attr.pop("_class", None)
-    attrs: tuple[tuple[str, Any], ...] = (
+    attrs: tuple[tuple[str, object], ...] = (
         ("graph", proto.SerializeToString(deterministic=True)),
         ("inputs", tuple(tensor.name for tensor in inputs)),
         ("key", "" if key is None or not body.draws else key.name),

@@ -33,9 +33,9 @@ def _named(**limits: Any) -> list[Tensor]:
 
 
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
     iou_threshold: object = 0.5,
     score_threshold: object = _NO_SCORE,
     name: str | None = None,
@@ -55,9 +55,9 @@ def non_max_suppression(
 
 
 def non_max_suppression_with_scores(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
     iou_threshold: object = 0.5,
     score_threshold: object = _NO_SCORE,
     soft_nms_sigma: object = 0.0,
@@ -78,7 +78,7 @@ def non_max_suppression_with_scores(
 def non_max_suppression_padded(
     boxes: TensorLike,
     scores: TensorLike,
-    max_output_size: Any,
+    max_output_size: TensorLike,
     iou_threshold: object = 0.5,
     score_threshold: object = _NO_SCORE,
     pad_to_max_output_size: bool = False,
@@ -99,11 +99,11 @@ def non_max_suppression_padded(
 
 
 def non_max_suppression_overlaps(
-    overlaps: Any,
-    scores: Any,
-    max_output_size: Any,
+    overlaps: TensorLike,
+    scores: TensorLike,
+    max_output_size: TensorLike,
     overlap_threshold: object = 0.5,
-    score_threshold: Any = _NO_SCORE,
+    score_threshold: TensorLike = _NO_SCORE,
     name: str | None = None,
 ) -> Tensor:
     """As `non_max_suppression`, with a matrix that says how much any two overlap."""
@@ -115,12 +115,12 @@ def non_max_suppression_overlaps(
 def crop_and_resize(
     image: TensorLike,
     boxes: TensorLike,
-    box_ind: Any = None,
+    box_ind: TensorLike | None = None,
     crop_size: Any = None,
     method: str = "bilinear",
     extrapolation_value: float = 0,
     name: str | None = None,
-    box_indices: Any = None,
+    box_indices: TensorLike | None = None,
 ) -> Tensor:
     """For each box the part of an image, resized; float32 [boxes, height, width, channels].
 
@@ -149,7 +149,9 @@ def crop_and_resize(
     )
 
 
-def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
+def draw_bounding_boxes(
+    images: TensorLike, boxes: TensorLike, name: str | None = None, colors: TensorLike | None = None
+) -> Tensor:
     """The images [batch, height, width, channels] with the outlines of boxes [batch, boxes, 4].
 
     Args:
@@ -161,11 +163,11 @@ def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors
 
 
 def sample_distorted_bounding_box(
-    image_size: Any,
+    image_size: TensorLike,
     bounding_boxes: TensorLike,
     seed: int | None = None,
     seed2: int | None = None,
-    min_object_covered: Any = 0.1,
+    min_object_covered: TensorLike = 0.1,
     aspect_ratio_range: Sequence[float] | None = None,
     area_range: Sequence[float] | None = None,
     max_attempts: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
 
 
 def Assert(
@@ -91,7 +95,7 @@ assert_greater_equal: Callable[..., Operation] = _binary("GreaterEqual", "assert
 
 def _against_zero(compare: Callable[..., Operation], default: str, what: str) -> Callable[..., Operation]:
     def check(
-        x: Any,
+        x: TensorLike,
         data: TensorLike | None = None,
         summarize: int | None = None,
         message: str | None = None,
@@ -163,9 +167,9 @@ def _check_rank(
 
 
 def assert_rank(
-    x: Any,
+    x: TensorLike,
     rank: int,
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -180,9 +184,9 @@ def assert_rank(
 
 
 def assert_rank_at_least(
-    x: Any,
+    x: TensorLike,
     rank: int,
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -199,9 +203,9 @@ def assert_rank_at_least(
 
 
 def assert_rank_in(
-    x: Any,
+    x: TensorLike,
     ranks: Sequence[int],
-    data: Any = None,
+    data: TensorLike | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -217,7 +221,7 @@ def assert_rank_in(
     )
 
 
-def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
+def assert_scalar(tensor: TensorLike, name: str | None = None, message: str | None = None) -> Tensor:
     """``tensor``; ValueError when it is known to be no scalar."""
     with name_scope(name, "assert_scalar", [tensor]):
         tensor = convert_to_tensor(tensor)
@@ -235,7 +239,7 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
         return no_op("statically_determined_was_integer")
 
 
-def assert_type(tensor: Any, tf_type: object, message: str | None = None, name: str | None = None) -> Operation:
+def assert_type(tensor: TensorLike, tf_type: object, message: str | None = None, name: str | None = None) -> Operation:
     """TypeError unless ``tensor`` has elements of ``tf_type``."""
     with name_scope(name, "assert_type", [tensor]):
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -244,7 +248,7 @@ def assert_type(tensor: Any, tf_type: object, message: str | None = None, name: 
         return no_op("statically_determined_correct_type")
 
 
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """``tensor``; a run fails where it has an element that is not a finite number."""
     return one("CheckNumerics", tensor, message=message, name=name)
 
@@ -271,10 +275,10 @@ def add_check_numerics_ops() -> Operation:
 
 
 def verify_tensor_all_finite(
-    t: Any = None,
+    t: TensorLike | None = None,
     msg: str | None = None,
     name: str | None = None,
-    x: Any = None,
+    x: TensorLike | None = None,
     message: str | None = None,
 ) -> Tensor:
     """As `check_numerics`."""
@@ -284,7 +288,7 @@ def verify_tensor_all_finite(
         return with_dependencies([check_numerics(tensor, text or "")], tensor)
 
 
-def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None = None) -> Any:
     """The floating type that all ``tensors`` have; ``dtype``, or float32, without any.
 
     Raises:

@@ -75,7 +75,7 @@ def clip_by_average_norm(t: TensorLike, clip_norm: TensorLike, name: str | None 
         return arrays.identity(t * clip_norm * math.minimum(inverse * count, bound), name=scope)
 
 
-def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
+def global_norm(t_list: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """√ Σ ‖t‖² over all tensors of a list; None in it counts nothing.
 
     Raises:
@@ -93,7 +93,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 
 
 def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
+    t_list: Sequence[TensorLike], clip_norm: TensorLike, use_norm: TensorLike | None = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
     """All tensors of a list scaled so that their `global_norm` is at most ``clip_norm``.
 
@@ -113,7 +113,7 @@ def clip_by_global_norm(
         bound = constant(1.0, dtype) / clip_norm
         scale = clip_norm * math.minimum(1.0 / norm, bound)
         scale = one("Select", math.is_finite(norm), scale, constant(np.nan, dtype))
-        results: list[Any] = []
+        results: list[object] = []
         for index, item in enumerate(items):
             if item is None:
                 results.append(None)

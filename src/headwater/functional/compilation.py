@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
 
 from headwater.functional import arrays, nest
 from headwater.functional.control_flow import no_op
@@ -25,7 +24,7 @@ def compile(computation: Callable[..., object], inputs: Sequence[TensorLike] | N
       A list of tensors; the one operation where there is no tensor.
     """
     found = computation(*(convert_to_tensor(value) for value in inputs or ()))
-    results: list[Any] = nest.flatten(found) if found is not None else []
+    results = nest.flatten(found) if found is not None else []
     operations = [result for result in results if isinstance(result, Operation)]
     tensors = [convert_to_tensor(result) for result in results if not isinstance(result, Operation)]
     with control_dependencies(operations):

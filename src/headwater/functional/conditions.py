@@ -26,8 +26,8 @@ def cond(
     false_fn: Callable[[], object] | None = None,
     strict: bool = False,
     name: str | None = None,
-    fn1: Callable[[], Any] | None = None,
-    fn2: Callable[[], Any] | None = None,
+    fn1: Callable[[], object] | None = None,
+    fn2: Callable[[], object] | None = None,
 ) -> Any:
     """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
 
@@ -90,7 +90,7 @@ def _may_differ(structures: Sequence[object]) -> bool:
     return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
 
 
-def _value(leaf: Any) -> Any:
+def _value(leaf: TensorLike) -> Any:
     if isinstance(leaf, TensorArray):
         return leaf
     if isinstance(leaf, CompositeTensor):
@@ -102,7 +102,7 @@ def _value(leaf: Any) -> Any:
     return tensor.graph.create_op("Identity", [tensor], name="Identity").outputs[0]
 
 
-def _check(structures: Sequence[Any], branches: Sequence[bodies.Recorded]) -> None:
+def _check(structures: Sequence[object], branches: Sequence[bodies.Recorded]) -> None:
     kinds = [[type(leaf) for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)] for one in structures]
     counts = [len(branch.outputs) for branch in branches]
     if not nest.same_structure(*structures) or kinds[0] != kinds[1] or counts[0] != counts[1]:
@@ -157,7 +157,9 @@ def _differ(yes: Tensor, no: Tensor) -> bool:
     return any(None not in (a, b) and a != b for a, b in zip(yes.dims, no.dims, strict=True))
 
 
-def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None) -> Any:
+def smart_cond(
+    pred: TensorLike, true_fn: Callable[[], object], false_fn: Callable[[], object], name: str | None = None
+) -> Any:
     """As `cond`, but where ``pred`` is known already, just what its function returns.
 
     Raises:

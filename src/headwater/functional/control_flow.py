@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -12,13 +12,16 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 def no_op(name: str | None = None) -> Operation:
     """An operation that does nothing; useful for what it runs after."""
     return get_default_graph().create_op("NoOp", [], name=name)
 
 
-def group(*inputs: Any, name: str | None = None) -> Operation:
+def group(*inputs: object, name: str | None = None) -> Operation:
     """An operation that is done when all of ``inputs`` are.
 
     Where these are on several devices, each device has one such operation of its own, so that one message from each
@@ -85,7 +88,9 @@ def with_dependencies(dependencies: Sequence[object], output_tensor: Any, name: 
             return graph.create_op("Identity", [tensor], name=scope).outputs[0]
 
 
-def tuple(tensors: Sequence[object], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
+def tuple(
+    tensors: Sequence[object], name: str | None = None, control_inputs: Sequence[TensorLike] | None = None
+) -> list[Any]:
     """``tensors`` (None stays None), none of which is available before all of them are.
 
     Args:

@@ -47,7 +47,7 @@ def _padding(padding: Any, data_format: str) -> dict[str, Any]:
 
 def conv2d(
     input: TensorLike,
-    filter: Any = None,
+    filter: TensorLike | None = None,
     strides: TensorLike | None = None,
     padding: object = None,
     use_cudnn_on_gpu: bool = True,
@@ -83,7 +83,7 @@ def conv2d(
 
 def conv3d(
     input: TensorLike,
-    filter: Any = None,
+    filter: TensorLike | None = None,
     strides: TensorLike | None = None,
     padding: str | None = None,
     data_format: str = "NDHWC",
@@ -108,15 +108,15 @@ def conv3d(
 
 
 def conv1d(
-    value: Any = None,
-    filters: Any = None,
-    stride: Any = None,
+    value: TensorLike | None = None,
+    filters: TensorLike | None = None,
+    stride: Ints | None = None,
     padding: str | None = None,
     use_cudnn_on_gpu: bool | None = None,
     data_format: str | None = None,
     name: str | None = None,
-    input: Any = None,
-    dilations: Any = None,
+    input: TensorLike | None = None,
+    dilations: Ints | None = None,
 ) -> Tensor:
     """Cross-correlation of sequences [batch, width, channels] with a filter [width, channels in, channels out]."""
     del use_cudnn_on_gpu
@@ -136,13 +136,13 @@ def conv1d(
 
 def conv2d_transpose(
     value: object = None,
-    filter: Any = None,
+    filter: TensorLike | None = None,
     output_shape: object = None,
-    strides: Any = None,
+    strides: TensorLike | None = None,
     padding: str = "SAME",
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
     filters: object = None,
     dilations: Any = None,
 ) -> Tensor:
@@ -156,14 +156,14 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    value: Any,
-    filter: Any = None,
+    value: TensorLike,
+    filter: TensorLike | None = None,
     output_shape: Any = None,
     strides: TensorLike | None = None,
     padding: str = "SAME",
     data_format: str = "NDHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
     filters: object = None,
     dilations: TensorLike | None = None,
 ) -> Tensor:
@@ -186,7 +186,7 @@ def conv3d_transpose(
 
 def conv2d_backprop_input(
     input_sizes: Any,
-    filter: Any = None,
+    filter: TensorLike | None = None,
     out_backprop: Any = None,
     strides: TensorLike | None = None,
     padding: object = None,
@@ -214,7 +214,7 @@ def conv2d_backprop_input(
 
 def conv2d_backprop_filter(
     input: TensorLike,
-    filter_sizes: Any,
+    filter_sizes: Ints,
     out_backprop: TensorLike,
     strides: TensorLike,
     padding: object,
@@ -240,7 +240,7 @@ def conv2d_backprop_filter(
 
 def conv3d_backprop_filter(
     input: TensorLike,
-    filter_sizes: Any,
+    filter_sizes: Ints,
     out_backprop: TensorLike,
     strides: Any,
     padding: str,
@@ -263,7 +263,7 @@ def conv3d_backprop_filter(
 
 
 def depthwise_conv2d(
-    input: Any,
+    input: TensorLike,
     filter: TensorLike,
     strides: TensorLike,
     padding: str,
@@ -312,9 +312,9 @@ def depthwise_conv2d_native(
 
 
 def separable_conv2d(
-    input: Any,
-    depthwise_filter: Any,
-    pointwise_filter: Any,
+    input: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
     strides: Ints,
     padding: str,
     rate: object = None,
@@ -364,13 +364,13 @@ def _pool(
 
 
 def max_pool(
-    value: Any,
+    value: TensorLike,
     ksize: TensorLike,
     strides: TensorLike,
     padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The maximum of each window of an image.
 
@@ -385,13 +385,13 @@ def max_pool(
 
 
 def avg_pool(
-    value: Any,
+    value: TensorLike,
     ksize: TensorLike,
     strides: TensorLike,
     padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """The mean of each window of an image; padding does not count."""
     return _pool(

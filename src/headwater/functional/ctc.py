@@ -19,13 +19,13 @@ from headwater.graph.types import TensorLike
 
 def ctc_loss(
     labels: object,
-    inputs: Any = None,
+    inputs: TensorLike | None = None,
     sequence_length: Any = None,
     preprocess_collapse_repeated: bool = False,
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
     time_major: bool = True,
-    logits: Any = None,
+    logits: TensorLike | None = None,
 ) -> Tensor:
     """-log p(labels | inputs) of each sequence. The last class is the blank between labels.
 
@@ -60,11 +60,11 @@ def ctc_loss(
 
 def ctc_loss_v2(
     labels: Any,
-    logits: Any,
-    label_length: Any,
-    logit_length: Any,
+    logits: TensorLike,
+    label_length: TensorLike,
+    logit_length: TensorLike,
     logits_time_major: bool = True,
-    unique: Any = None,
+    unique: TensorLike | None = None,
     blank_index: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -158,7 +158,7 @@ def ctc_beam_search_decoder_v2(
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
 
 
-def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Rows of labels with equal ones side by side counted once, 0 behind them; and how many are left of each.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DTypeLike
 from headwater.graph.context import get_default_graph
@@ -14,13 +14,16 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+
 
 def device(device_name_or_function: object) -> AbstractContextManager[None]:
     """Asks for a device for the operations made within the block: a name in full or in part, a function, or None."""
     return get_default_graph().device(device_name_or_function)
 
 
-def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+def colocate_with(op: Operation, ignore_existing: bool = False) -> AbstractContextManager[None]:
     """Puts the operations made within the block on the device of ``op``."""
     return get_default_graph().colocate_with(op, ignore_existing)
 
@@ -85,7 +88,7 @@ def add_to_collection(name: str, value: object) -> None:
     get_default_graph().add_to_collection(name, value)
 
 
-def add_to_collections(names: Any, value: Any) -> None:
+def add_to_collections(names: Any, value: TensorLike) -> None:
     """Adds ``value`` to several collections of the default graph."""
     get_default_graph().add_to_collections(names, value)
 
@@ -95,7 +98,7 @@ def get_collection(key: Any, scope: str | None = None) -> list[Any]:
     return get_default_graph().get_collection(key, scope)
 
 
-def get_collection_ref(key: Any) -> list[Any]:
+def get_collection_ref(key: TensorLike) -> list[Any]:
     """A collection itself, made if it is not there."""
     return get_default_graph().get_collection_ref(key)
 

@@ -35,8 +35,8 @@ class DenseHashTable(MutableHashTable):
         key_dtype: DTypeLike,
         value_dtype: DTypeLike,
         default_value: TensorLike,
-        empty_key: Any,
-        deleted_key: Any,
+        empty_key: TensorLike,
+        deleted_key: TensorLike,
         initial_num_buckets: int | None = None,
         name: str = "MutableDenseHashTable",
         checkpoint: bool = True,
@@ -57,10 +57,10 @@ class DenseHashTable(MutableHashTable):
         ):
             return keys.graph.create_op("Identity", [keys]).outputs[0]
 
-    def insert(self, keys: TensorLike, values: Any, name: str | None = None) -> Operation:
+    def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         return super().insert(self._checked(keys), values, name)
 
-    def insert_or_assign(self, keys: TensorLike, values: Any, name: str | None = None) -> Operation:
+    def insert_or_assign(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         """As `insert`."""
         return self.insert(keys, values, name)
 

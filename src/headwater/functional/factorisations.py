@@ -16,7 +16,7 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     return one("Cholesky", input, name=name)
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
     """X with A X = rhs, given the Cholesky factor of A."""
     with name_scope(name, "cholesky_solve", [chol, rhs]):
         half = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
@@ -39,7 +39,7 @@ def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, nam
 
 
 def matrix_solve_ls(
-    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
     """X that makes ‖matrix X - rhs‖² + l2_regularizer ‖X‖² least, by way of the normal equations.
 
@@ -90,19 +90,19 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
     return q, r
 
 
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """Singular values in descending order, left and right singular vectors as columns (the values alone on demand)."""
     s, u, v = apply("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name).outputs
     return (s, u, v) if compute_uv else s
 
 
-def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def self_adjoint_eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order, and eigenvectors as columns."""
     values, vectors = apply("SelfAdjointEigV2", tensor, compute_v=True, name=name).outputs
     return values, vectors
 
 
-def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def self_adjoint_eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Eigenvalues in ascending order."""
     return one("SelfAdjointEigV2", tensor, compute_v=False, name=name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ ifft3d: Function = _complex("IFFT3D", "The inverse of `fft3d`.")
 def _real(op_type: str, rank: int, doc: str) -> Function:
     inverse = op_type.startswith("I")
 
-    def function(input_tensor: Tensor, fft_length: Any = None, name: str | None = None) -> Tensor:
+    def function(input_tensor: Tensor, fft_length: TensorLike | None = None, name: str | None = None) -> Tensor:
         with name_scope(name, op_type.lower(), [input_tensor, fft_length]) as scope:
             kind = dtypes.complex64 if inverse else dtypes.float32
             tensor = convert_to_tensor(input_tensor, kind, name="input")

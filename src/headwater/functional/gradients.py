@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.functional import arrays, indexing, math, reductions
 from headwater.functional.apply import one
@@ -18,6 +18,10 @@ from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, g
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.registry import register_gradient
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 Rule = Callable[..., Any]
 
@@ -64,7 +68,7 @@ def NotDifferentiable(op_type: str) -> None:
 NoGradient = NotDifferentiable
 
 
-def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Any]:
     """Decorator: ``f(*x)`` gives a result and a function from the gradients of the result to those of ``x``.
 
     The result is a tensor or a list of them.
@@ -116,8 +120,8 @@ def grad_pass_through(f: Callable[..., object]) -> Callable[..., Any]:
 
 
 def hessians(
-    ys: Any,
-    xs: Any,
+    ys: TensorLike,
+    xs: TensorLike,
     name: str = "hessians",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
@@ -128,7 +132,7 @@ def hessians(
     Raises:
       ValueError: an x of another form, or one that ys do not depend on.
     """
-    sources: list[Any] = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownArgumentType]
+    sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownArgumentType]
     options: dict[str, Any] = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
         "gate_gradients": gate_gradients,

@@ -35,7 +35,7 @@ def repeat(input: TensorLike, repeats: TensorLike, axis: int | None = None, name
         return one("GatherV2", input, places, axis)
 
 
-def lin_space(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
+def lin_space(start: TensorLike, stop: TensorLike, num: TensorLike, name: str | None = None) -> Tensor:
     """``num`` numbers from start to stop, both included."""
     return one("LinSpace", start, stop, num, name=name)
 

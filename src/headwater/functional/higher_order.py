@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DTypeLike
 from headwater.functional import arrays, indexing, nest
@@ -12,6 +12,11 @@ from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+    from headwater.variables.types import InitializerLike
+
 
 Function = Callable[..., Any]
 
@@ -77,7 +82,7 @@ def map_fn(
         return nest.pack(pattern, [_stacked(array, leaves[0]) for array in done])
 
 
-def _plain(structure: Any) -> Any:
+def _plain(structure: Structure) -> Any:
     """The structure with lists in place of tuples, between which no difference is made here."""
     if isinstance(structure, dict):
         return {key: _plain(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType]
@@ -93,7 +98,7 @@ def _stacked(array: TensorArray, like: Tensor) -> Tensor:
 
 def foldl(
     fn: Function,
-    elems: Any,
+    elems: Structure,
     initializer: object = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -106,7 +111,7 @@ def foldl(
 
 def foldr(
     fn: Function,
-    elems: Any,
+    elems: Structure,
     initializer: object = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -120,7 +125,7 @@ def foldr(
 def _fold(
     kind: str,
     fn: Function,
-    elems: Any,
+    elems: Structure,
     initializer: Any,
     parallel_iterations: int,
     back_prop: bool,
@@ -158,7 +163,7 @@ def _fold(
 def scan(
     fn: Function,
     elems: TensorLike,
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,

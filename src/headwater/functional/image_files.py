@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headwater.dtypes import DTypeLike, as_dtype, int32, uint8
 from headwater.functional.apply import one
 from headwater.graph.operation import Tensor
@@ -11,7 +9,7 @@ from headwater.graph.types import TensorLike
 
 
 def decode_jpeg(
-    contents: Any,
+    contents: TensorLike,
     channels: int = 0,
     ratio: int = 1,
     fancy_upscaling: bool = True,
@@ -56,7 +54,7 @@ def _check_jpeg(fancy: bool, recovers: bool, fraction: float, dct_method: str) -
 
 def decode_and_crop_jpeg(
     contents: TensorLike,
-    crop_window: Any,
+    crop_window: TensorLike,
     channels: int = 0,
     ratio: int = 1,
     fancy_upscaling: bool = True,

@@ -39,7 +39,7 @@ def _as_float(value: Tensor, like: Tensor) -> Tensor:
     return convert_image_dtype(math.cast(value, like.dtype), dtypes.float32)
 
 
-def psnr(a: Any, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of each pair of images: 10 log₁₀(max_val² / mean squared difference), in dB.
 
     Args:
@@ -92,8 +92,8 @@ def _ssim_per_channel(
 
 
 def ssim(
-    img1: Any,
-    img2: Any,
+    img1: TensorLike,
+    img2: TensorLike,
     max_val: Any,
     filter_size: int = 11,
     filter_sigma: float = 1.5,
@@ -161,7 +161,7 @@ def _halved(image: Tensor) -> Tensor:
 # Change -----------------------------------------------------------------------------------------------------------
 
 
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """The differences of each pixel to the one below, and to the one right of it; 0 at the end.
 
     Raises:
@@ -177,7 +177,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     )
 
 
-def sobel_edges(image: Any) -> Tensor:
+def sobel_edges(image: TensorLike) -> Tensor:
     """Sobel's filters for changes downwards and to the right: [batch, height, width, channels, 2]."""
     image = convert_to_tensor(image)
     channels = (image.dims or (None,) * 4)[3]
@@ -189,7 +189,7 @@ def sobel_edges(image: Any) -> Tensor:
     return arrays.reshape(edges, arrays.concat([arrays.shape(image), [2]], 0))
 
 
-def total_variation(images: Any, name: str | None = None) -> Tensor:
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels, of each image.
 
     Raises:
@@ -214,7 +214,7 @@ _YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617],
 _YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
 
 
-def _mixed(images: Any, weights: TensorLike) -> Tensor:
+def _mixed(images: TensorLike, weights: TensorLike) -> Tensor:
     """Each pixel's channels times a matrix."""
     images = convert_to_tensor(images, name="images")
     kernel = convert_to_tensor(weights, images.dtype.base_dtype, name="kernel")
@@ -226,22 +226,22 @@ def _mixed(images: Any, weights: TensorLike) -> Tensor:
 _FROM_YIQ = np.array([[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
 
 
-def rgb_to_yiq(images: Any) -> Tensor:
+def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Luma and the two colour differences of American television, from red, green and blue."""
     return _mixed(images, _YIQ)
 
 
-def yiq_to_rgb(images: Any) -> Tensor:
+def yiq_to_rgb(images: TensorLike) -> Tensor:
     """The reverse of `rgb_to_yiq`."""
     return _mixed(images, _FROM_YIQ)
 
 
-def rgb_to_yuv(images: Any) -> Tensor:
+def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Luma and the two colour differences of European television, from red, green and blue."""
     return _mixed(images, _YUV)
 
 
-def yuv_to_rgb(images: Any) -> Tensor:
+def yuv_to_rgb(images: TensorLike) -> Tensor:
     """The reverse of `rgb_to_yuv`."""
     return _mixed(images, np.linalg.inv(_YUV))
 

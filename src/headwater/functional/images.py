@@ -53,7 +53,7 @@ def flip_up_down(image: TensorLike) -> Tensor:
     return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 3])
 
 
-def _random_flip(flip: Callable[[Any], Tensor], image: TensorLike, seed: int | None, scope: str) -> Tensor:
+def _random_flip(flip: Callable[[Tensor], Tensor], image: TensorLike, seed: int | None, scope: str) -> Tensor:
     with name_scope(None, scope, [image]):
         tensor = _image(image)
         batch = len(tensor.dims or ()) == 4
@@ -99,7 +99,7 @@ def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
 
 
 def crop_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: Tensor, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """The part that begins at the offsets and has the target's size.
 
@@ -135,7 +135,7 @@ def _note(result: Tensor, source: Tensor, height: object, width: object) -> None
 
 
 def pad_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: Tensor, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """Within zeros of the target's size, beginning at the offsets.
 
@@ -160,7 +160,7 @@ def pad_to_bounding_box(
         return result
 
 
-def resize_image_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
+def resize_image_with_crop_or_pad(image: TensorLike, target_height: TensorLike, target_width: TensorLike) -> Tensor:
     """Cut or filled up with zeros around its middle, to the target's size.
 
     Raises:
@@ -249,13 +249,13 @@ def _as_floats(image: TensorLike, change: Callable[[Tensor], Tensor]) -> Tensor:
     return convert_image_dtype(change(convert_image_dtype(tensor, dtypes.float32)), own, saturate=True)
 
 
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """``delta``, of [0, 1], added."""
     with name_scope(None, "adjust_brightness", [image, delta]):
         return _as_floats(image, lambda values: math.add(values, math.cast(delta, values.dtype)))
 
 
-def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
     """(x - mean) ``contrast_factor`` + mean, with the mean of each channel of each image."""
     with name_scope(None, "adjust_contrast", [images, contrast_factor]):
         factor = math.cast(contrast_factor, dtypes.float32)
@@ -272,7 +272,7 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     return one("HSVToRGB", images, name=name)
 
 
-def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """The hue turned by ``delta``, of [-1, 1]."""
 
     def change(values: Tensor) -> Tensor:
@@ -302,7 +302,7 @@ def _require_order(lower: float, upper: float, what: str) -> None:
         raise ValueError(f"lower must be non-negative for {what}.")
 
 
-def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_brightness` by a random number of [-max_delta, max_delta).
 
     Raises:
@@ -389,7 +389,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 # Projective transforms ------------------------------------------------------------------------------------------------
 
 
-def rotate(images: TensorLike, angles: Any, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
+def rotate(images: TensorLike, angles: TensorLike, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
     """Turned by angles in radians, against the clock; pixels from outside are 0.
 
     Args:

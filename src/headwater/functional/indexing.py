@@ -27,7 +27,7 @@ newaxis = None
 # Slices -----------------------------------------------------------------------------------------------------------
 
 
-def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+def slice(input_: TensorLike, begin: TensorLike, size: Any, name: str | None = None) -> Tensor:
     """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
     input_ = convert_to_tensor(input_, name="input")
     sizes = partial_value(size) if isinstance(size, Tensor) else None if _holds_tensor(size) else list(size)
@@ -40,7 +40,7 @@ def _holds_tensor(value: Any) -> bool:
     return any(isinstance(item, Tensor) for item in value)
 
 
-def _is_computed(value: Any) -> bool:
+def _is_computed(value: TensorLike) -> bool:
     """Whether ``value`` is, or holds, a tensor that the graph alone does not determine."""
     if isinstance(value, list | tuple):
         return any(_is_computed(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
@@ -48,10 +48,10 @@ def _is_computed(value: Any) -> bool:
 
 
 def strided_slice(
-    input_: Any,
+    input_: TensorLike,
     begin: Any,
     end: TensorLike,
-    strides: Any = None,
+    strides: TensorLike | None = None,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
@@ -155,7 +155,7 @@ class _Slices:
         self.strides.append(stride)
 
 
-def _dtype_of(item: Any) -> DType | None:
+def _dtype_of(item: TensorLike) -> DType | None:
     """The element type of a tensor or an array; None for anything else."""
     if not isinstance(item, Tensor | np.ndarray | np.generic):
         return None
@@ -175,7 +175,7 @@ def _check_index(item: Any) -> None:
     )
 
 
-def getitem(tensor: Tensor, key: Any) -> Tensor:
+def getitem(tensor: Tensor, key: TensorLike) -> Tensor:
     """``tensor[key]``: integers, slices, ``...``, ``tf.newaxis``, scalar tensors, or a tensor of truth values.
 
     Raises:
@@ -207,7 +207,7 @@ def gather(
     indices: TensorLike,
     validate_indices: bool | None = None,
     name: str | None = None,
-    axis: Any = None,
+    axis: int | None = None,
     batch_dims: int = 0,
 ) -> Tensor:
     """The slices of ``params`` along ``axis`` (the first after the batch's) that ``indices`` lists.
@@ -219,7 +219,7 @@ def gather(
     return one("GatherV2", params, indices, batch_dims if axis is None else axis, batch_dims=batch_dims, name=name)
 
 
-def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None, batch_dims: int = 0) -> Tensor:
     """``params[indices[..., 0], indices[..., 1], …]``: elements, or slices where the indices are fewer."""
     if batch_dims == 0:
         return one("GatherNd", params, indices, name=name)
@@ -242,22 +242,24 @@ def batch_gather(params: TensorLike, indices: TensorLike, name: str | None = Non
         return gather(params, indices, axis=len(indices.dims) - 1, batch_dims=len(indices.dims) - 1)
 
 
-def scatter_nd(indices: Any, updates: Any, shape: TensorLike, name: str | None = None) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorLike, name: str | None = None) -> Tensor:
     """Zeros of ``shape`` with ``updates`` added at ``indices``."""
     return one("ScatterNd", indices, updates, shape, name=name)
 
 
-def tensor_scatter_update(tensor: Any, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
+def tensor_scatter_update(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
     """``tensor`` with ``updates`` put at ``indices``."""
     return one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
-def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """``tensor`` with ``updates`` added at ``indices``."""
     return one("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
-def tensor_scatter_sub(tensor: Any, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
+def tensor_scatter_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """``tensor`` with ``updates`` subtracted at ``indices``."""
     return one("TensorScatterSub", tensor, indices, updates, name=name)
 
@@ -298,12 +300,12 @@ def one_hot(
 # Choosing ---------------------------------------------------------------------------------------------------------
 
 
-def select(condition: Any, t: Any, e: Any, name: str | None = None) -> Tensor:
+def select(condition: TensorLike, t: TensorLike, e: TensorLike, name: str | None = None) -> Tensor:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
     return one("Select", condition, t, e, name=name)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(condition: TensorLike, x: TensorLike | None = None, y: Any = None, name: str | None = None) -> Tensor:
     """As `select`; with the condition alone, the places where it holds, one per row.
 
     Raises:
@@ -317,14 +319,18 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return one("Select", condition, x, y, name=name)
 
 
-def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_v2(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """As `where`, with all three broadcast."""
     if x is not None and y is not None:
         return one("SelectV2", condition, x, y, name=name)
     return where(condition, x, y, name)
 
 
-def boolean_mask(tensor: Any, mask: Any, name: str | None = "boolean_mask", axis: Any = None) -> Tensor:
+def boolean_mask(
+    tensor: TensorLike, mask: TensorLike, name: str | None = "boolean_mask", axis: int | None = None
+) -> Tensor:
     """The elements, or slices, of ``tensor`` where ``mask`` holds.
 
     Args:
@@ -353,7 +359,7 @@ def boolean_mask(tensor: Any, mask: Any, name: str | None = "boolean_mask", axis
 
 
 def sequence_mask(
-    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
+    lengths: TensorLike, maxlen: TensorLike | None = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
 ) -> Tensor:
     """For each length n a row of n times true, then false, ``maxlen`` (the largest length) in all."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
@@ -385,14 +391,14 @@ def dynamic_partition(
     return apply("DynamicPartition", data, partitions, num_partitions=num_partitions, name=name).outputs
 
 
-def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None = None) -> Tensor:
+def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """A tensor whose slice ``indices[m][i]`` is ``data[m][i]``; of several the last."""
     return one("DynamicStitch", list(indices), list(data), name=name)
 
 
 def reverse_sequence(
-    input: Any,
-    seq_lengths: Any,
+    input: TensorLike,
+    seq_lengths: TensorLike,
     seq_axis: int | None = None,
     batch_axis: int | None = None,
     name: str | None = None,

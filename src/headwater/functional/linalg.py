@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,16 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.shapes import ShapeLike
+
+
 # Products ---------------------------------------------------------------------------------------------------------
 
 
 def matmul(
-    a: Any,
+    a: TensorLike,
     b: Any,
     transpose_a: bool = False,
     transpose_b: bool = False,
@@ -93,8 +98,8 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 
 def matvec(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     adjoint_a: bool = False,
     a_is_sparse: bool = False,
@@ -117,7 +122,7 @@ def batch_matmul(
     return one("BatchMatMul", x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
-def tensordot(a: Any, b: Any, axes: TensorLike, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None = None) -> Tensor:
     """Sums of products over pairs of dimensions of ``a`` and ``b``.
 
     Args:
@@ -196,8 +201,8 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 def eye(
     num_rows: Any,
     num_columns: TensorLike | None = None,
-    batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
+    batch_shape: ShapeLike = None,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """The identity matrix, or a batch of them; with other than ``num_rows`` columns cut or filled with zeros."""
@@ -233,7 +238,12 @@ def _is_number(value: TensorLike, number: int) -> bool:
 
 
 def matrix_diag(
-    diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0
+    diagonal: TensorLike,
+    name: str = "diag",
+    k: TensorLike = 0,
+    num_rows: TensorLike = -1,
+    num_cols: TensorLike = -1,
+    padding_value: TensorLike = 0,
 ) -> Tensor:
     """Matrices with the given diagonals; ``k`` is a number or the lowest and highest, counted up from the main one."""
     diagonal = convert_to_tensor(diagonal)
@@ -260,7 +270,9 @@ def matrix_set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_di
     return one("MatrixSetDiagV2", input, diagonal, k, name=name)
 
 
-def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def matrix_band_part(
+    input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
+) -> Tensor:
     """Zero outside of a band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
     return one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
@@ -275,7 +287,7 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def norm(
-    tensor: Any,
+    tensor: TensorLike,
     ord: Any = "euclidean",
     axis: Any = None,
     keepdims: bool | None = None,
@@ -295,7 +307,7 @@ def norm(
     keep = bool(reductions.either(keepdims, keep_dims, "keepdims", "keep_dims"))
     matrix = _matrix_axes(axis)
     of_matrix = matrix is not None
-    allowed: Any = ("euclidean", "fro", 1, 2, np.inf) if of_matrix else ("euclidean", 1, 2, np.inf)
+    allowed = ("euclidean", "fro", 1, 2, np.inf) if of_matrix else ("euclidean", 1, 2, np.inf)
     if ord not in allowed and (of_matrix or not np.isreal(ord) or isinstance(ord, str) or ord <= 0):
         raise ValueError(f"'ord' must be one of {allowed}{'' if of_matrix else ' or a positive number'}, not {ord!r}")
     with name_scope(name, "norm", [tensor]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import DType
@@ -20,17 +20,21 @@ from headwater.registry import FunctionAttr, Kind, lookup, register_gradient
 from headwater.shapes import TensorShape, as_shape, merge_dims
 from headwater.tensorboard_protos import graph_pb2
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.tensorboard_protos import NodeDef
+
 
 def while_loop(
     cond: Callable[..., object],
     body: Callable[..., object],
     loop_vars: object,
-    shape_invariants: Any = None,
+    shape_invariants: Structure = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
-    maximum_iterations: Any = None,
+    maximum_iterations: TensorLike | None = None,
     return_same_structure: bool = False,
 ) -> Any:
     """Replaces ``loop_vars`` by ``body(*loop_vars)`` as long as ``cond(*loop_vars)`` holds.
@@ -69,7 +73,7 @@ def while_loop(
         loop_vars = [loop_vars]
     if not loop_vars:
         raise ValueError("No loop variables provided")
-    original: Any = loop_vars  # pyright: ignore[reportUnknownVariableType]
+    original = loop_vars  # pyright: ignore[reportUnknownVariableType]
     with name_scope(name, "while", nest.flatten(original)):
         loop = _Loop(original, shape_invariants, maximum_iterations)
         leaves = loop.run(cond, body)
@@ -86,10 +90,10 @@ def _without_gradient(leaf: object) -> Any:
 class _Loop:
     """One loop while it is built. Where the number of turns is bounded, a counter is its first variable."""
 
-    def __init__(self, loop_vars: Any, invariants: Any, maximum: Any) -> None:
+    def __init__(self, loop_vars: Structure, invariants: Structure, maximum: Any) -> None:
         self._graph = get_default_graph()
         self._structure = loop_vars
-        self._values: list[Any] = [
+        self._values: list[object] = [
             leaf if isinstance(leaf, TensorArray | CompositeTensor) else convert_to_tensor(leaf)
             for leaf in nest.flatten(loop_vars)
         ]
@@ -98,7 +102,7 @@ class _Loop:
         counter = [] if maximum is None else [convert_to_tensor(0, name="iteration_counter")]
         self._start: list[Tensor] = [*counter, *map(flow_of, self._leaves)]
         self._counted = len(counter)
-        shapes: list[Any] = [tensor.dims for tensor in self._start]
+        shapes = [tensor.dims for tensor in self._start]
         self._loose = [False] * len(shapes)
         if invariants is not None:
             given = _flat_shapes(invariants)
@@ -144,7 +148,7 @@ class _Loop:
     def _inner(self) -> list[Tensor]:
         return self._params[self._counted :]
 
-    def run(self, cond: Callable[..., Any], body: Callable[..., object]) -> list[Any]:
+    def run(self, cond: Callable[..., Structure], body: Callable[..., object]) -> list[Any]:
         first = self._graph.version
         holds = convert_to_tensor(cond(*self._arguments()))
         if holds.dtype.base_dtype != dtypes.bool_:
@@ -240,7 +244,7 @@ class _Loop:
         )
 
 
-def _flat_shapes(invariants: Any) -> list[TensorShape]:
+def _flat_shapes(invariants: Structure) -> list[TensorShape]:
     """The shapes in a structure of them; a list of numbers or None is one."""
     if isinstance(invariants, TensorShape) or invariants is None:
         return [as_shape(invariants)]
@@ -368,7 +372,7 @@ def _is_computed(function: FunctionAttr) -> bool:
     return all(_is_pure(node) for node in graph_pb2.GraphDef.FromString(data).node)
 
 
-def _is_pure(node: Any) -> bool:
+def _is_pure(node: NodeDef) -> bool:
     definition = lookup(node.op)
     if any(attr.type == dtypes.string.as_datatype_enum for attr in node.attr.values()):
         return False

@@ -68,9 +68,9 @@ def _cross_entropy(logits: Tensor, labels: Tensor, axis: int, scope: str) -> Ten
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
+    _sentinel: TensorLike | None = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
     dim: int = -1,
     name: str | None = None,
     axis: int | None = None,
@@ -162,7 +162,11 @@ def _require_one_shape(labels: Tensor, logits: Tensor, name: str) -> None:
 
 
 def weighted_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+    labels: Any = None,
+    logits: Any = None,
+    pos_weight: Any = None,
+    name: str | None = None,
+    targets: TensorLike | None = None,
 ) -> Tensor:
     """-q z log σ(x) - (1 - z) log(1 - σ(x)) with the weight q of positive examples.
 
@@ -180,7 +184,7 @@ def weighted_cross_entropy_with_logits(
 
 
 def log_poisson_loss(
-    targets: TensorLike, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+    targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
     """e^c - c z for the logarithm c of a predicted rate and a count z.
 
@@ -200,12 +204,12 @@ def log_poisson_loss(
 
 
 def confusion_matrix(
-    labels: Any,
-    predictions: Any,
-    num_classes: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: TensorLike | None = None,
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
 ) -> Tensor:
     """How often class i was taken for class j, or the sum of the weights of these.
 

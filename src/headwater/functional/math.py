@@ -23,7 +23,7 @@ Function = Callable[..., Tensor]
 def of_x(op_type: str, meaning: str, sparse: bool = False) -> Function:
     """A function of each element; with ``sparse`` it is 0 for 0, and so keeps a sparse tensor sparse."""
 
-    def function(x: Any, name: str | None = None) -> Any:
+    def function(x: TensorLike, name: str | None = None) -> Any:
         if sparse and isinstance(x, SparseTensor):
             return x.with_values(one(op_type, x.values, name=name))
         return one(op_type, x, name=name)
@@ -188,7 +188,7 @@ def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return realdiv(x, y, name=scope)
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide(x: Any, y: TensorLike, name: str | None = None) -> Tensor:
     """``x / y``: as `truediv`, with a Python number taken for the other's type."""
     if name is None:
         return x / y if isinstance(x, Tensor) or isinstance(y, Tensor) else convert_to_tensor(x) / y
@@ -345,7 +345,10 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
 
 def accumulate_n(
-    inputs: Sequence[TensorLike], shape: ShapeLike | None = None, tensor_dtype: Any = None, name: str | None = None
+    inputs: Sequence[TensorLike],
+    shape: ShapeLike | None = None,
+    tensor_dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """As `add_n`, with what is known of the shape and type.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+
 
 class Lu(NamedTuple):
     """L and U in one matrix, without the ones on L's diagonal; and which row of the input each row comes from."""
@@ -24,7 +27,7 @@ class Lu(NamedTuple):
     p: Tensor
 
 
-def lu(input: Any, output_idx_type: Any = int32, name: str | None = None) -> Lu:
+def lu(input: TensorLike, output_idx_type: DTypeLike = int32, name: str | None = None) -> Lu:
     """L U = P input, with lower triangular L, upper triangular U and a permutation P."""
     return Lu(*apply("Lu", input, output_idx_type=as_dtype(output_idx_type), name=name).outputs)
 
@@ -35,7 +38,7 @@ def logm(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def normalize(
-    tensor: Any, ord: object = "euclidean", axis: Any = None, name: str | None = None
+    tensor: TensorLike, ord: object = "euclidean", axis: int | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """``tensor`` divided by its norm along ``axis``, and the norm, which keeps the dimensions. See `tf.norm`."""
     with name_scope(name, "normalize", [tensor]):
@@ -66,7 +69,9 @@ def matrix_rank(
         return reductions.reduce_sum(math.cast(s > tol, int32), -1)
 
 
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def pinv(
+    a: TensorLike, rcond: TensorLike | None = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """The Moore-Penrose inverse: what solves least squares.
 
     Args:
@@ -179,7 +184,7 @@ def tridiagonal_solve(
 
 
 def tridiagonal_matmul(
-    diagonals: object, rhs: Any, diagonals_format: str = "compact", name: str | None = None
+    diagonals: object, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:
     """A matrix with three diagonals, given as to `tridiagonal_solve`, times ``rhs`` [..., n, k]."""
     upper, main, lower = _diagonals(diagonals, diagonals_format)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
 
 
-def is_nested(structure: Any) -> bool:
+def is_nested(structure: Structure) -> bool:
     """Whether ``structure`` has parts."""
     return isinstance(structure, list | tuple | dict)
 
 
-def flatten(structure: Any) -> list[Any]:
+def flatten(structure: Structure) -> list[Any]:
     """The leaves, in order; those of a dictionary by sorted keys."""
     return list(_leaves(structure))
 
 
-def _leaves(structure: Any) -> Iterator[Any]:
+def _leaves(structure: Structure) -> Iterator[Any]:
     if isinstance(structure, dict):
         for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _leaves(structure[key])
@@ -27,7 +30,7 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
-def flatten_up_to(shallow: Any, structure: Any) -> list[Any]:
+def flatten_up_to(shallow: Structure, structure: Structure) -> list[Any]:
     """The parts of ``structure`` in the places of the leaves of ``shallow``.
 
     Raises:
@@ -41,7 +44,7 @@ def flatten_up_to(shallow: Any, structure: Any) -> list[Any]:
     return [part for key in keys for part in flatten_up_to(shallow[key], structure[key])]  # pyright: ignore[reportUnknownVariableType]
 
 
-def pack(structure: Any, leaves: Sequence[Any]) -> Any:
+def pack(structure: Structure, leaves: Sequence[object]) -> Any:
     """A structure like ``structure`` of other leaves.
 
     Raises:
@@ -54,7 +57,7 @@ def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     return _packed(structure, rest)
 
 
-def _packed(structure: Any, rest: Iterator[Any]) -> Any:
+def _packed(structure: Structure, rest: Iterator[object]) -> Any:
     if isinstance(structure, dict):
         found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
@@ -78,7 +81,7 @@ def same_structure(first: Any, second: Any) -> bool:
     return True
 
 
-def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+def map_structure(function: Callable[..., Any], *structures: object) -> Any:
     """A structure of what ``function`` gives for the leaves in the same place."""
     leaves = [function(*parts) for parts in zip(*map(flatten, structures), strict=True)]
     return pack(structures[0], leaves)

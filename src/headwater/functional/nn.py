@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import as_shape
+
+if TYPE_CHECKING:
+    from headwater.shapes import ShapeLike
+
 
 # Activations ------------------------------------------------------------------------------------------------------
 
@@ -53,7 +57,7 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
         return one("LeakyRelu", features, alpha=float(alpha), name=scope)
 
 
-def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
+def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tensor:
     """`relu` of the features and of their negatives, side by side."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
@@ -119,7 +123,7 @@ def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name:
         return one("BiasAdd", value, bias, data_format=kind, name=scope)
 
 
-def xw_plus_b(x: TensorLike, weights: TensorLike, biases: Any, name: str | None = None) -> Tensor:
+def xw_plus_b(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
     """x weights + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -128,7 +132,7 @@ def xw_plus_b(x: TensorLike, weights: TensorLike, biases: Any, name: str | None 
         return bias_add(matmul(x, weights), biases, name=scope)
 
 
-def relu_layer(x: TensorLike, weights: TensorLike, biases: Any, name: str | None = None) -> Tensor:
+def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
     """relu(x weights + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -138,12 +142,12 @@ def relu_layer(x: TensorLike, weights: TensorLike, biases: Any, name: str | None
 
 
 def dropout(
-    x: Any,
+    x: TensorLike,
     keep_prob: Any = None,
-    noise_shape: Any = None,
+    noise_shape: TensorLike | ShapeLike | None = None,
     seed: int | None = None,
     name: str | None = None,
-    rate: Any = None,
+    rate: TensorLike | None = None,
 ) -> Tensor:
     """Each element 0 with probability ``rate``, else divided by 1 - ``rate``.
 
@@ -245,7 +249,7 @@ def moments(
 
 def sufficient_statistics(
     x: TensorLike,
-    axes: Any,
+    axes: int,
     shift: TensorLike | None = None,
     keep_dims: bool | None = None,
     name: str | None = None,
@@ -269,7 +273,7 @@ def sufficient_statistics(
 
 
 def normalize_moments(
-    counts: TensorLike, mean_ss: Any, variance_ss: object, shift: object, name: str | None = None
+    counts: TensorLike, mean_ss: TensorLike, variance_ss: object, shift: object, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance that follow from `sufficient_statistics`."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
@@ -280,9 +284,9 @@ def normalize_moments(
 
 
 def weighted_moments(
-    x: Any,
-    axes: Any,
-    frequency_weights: Any,
+    x: TensorLike,
+    axes: int,
+    frequency_weights: TensorLike,
     name: str | None = None,
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
@@ -315,17 +319,17 @@ def batch_normalization(
 
 
 def batch_norm_with_global_normalization(
-    t: Any = None,
-    m: Any = None,
-    v: Any = None,
-    beta: Any = None,
-    gamma: Any = None,
-    variance_epsilon: Any = None,
+    t: TensorLike | None = None,
+    m: TensorLike | None = None,
+    v: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    gamma: TensorLike | None = None,
+    variance_epsilon: TensorLike | None = None,
     scale_after_normalization: bool | None = None,
     name: str | None = None,
-    input: Any = None,
-    mean: Any = None,
-    variance: Any = None,
+    input: TensorLike | None = None,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
 ) -> Tensor:
     """`batch_normalization` under its oldest name; ``gamma`` counts where ``scale_after_normalization``."""
     t = either(input, t, "input", "t")
@@ -336,11 +340,11 @@ def batch_norm_with_global_normalization(
 
 
 def fused_batch_norm(
-    x: Any,
+    x: TensorLike,
     scale: Any,
     offset: Any,
-    mean: Any = None,
-    variance: Any = None,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
     epsilon: float = 0.001,
     data_format: str = "NHWC",
     is_training: bool = True,

@@ -66,7 +66,9 @@ def _inner_shape(values: Sequence[Tensor], ragged_rank: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _parts(pylist: Any, dtype: Any, ragged_rank: int | None, inner_shape: Any, splits_dtype: Any) -> list[Any]:
+def _parts(
+    pylist: TensorLike, dtype: DTypeLike | None, ragged_rank: int | None, inner_shape: ShapeLike, splits_dtype: Any
+) -> list[Any]:
     """Flat values and splits, the outermost first."""
     kind = None if dtype is None else as_dtype(dtype).numpy_dtype
     if ragged_rank is not None and ragged_rank < 0:
@@ -119,12 +121,12 @@ def _array(values: object, kind: Any, shape: tuple[int, ...] | None) -> Any:
 
 
 def constant(
-    pylist: Any,
-    dtype: Any = None,
+    pylist: TensorLike,
+    dtype: DTypeLike | None = None,
     ragged_rank: int | None = None,
-    inner_shape: Any = None,
+    inner_shape: ShapeLike = None,
     name: str | None = None,
-    row_splits_dtype: Any = dtypes.int64,
+    row_splits_dtype: DTypeLike = dtypes.int64,
 ) -> Any:
     """A ragged tensor of nested lists; a tensor where they are not nested.
 
@@ -149,11 +151,11 @@ def constant(
 
 
 def constant_value(
-    pylist: Any,
-    dtype: Any = None,
+    pylist: TensorLike,
+    dtype: DTypeLike | None = None,
     ragged_rank: int | None = None,
-    inner_shape: Any = None,
-    row_splits_dtype: Any = "int64",
+    inner_shape: ShapeLike = None,
+    row_splits_dtype: DTypeLike = "int64",
 ) -> Any:
     """As `constant`: the value of a ragged tensor, or an array."""
     return ragged_value(_parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype))
@@ -185,9 +187,9 @@ builtin_range = range
 
 
 def ragged_range(
-    starts: Any,
-    limits: Any = None,
-    deltas: Any = 1,
+    starts: TensorLike,
+    limits: TensorLike | None = None,
+    deltas: TensorLike = 1,
     dtype: DTypeLike | None = None,
     name: str | None = None,
     row_splits_dtype: DTypeLike = dtypes.int64,
@@ -216,7 +218,7 @@ def ragged_range(
         return RaggedTensor.from_row_splits(found[1], found[0], validate=False)
 
 
-def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: DTypeLike | None = None) -> Tensor:
+def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: DTypeLike | None = None) -> Tensor:
     """The row of each value, from where rows begin and end.
 
     Raises:
@@ -232,7 +234,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: DT
 
 def segment_ids_to_row_splits(
     segment_ids: TensorLike,
-    num_segments: Any = None,
+    num_segments: TensorLike | None = None,
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -320,7 +322,7 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
         return _stacked(parts, rank, axis + rank + 1 if axis < 0 else axis)
 
 
-def _stacked(parts: list[Any], rank: int, axis: int) -> Any:
+def _stacked(parts: list[Tensor], rank: int, axis: int) -> Any:
     if rank == 0 or (rank == 1 and not any(isinstance(part, RaggedTensor) for part in parts)):
         return arrays.stack(parts, axis)
     if axis == 0:
@@ -343,7 +345,9 @@ def _stacked(parts: list[Any], rank: int, axis: int) -> Any:
     return RaggedTensor.from_row_splits(gather_rows(_concat_rows(parts), order), splits, validate=False)
 
 
-def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
+def stack_dynamic_partitions(
+    data: TensorLike, partitions: Any, num_partitions: TensorLike, name: str | None = None
+) -> RaggedTensor:
     """The rows of ``data``, in the row of the result that ``partitions`` says for each.
 
     Args:

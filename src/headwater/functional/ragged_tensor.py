@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import FeedDict, SessionLike, Structure
+
 
 class RaggedTensorValue:
     """The value of a `RaggedTensor`.
@@ -33,7 +37,7 @@ class RaggedTensorValue:
       TypeError, ValueError: ``row_splits`` is no vector of integers.
     """
 
-    def __init__(self, values: Any, row_splits: Any) -> None:
+    def __init__(self, values: Any, row_splits: TensorLike) -> None:
         if getattr(row_splits, "dtype", None) not in (np.int64, np.int32):
             raise TypeError("row_splits must be a 1D int32 or int64 numpy array")
         splits = cast("np.ndarray[Any, Any]", row_splits)
@@ -92,12 +96,12 @@ class RaggedTensorValue:
         return f"<tf.RaggedTensorValue {self.to_list()}>"
 
 
-def rows_of_splits(splits: Any, name: str | None = None) -> Tensor:
+def rows_of_splits(splits: TensorLike, name: str | None = None) -> Tensor:
     """The row of each value, from the splits."""
     return one("RaggedSplitsToRows", splits, name=name)
 
 
-def splits_of_rows(rows: Tensor, count: Any = None, name: str | None = None) -> Tensor:
+def splits_of_rows(rows: Tensor, count: TensorLike | None = None, name: str | None = None) -> Tensor:
     """The splits, from the row of each value; ``count``: the number of rows."""
     number = constant(-1, rows.dtype) if count is None else math.cast(count, rows.dtype)
     return one("RaggedRowsToSplits", rows, number, name=name)
@@ -109,7 +113,7 @@ class RaggedTensor(CompositeTensor):
     Operators work value by value, on ragged tensors of the same rows and on what fits each value.
     """
 
-    def __init__(self, values: Any, row_splits: Any, *, internal: bool = False) -> None:
+    def __init__(self, values: Any, row_splits: Tensor, *, internal: bool = False) -> None:
         if not internal:
             raise ValueError(
                 "RaggedTensor constructor is private; please use one of the factory methods instead (e.g., "
@@ -121,7 +125,9 @@ class RaggedTensor(CompositeTensor):
     # Making them ------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True) -> Self:
+    def from_row_splits(
+        cls, values: TensorLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
+    ) -> Self:
         """The rows ``values[row_splits[i]:row_splits[i + 1]]``.
 
         Args:
@@ -143,7 +149,12 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_value_rowids(
-        cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
+        cls,
+        values: Any,
+        value_rowids: TensorLike,
+        nrows: TensorLike | None = None,
+        name: str | None = None,
+        validate: bool = True,
     ) -> Self:
         """Each value in the row that ``value_rowids`` says, ascending.
 
@@ -168,14 +179,18 @@ class RaggedTensor(CompositeTensor):
             return cls(values, splits_of_rows(_index(value_rowids, "value_rowids"), nrows), internal=True)
 
     @classmethod
-    def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True) -> Self:
+    def from_row_lengths(
+        cls, values: TensorLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
+    ) -> Self:
         """Rows of these lengths, one after the other."""
         with name_scope(name, "RaggedFromRowLengths", [values, row_lengths]):
             lengths = _index(row_lengths, "row_lengths")
             return cls.from_row_splits(values, _splits_of_lengths(lengths), validate=validate)
 
     @classmethod
-    def from_row_starts(cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True) -> Self:
+    def from_row_starts(
+        cls, values: TensorLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
+    ) -> Self:
         """Rows that begin at these places; the first at 0."""
         with name_scope(name, "RaggedFromRowStarts", [values, row_starts]):
             values = as_ragged_or_tensor(values, name="values")
@@ -184,7 +199,9 @@ class RaggedTensor(CompositeTensor):
             return cls.from_row_splits(values, arrays.concat([starts, end], 0), validate=validate)
 
     @classmethod
-    def from_row_limits(cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True) -> Self:
+    def from_row_limits(
+        cls, values: TensorLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
+    ) -> Self:
         """Rows that end at these places; the last with the values."""
         with name_scope(name, "RaggedFromRowLimits", [values, row_limits]):
             limits = _index(row_limits, "row_limits")
@@ -193,14 +210,22 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_nested_row_splits(
-        cls, flat_values: Any, nested_row_splits: Sequence[Any], name: str | None = None, validate: bool = True
+        cls,
+        flat_values: TensorLike,
+        nested_row_splits: Sequence[TensorLike],
+        name: str | None = None,
+        validate: bool = True,
     ) -> Any:
         """One with several ragged dimensions; their splits, the outermost first; no splits, no rows."""
         return cls._nested(flat_values, nested_row_splits, cls.from_row_splits, "nested_row_splits", name, validate)
 
     @classmethod
     def from_nested_row_lengths(
-        cls, flat_values: Any, nested_row_lengths: Sequence[Any], name: str | None = None, validate: bool = True
+        cls,
+        flat_values: TensorLike,
+        nested_row_lengths: Sequence[TensorLike],
+        name: str | None = None,
+        validate: bool = True,
     ) -> Any:
         """One with several ragged dimensions; their rows' lengths, the outermost first."""
         return cls._nested(flat_values, nested_row_lengths, cls.from_row_lengths, "nested_row_lengths", name, validate)
@@ -208,9 +233,9 @@ class RaggedTensor(CompositeTensor):
     @classmethod
     def from_nested_value_rowids(
         cls,
-        flat_values: Any,
-        nested_value_rowids: Sequence[Any],
-        nested_nrows: Sequence[Any] | None = None,
+        flat_values: TensorLike,
+        nested_value_rowids: Sequence[TensorLike],
+        nested_nrows: Sequence[TensorLike] | None = None,
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
@@ -230,7 +255,13 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def _nested(
-        cls, flat: Any, nested: Sequence[Any], make: Callable[..., Any], what: str, name: str | None, validate: bool
+        cls,
+        flat: Structure,
+        nested: Sequence[TensorLike],
+        make: Callable[..., object],
+        what: str,
+        name: str | None,
+        validate: bool,
     ) -> Any:
         if isinstance(nested, Tensor):
             raise TypeError(f"{what} must be a list of Tensors")
@@ -244,11 +275,11 @@ class RaggedTensor(CompositeTensor):
     def from_tensor(
         cls,
         tensor: Any,
-        lengths: Any = None,
-        padding: Any = None,
+        lengths: TensorLike | None = None,
+        padding: str | None = None,
         ragged_rank: int = 1,
         name: str | None = None,
-        row_splits_dtype: Any = dtypes.int64,
+        row_splits_dtype: DTypeLike = dtypes.int64,
     ) -> Any:
         """The rows of a tensor.
 
@@ -294,7 +325,9 @@ class RaggedTensor(CompositeTensor):
             return cls(flat, splits, internal=True)
 
     @classmethod
-    def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> Self:
+    def from_sparse(
+        cls, st_input: TensorLike, name: str | None = None, row_splits_dtype: DTypeLike = dtypes.int64
+    ) -> Self:
         """The rows of a sparse matrix, whose elements must be at the rows' beginnings.
 
         Raises:
@@ -378,7 +411,7 @@ class RaggedTensor(CompositeTensor):
         with name_scope(name, "RaggedNestedValueRowIds", list(self.nested_row_splits)):
             return tuple(rows_of_splits(splits) for splits in self.nested_row_splits)
 
-    def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
+    def nrows(self, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
         """How many rows there are."""
         with name_scope(name, "RaggedNRows", [self._splits]):
             kind = self._splits.dtype if out_type is None else as_dtype(out_type)
@@ -412,7 +445,9 @@ class RaggedTensor(CompositeTensor):
         with name_scope(name, "RaggedNestedRowLengths", list(self.nested_row_splits)):
             return tuple(splits[1:] - splits[:-1] for splits in self.nested_row_splits)
 
-    def bounding_shape(self, axis: int | None = None, name: str | None = None, out_type: Any = None) -> Tensor:
+    def bounding_shape(
+        self, axis: int | None = None, name: str | None = None, out_type: DTypeLike | None = None
+    ) -> Tensor:
         """The shape of the smallest tensor that holds it."""
         kind = self._splits.dtype if out_type is None else as_dtype(out_type)
         with name_scope(name, "RaggedBoundingBox", list(self.nested_row_splits)):
@@ -432,12 +467,12 @@ class RaggedTensor(CompositeTensor):
             raise ValueError(f"Shapes {mine} and {theirs} are incompatible")
         return RaggedTensor(values, self._splits, internal=True)
 
-    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+    def with_flat_values(self, new_values: TensorLike) -> RaggedTensor:
         """The same rows of other innermost values."""
         inner = self._values
         return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
 
-    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+    def with_row_splits_dtype(self, dtype: DTypeLike) -> RaggedTensor:
         """With splits of another type."""
         kind = as_dtype(dtype)
         if kind not in (dtypes.int32, dtypes.int64):
@@ -506,7 +541,7 @@ class RaggedTensor(CompositeTensor):
         """
         raise ValueError("RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the ")
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> RaggedTensorValue:
+    def eval(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> RaggedTensorValue:
         """The value in ``session``, or in the default one."""
         return ragged_value([part.eval(feed_dict, session) for part in self.components])
 
@@ -516,7 +551,7 @@ class RaggedTensor(CompositeTensor):
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return _item(self, keys)
 
-    def _with(self, name: str, *others: Any) -> RaggedTensor:
+    def _with(self, name: str, *others: object) -> RaggedTensor:
         return map_flat_values(operator(name), self, *others)
 
     # Parts of a structure ---------------------------------------------------------------------------------------
@@ -539,7 +574,7 @@ class RaggedTensor(CompositeTensor):
 
 
 def _overload(name: str) -> None:
-    def method(self: RaggedTensor, *others: Any) -> RaggedTensor:
+    def method(self: RaggedTensor, *others: object) -> RaggedTensor:
         return self._with(name, *others)  # pyright: ignore[reportPrivateUsage]
 
     setattr(RaggedTensor, name, method)
@@ -553,16 +588,16 @@ for _name in _OPERATORS.split():
     _overload(f"__{_name}__")
 
 
-def ragged_value(arrays_of: Sequence[Any]) -> Any:
+def ragged_value(arrays_of: Sequence[TensorLike]) -> Any:
     """The value of one of these flat values and splits, the outermost first."""
     flat, *splits = (np.asarray(part) for part in arrays_of)
-    found: Any = flat
+    found = flat
     for part in reversed(splits):
         found = RaggedTensorValue(found, part)
     return found
 
 
-def as_ragged_or_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """``value`` as it is where it is ragged, or the value of such a tensor; else as a tensor."""
     if isinstance(value, RaggedTensor):
         if dtype is not None and not as_dtype(dtype).is_compatible_with(value.dtype):
@@ -577,14 +612,14 @@ def as_ragged_or_tensor(value: Any, dtype: Any = None, name: str | None = None) 
     return convert_to_tensor(value, dtype, name=name)
 
 
-def length_of(value: Any) -> Tensor:
+def length_of(value: TensorLike) -> Tensor:
     """How many rows a tensor or ragged tensor has, int64."""
     if isinstance(value, RaggedTensor):
         return value.nrows(dtypes.int64)
     return arrays.shape(value, out_type=dtypes.int64)[0]
 
 
-def gather_rows(value: Any, rows: Any) -> Any:
+def gather_rows(value: Any, rows: TensorLike) -> Any:
     """The rows ``rows`` of a tensor or ragged tensor."""
     if not isinstance(value, RaggedTensor):
         return indexing.gather(value, rows)
@@ -592,13 +627,13 @@ def gather_rows(value: Any, rows: Any) -> Any:
     return gather_ranges(value.values, starts, limits)
 
 
-def gather_ranges(values: Any, starts: Tensor, limits: Tensor) -> RaggedTensor:
+def gather_ranges(values: TensorLike, starts: Tensor, limits: Tensor) -> RaggedTensor:
     """The rows ``values[starts[i]:limits[i]]``."""
     found = apply("RaggedRange", starts, limits, constant(1, starts.dtype), Tsplits=starts.dtype).outputs
     return RaggedTensor(gather_rows(values, found[1]), found[0], internal=True)
 
 
-def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: Any) -> Any:
     """What ``op`` gives for the innermost values, in the same rows.
 
     Args:
@@ -638,7 +673,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return first.with_flat_values(result)
 
 
-def _index(value: Any, name: str) -> Tensor:
+def _index(value: TensorLike, name: str) -> Tensor:
     tensor = convert_to_tensor(value, preferred_dtype=dtypes.int64, name=name)
     return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math.cast(tensor, dtypes.int64)
 
@@ -658,7 +693,7 @@ def _lengths_without(tensor: Tensor, padding: Any, dtype: DType) -> Tensor:
     return math.maximum(reductions.reduce_max(ends, 1), constant(0, dtype))
 
 
-def _with_nested_lengths(tensor: Tensor, nested: list[Any], dtype: DType) -> Any:
+def _with_nested_lengths(tensor: Tensor, nested: list[TensorLike], dtype: DType) -> Any:
     first, *rest = nested
     outer = RaggedTensor.from_tensor(tensor, first, row_splits_dtype=dtype)
     return outer.with_values(_with_nested_lengths(outer.values, rest, dtype)) if rest else outer
@@ -669,7 +704,7 @@ def _outer_dense(tensor: Tensor, padding: Any, ragged_rank: int, dtype: DType) -
     sizes = arrays.shape(tensor, out_type=dtype)
     flat = arrays.reshape(tensor, arrays.concat([[-1], arrays.shape(tensor)[ragged_rank:]], 0))
     flat.set_shape([None, *tensor.dims[ragged_rank:]] if tensor.dims is not None else None)
-    found: Any = RaggedTensor.from_tensor(flat, padding=padding, row_splits_dtype=dtype)
+    found = RaggedTensor.from_tensor(flat, padding=padding, row_splits_dtype=dtype)
     for axis in reversed(range(1, ragged_rank)):
         count = reductions.reduce_prod(sizes[:axis])
         found = RaggedTensor(found, arrays.range(count + 1) * sizes[axis], internal=True)
@@ -715,7 +750,7 @@ def _rows_of(value: RaggedTensor, cut: Any) -> RaggedTensor:
     return gather_rows(value, arrays.range(value.nrows())[cut])
 
 
-def _within(value: RaggedTensor, keys: list[Any]) -> Any:
+def _within(value: RaggedTensor, keys: list[object]) -> Any:
     """The part ``keys`` of each row."""
     first, *rest = keys
     if first is Ellipsis:

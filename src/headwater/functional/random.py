@@ -50,9 +50,9 @@ def shape_tensor(shape: TensorLike) -> Tensor:
 
 def random_normal(
     shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -62,9 +62,9 @@ def random_normal(
 
 def truncated_normal(
     shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -76,8 +76,8 @@ def _scaled(
     op_type: str,
     default: str,
     shape: TensorLike,
-    mean: Any,
-    stddev: Any,
+    mean: TensorLike,
+    stddev: TensorLike,
     dtype: DTypeLike,
     seed: int | None,
     name: str | None,
@@ -140,7 +140,11 @@ def random_crop(value: TensorLike, size: TensorLike, seed: int | None = None, na
 
 
 def multinomial(
-    logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    seed: int | None = None,
+    name: str | None = None,
+    output_dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Class numbers drawn for each row, with probabilities softmax(logits)."""
     with name_scope(name, "multinomial", [logits]):
@@ -167,7 +171,7 @@ def _multinomial(logits: TensorLike, num_samples: TensorLike, seed: int | None, 
 
 def random_gamma(
     shape: TensorLike,
-    alpha: Any,
+    alpha: TensorLike,
     beta: TensorLike | None = None,
     dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
@@ -184,7 +188,11 @@ def random_gamma(
 
 
 def random_poisson(
-    lam: Any, shape: TensorLike, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    lam: TensorLike,
+    shape: TensorLike,
+    dtype: DTypeLike = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Poisson numbers of rate ``lam``: ``shape`` of them for each rate."""
     with name_scope(name, "random_poisson", [lam, shape]):
@@ -196,10 +204,10 @@ def random_poisson(
 
 def stateless_random_normal(
     shape: TensorLike,
-    seed: Any,
+    seed: int,
     mean: TensorLike = 0.0,
     stddev: TensorLike = 1.0,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """Normal numbers that follow from ``seed``, two integers."""
@@ -210,10 +218,10 @@ def stateless_random_normal(
 
 def stateless_truncated_normal(
     shape: TensorLike,
-    seed: Any,
+    seed: int,
     mean: TensorLike = 0.0,
     stddev: TensorLike = 1.0,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """Normal numbers within two standard deviations, that follow from ``seed``, two integers."""
@@ -224,10 +232,10 @@ def stateless_truncated_normal(
 
 def stateless_random_uniform(
     shape: TensorLike,
-    seed: Any,
+    seed: int,
     minval: TensorLike = 0,
     maxval: TensorLike | None = None,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """Numbers in [minval, maxval) that follow from ``seed``, two integers."""
@@ -242,7 +250,11 @@ def stateless_random_uniform(
 
 
 def stateless_multinomial(
-    logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    seed: int,
+    output_dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
 ) -> Tensor:
     """As `multinomial`; the classes follow from ``seed``, two integers."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
@@ -251,7 +263,7 @@ def stateless_multinomial(
 
 
 def stateless_categorical(
-    logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
+    logits: TensorLike, num_samples: TensorLike, seed: int, dtype: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
     """As `categorical`; the classes follow from ``seed``, two integers."""
     with name_scope(name, "stateless_categorical", [logits, seed]):

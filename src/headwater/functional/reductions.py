@@ -7,7 +7,7 @@ A reduction goes over the dimensions that ``axis`` lists, or all; ``keepdims`` l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from headwater.graph.convert import convert_to_tensor, make_const, name_scope
 from headwater.graph.indexed_slices import checked
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints
+
 
 Function = Callable[..., Tensor]
 
@@ -43,10 +47,10 @@ def all_axes(x: Tensor) -> Tensor:
 def reduce(
     op_type: str,
     input_tensor: TensorLike,
-    axis: Any,
+    axis: TensorLike | None,
     keepdims: Any,
     name: str | None,
-    reduction_indices: Any,
+    reduction_indices: Ints | None,
     keep_dims: Any,
 ) -> Tensor:
     """Adds a reduction of type ``op_type``."""
@@ -84,7 +88,7 @@ reduce_any: Function = _reduction("Any", "Whether any is true.")
 
 
 def reduce_euclidean_norm(
-    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike, axis: int | None = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """The root of the sum of squares."""
     return reduce("EuclideanNorm", input_tensor, axis, keepdims, name, None, None)
@@ -132,14 +136,14 @@ reduce_std: Function = _moment(True, "reduce_std", "The square root of the varia
 
 
 def count_nonzero(
-    input_tensor: Any = None,
+    input_tensor: TensorLike | None = None,
     axis: TensorLike | None = None,
     keepdims: bool | None = None,
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
     reduction_indices: TensorLike | None = None,
     keep_dims: bool | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """How many elements are not zero (not empty, of strings)."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
@@ -176,14 +180,14 @@ argmin: Function = _arg(
 
 
 def cumsum(
-    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Sums of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
     return one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 def cumprod(
-    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Products of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
     return one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
@@ -223,7 +227,7 @@ unsorted_segment_max: Function = _unsorted("UnsortedSegmentMax", "largest")
 unsorted_segment_min: Function = _unsorted("UnsortedSegmentMin", "smallest")
 
 
-def _rows_per_segment(data: Tensor, ids: Tensor, count: Any) -> Tensor:
+def _rows_per_segment(data: Tensor, ids: Tensor, count: TensorLike) -> Tensor:
     """How many rows each segment has, at least 1, in a shape that divides the segments' sums."""
     ones = one("OnesLike", math.cast(ids, data.dtype.base_dtype))
     rows = math.maximum(unsorted_segment_sum(ones, ids, count), 1)
@@ -232,14 +236,18 @@ def _rows_per_segment(data: Tensor, ids: Tensor, count: Any) -> Tensor:
     return one("Reshape", rows, [-1] + [1] * (len(data.dims) - len(ids.dims)))
 
 
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
     """The mean of the rows with equal ids; negative ids are left out."""
     with name_scope(name, "UnsortedSegmentMean"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         return unsorted_segment_sum(data, ids, num_segments) / _rows_per_segment(data, ids, num_segments)
 
 
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sqrt_n(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Tensor:
     """The sum of the rows with equal ids, divided by the root of their number; negative ids are left out."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
@@ -252,8 +260,8 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
 def bincount(
     arr: TensorLike,
     weights: TensorLike | None = None,
-    minlength: Any = None,
-    maxlength: Any = None,
+    minlength: TensorLike | None = None,
+    maxlength: TensorLike | None = None,
     dtype: DTypeLike = dtypes.int32,
 ) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of its weights; at least ``minlength``, at most ``maxlength``."""
@@ -270,7 +278,11 @@ def bincount(
 
 
 def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: Any,
+    value_range: TensorLike,
+    nbins: TensorLike = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Tensor:
     """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
@@ -278,7 +290,11 @@ def histogram_fixed_width(
 
 
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
+    values: Any,
+    value_range: TensorLike,
+    nbins: TensorLike = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Tensor:
     """For each value its place among ``nbins`` parts of a range; what lies outside belongs to the first or last.
 

@@ -173,7 +173,7 @@ def _within(batch: Tensor, size: Tensor) -> Tensor:
     """The largest size of the images' proportions within ``size``."""
     shape = batch.dims or ()
     current: Any = shape[1:3] if None not in shape[1:3] else arrays.shape(batch)[1:3]
-    wanted: Any = constant_value(size)
+    wanted = constant_value(size)
     if wanted is not None and not isinstance(current, Tensor):
         # As TensorFlow computes it, in float32.
         own = dtypes.float32.numpy_dtype.type

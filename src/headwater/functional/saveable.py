@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
 from headwater.graph.operation import Operation, Tensor
+
+if TYPE_CHECKING:
+    pass
 
 
 class SaveSpec:
@@ -58,7 +61,7 @@ class SaveableObject:
         """Where the first tensor is."""
         return self.specs[0].device
 
-    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[object] | None) -> Operation:
         """The operation that puts restored tensors in place.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pprint
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype
 from headwater.functional.apply import apply, one
@@ -15,12 +15,16 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.registry import HostFunction
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+
+
 _FUNCTIONS = ("headwater", "python functions")
 """Key of the collection by which a graph keeps its functions alive."""
 
 
 def py_func(
-    func: Callable[..., object], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+    func: Callable[..., object], inp: Sequence[TensorLike], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Calls a Python function in each step, in this process, with arrays.
 
@@ -43,13 +47,18 @@ def py_func(
     return op.outputs if several else op.outputs[0]
 
 
-def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+def numpy_function(
+    func: Callable[..., object],
+    inp: Sequence[TensorLike],
+    Tout: DTypeLike | Sequence[DTypeLike],
+    name: str | None = None,
+) -> Any:
     """As `py_func`."""
     return py_func(func, inp, Tout, name=name)
 
 
 def Print(
-    input_: Any,
+    input_: TensorLike,
     data: Sequence[TensorLike],
     message: str | None = None,
     first_n: int | None = None,

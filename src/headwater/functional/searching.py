@@ -83,8 +83,8 @@ def _ordered(values: Tensor, axis: int, direction: str) -> list[Tensor]:
 
 
 def searchsorted(
-    sorted_sequence: Any,
-    values: Any,
+    sorted_sequence: TensorLike,
+    values: TensorLike,
     side: str = "left",
     out_type: DTypeLike = dtypes.int32,
     name: str | None = None,
@@ -105,6 +105,6 @@ def searchsorted(
     return arrays.reshape(found, arrays.shape(values))
 
 
-def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: int, name: str | None = None) -> Tensor:
     """The coordinates, one row for each dimension, of places in a tensor of shape ``dims`` that is laid out flat."""
     return one("UnravelIndex", indices, dims, name=name)

@@ -45,7 +45,7 @@ class TensorHandle(bytes):
         self._run(lambda: delete_session_tensor(self.handle))
 
     def _run(self, build: Any) -> Any:
-        session: Any = get_default_session()
+        session = get_default_session()
         if session is None:
             raise ValueError("There is no default session: use the handle within `with tf.Session()`")
         with session.graph.as_default():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional.apply import apply, one
 from headwater.functional.sparse import SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor
 from headwater.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 _ALLOWED = (
     dtypes.int8,
@@ -85,7 +89,9 @@ def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     return _combined(a, b, "union", validate_indices)
 
 
-def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
+def edit_distance(
+    hypothesis: TensorLike, truth: TensorLike, normalize: bool = True, name: str = "edit_distance"
+) -> Tensor:
     """For each row how many values must be put in, taken out or replaced to come from the hypothesis to the truth.
 
     Args:

@@ -18,7 +18,7 @@ _ANY_DIMENSIONS = (..., "*")
 
 
 def assert_shapes(
-    shapes: Mapping[Any, Iterable[Hashable]],
+    shapes: Mapping[TensorLike, Iterable[Hashable]],
     data: Sequence[TensorLike] | None = None,
     summarize: int | None = None,
     message: str | None = None,

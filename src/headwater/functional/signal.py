@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ from headwater.functional.sizes import Size, ceiling, greater, known, size_of
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints
+
 
 Window = Callable[..., Tensor]
 Floats = npt.NDArray[np.float64]
@@ -29,7 +33,7 @@ def frame(
     frame_step: Any,
     pad_end: bool = False,
     pad_value: Any = 0,
-    axis: Any = -1,
+    axis: Ints = -1,
     name: str | None = None,
 ) -> Tensor:
     """Parts of a signal that overlap: dimension ``axis`` becomes two, [frames, frame_length].
@@ -72,7 +76,7 @@ def frame(
 
 
 def _raised_cosine(
-    name: str | None, default: str, length: Any, periodic: bool, dtype: DTypeLike, a: float, b: float
+    name: str | None, default: str, length: TensorLike, periodic: bool, dtype: DTypeLike, a: float, b: float
 ) -> Tensor:
     kind: DType = as_dtype(dtype)
     if not kind.is_floating:
@@ -122,10 +126,10 @@ def _power_of_two(size: Size) -> Size:
 
 
 def stft(
-    signals: Any,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
+    signals: TensorLike,
+    frame_length: TensorLike,
+    frame_step: TensorLike,
+    fft_length: TensorLike | None = None,
     window_fn: Window | None = hann_window,
     pad_end: bool = False,
     name: str | None = None,
@@ -153,10 +157,10 @@ def stft(
 
 
 def inverse_stft(
-    stfts: Any,
-    frame_length: Any,
+    stfts: TensorLike,
+    frame_length: TensorLike,
     frame_step: object,
-    fft_length: Any = None,
+    fft_length: TensorLike | None = None,
     window_fn: Window | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
@@ -189,7 +193,9 @@ def inverse_stft(
         return overlap_and_add(frames, frame_step)
 
 
-def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None) -> Window:
+def inverse_stft_window_fn(
+    frame_step: TensorLike, forward_window_fn: Window = hann_window, name: str | None = None
+) -> Window:
     """A maker of windows for `inverse_stft`: with it, it gives back what `stft` was given (Griffin and Lim, 1984).
 
     Args:
@@ -198,7 +204,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_win
       name: of the operations.
     """
 
-    def window_fn(frame_length: Any, dtype: DTypeLike) -> Tensor:
+    def window_fn(frame_length: TensorLike, dtype: DTypeLike) -> Tensor:
         with name_scope(name, "inverse_stft_window_fn", [forward_window_fn]):
             length, step = known(frame_length), known(frame_step)
             forward = forward_window_fn(length, dtype=dtype)
@@ -211,7 +217,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_win
     return window_fn
 
 
-def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
     """Frames put one over the other, each ``frame_step`` behind the last, and added.
 
     Args:
@@ -248,7 +254,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
         return total[..., : (frames - 1) * step + length]
 
 
-def _axes(x: Tensor, axes: Any) -> list[int]:
+def _axes(x: Tensor, axes: Ints | None) -> list[int]:
     if axes is None:
         return list(range(len(x.dims or ())))
     return [int(axis) for axis in np.atleast_1d(np.asarray(axes))]
@@ -339,7 +345,7 @@ def dct(
         return found * (2.0 if norm == "ortho" else 2.0 * _of_size(count, lambda size: size, float))
 
 
-def _of_size(size: Size, of_tensor: Callable[[Tensor], Tensor], of_number: Callable[[int], Any]) -> Tensor:
+def _of_size(size: Size, of_tensor: Callable[[Tensor], Tensor], of_number: Callable[[int], TensorLike]) -> Tensor:
     """A function of a size as float32: computed at once where the size is known."""
     if isinstance(size, int):
         return convert_to_tensor(np.asarray(of_number(size), np.float32))
@@ -382,7 +388,7 @@ def _mel(hertz: float | Floats) -> Floats:
 
 def linear_to_mel_weight_matrix(
     num_mel_bins: int = 20,
-    num_spectrogram_bins: Any = 129,
+    num_spectrogram_bins: TensorLike = 129,
     sample_rate: float = 8000,
     lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0,
@@ -434,7 +440,7 @@ def linear_to_mel_weight_matrix(
         return arrays.pad(math.maximum(math.minimum(rising, falling), 0.0), [[1, 0], [0, 0]])
 
 
-def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:
     """Mel-frequency cepstral coefficients: the orthonormal cosine transform of log-mel spectra, as HTK scales it.
 
     Raises:

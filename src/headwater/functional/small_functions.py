@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,10 +18,14 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import Ints, TensorLike
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
 _HASH_KEY = 0xDECAFCAFFE
 
 
-def vectorized_map(fn: Callable[[Any], Any], elems: TensorLike) -> Any:
+def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Any:
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
@@ -137,7 +141,7 @@ def _integers(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype.base_dtype == dtypes.string else math.cast(tensor, dtypes.int64)
 
 
-def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, name: str | None = None) -> Tensor:
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: TensorLike, name: str | None = None) -> Tensor:
     """An image as it looks after it was written as JPEG.
 
     Args:
@@ -193,7 +197,7 @@ def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tens
 
 
 def compute_average_loss(
-    per_example_loss: Any, sample_weight: TensorLike | None = None, global_batch_size: Any = None
+    per_example_loss: TensorLike, sample_weight: TensorLike | None = None, global_batch_size: TensorLike | None = None
 ) -> Tensor:
     """The sum of examples' losses divided by the number of examples.
 
@@ -225,7 +229,7 @@ def with_space_to_batch(
     input: TensorLike,
     dilation_rate: Ints,
     padding: str,
-    op: Callable[..., Any],
+    op: Callable[..., Structure],
     filter_shape: object = None,
     spatial_dims: Sequence[int] | None = None,
     data_format: str | None = None,

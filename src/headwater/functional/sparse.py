@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, as_shape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
 
 
 def sparse_placeholder(dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None) -> SparseTensor:
@@ -63,7 +66,7 @@ def sparse_tensor_dense_matmul(
         return one("UnsortedSegmentSum", scaled, sp_a.indices[:, into], sp_a.dense_shape[into])
 
 
-def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor_or_sparse_tensor(value: Any, dtype: DType | None = None, name: str | None = None) -> Any:
     """``value`` as a tensor, or as a sparse tensor where it is one or the value of one.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, reductions
@@ -15,6 +15,9 @@ from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints
+
 
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements in row-major order."""
@@ -23,7 +26,7 @@ def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTen
     return SparseTensor(op.outputs[0], op.outputs[1], sp_input.dense_shape)
 
 
-def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
+def sparse_retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
     """The elements for which ``to_retain`` holds."""
     sp_input = as_sparse(sp_input)
     places = arrays.reshape(indexing.where(convert_to_tensor(to_retain)), [-1])
@@ -137,7 +140,7 @@ def _require_equal_others(sp_inputs: Sequence[SparseTensor], axis: int) -> None:
 
 def sparse_reduce_sum(
     sp_input: SparseTensor,
-    axis: Any = None,
+    axis: Ints | None = None,
     keepdims: bool | None = None,
     reduction_axes: object = None,
     keep_dims: bool | None = None,
@@ -149,7 +152,7 @@ def sparse_reduce_sum(
 
 def sparse_reduce_max(
     sp_input: SparseTensor,
-    axis: Any = None,
+    axis: int | None = None,
     keepdims: bool | None = None,
     reduction_axes: object = None,
     keep_dims: bool | None = None,
@@ -171,7 +174,7 @@ def sparse_reduce_max(
 
 def sparse_reduce_sum_sparse(
     sp_input: SparseTensor,
-    axis: Any = None,
+    axis: int | None = None,
     keepdims: bool | None = None,
     reduction_axes: object = None,
     keep_dims: bool | None = None,
@@ -183,7 +186,7 @@ def sparse_reduce_sum_sparse(
 
 def sparse_reduce_max_sparse(
     sp_input: SparseTensor,
-    axis: Any = None,
+    axis: int | None = None,
     keepdims: bool | None = None,
     reduction_axes: object = None,
     keep_dims: bool | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,12 +23,15 @@ from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
 from headwater.shapes import merge_dims
 
+if TYPE_CHECKING:
+    from headwater.shapes import TensorShape
+
 
 def _parts(value: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
     return value.indices, value.values, value.dense_shape
 
 
-def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
+def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: TensorLike | None = None) -> Any:
     """The sum: sparse of two sparse tensors, dense where one of them is dense.
 
     Args:
@@ -95,7 +98,7 @@ def sparse_split(
     num_split: int | None = None,
     axis: TensorLike | None = None,
     name: str | None = None,
-    split_dim: Any = None,
+    split_dim: int | None = None,
 ) -> list[SparseTensor]:
     """Cut along a dimension into ``num_split`` parts; the first ones are longer by one where it does not divide.
 
@@ -130,7 +133,7 @@ def sparse_split(
         return parts
 
 
-def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
+def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorShape | None = None) -> SparseTensor:
     """The same elements in ``new_shape``; in the least shape that holds them when None.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, reductions, searching
@@ -13,8 +13,11 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
-def sparse_from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+
+def sparse_from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """The elements of a tensor that are not zero."""
     with name_scope(name, "dense_to_sparse", [tensor]):
         tensor = convert_to_tensor(tensor)
@@ -24,7 +27,7 @@ def sparse_from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
 
 
 def sparse_eye(
-    num_rows: int, num_columns: int | None = None, dtype: Any = dtypes.float32, name: str | None = None
+    num_rows: int, num_columns: int | None = None, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> SparseTensor:
     """The matrix with ones on the diagonal."""
     with name_scope(name, "eye", [num_rows, num_columns]):
@@ -68,7 +71,7 @@ def sparse_slice(sp_input: SparseTensor, start: TensorLike, size: TensorLike, na
         return sparse_retain(SparseTensor(away, sp_input.values, shape), reductions.reduce_all(inside, 1))
 
 
-def sparse_mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
+def sparse_mask(a: IndexedSlices, mask_indices: TensorLike, name: str | None = None) -> IndexedSlices:
     """Indexed slices without those of some indices."""
     with name_scope(name, "sparse_mask", [a.values, mask_indices]) as scope:
         indices, places = searching.setdiff1d(a.indices, mask_indices)

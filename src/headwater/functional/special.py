@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from headwater.functional import math, reductions
 from headwater.functional.apply import one
@@ -40,7 +39,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
 
 
 def cumulative_logsumexp(
-    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """The logarithms of sums of powers of e up to each place along a dimension; see `tf.cumsum`."""
     return one("CumulativeLogsumexp", x, axis, exclusive=exclusive, reverse=reverse, name=name)
@@ -71,7 +70,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
     return one("Betainc", a, b, x, name=name)
 
 
-def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
     """The polynomial with the given coefficients, that of the highest power first, at x.
 
     Raises:

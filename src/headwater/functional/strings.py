@@ -68,7 +68,7 @@ def string_to_number(
     string_tensor: object = None,
     out_type: DTypeLike = dtypes.float32,
     name: str | None = None,
-    input: Any = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """Each text as the number it shows."""
     text = either(string_tensor, input, "string_tensor", "input")
@@ -90,13 +90,13 @@ def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE"
     return one("StringLength", input, unit=unit, name=name)
 
 
-def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+def substr(input: TensorLike, pos: TensorLike, len: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """``len`` bytes (or characters, see `string_length`) of each text, from ``pos`` on."""
     return one("Substr", input, pos, len, unit=unit, name=name)
 
 
 def regex_replace(
-    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+    input: TensorLike, pattern: TensorLike, rewrite: TensorLike, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
     """Matches of a regular expression replaced, all or the first; ``\\1`` in ``rewrite`` is the first group."""
     if isinstance(pattern, str | bytes) and isinstance(rewrite, str | bytes):
@@ -119,7 +119,7 @@ def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | N
 
 
 def reduce_join(
-    inputs: Any,
+    inputs: TensorLike,
     axis: TensorLike | None = None,
     keep_dims: bool | None = None,
     separator: str = "",
@@ -167,7 +167,7 @@ def string_split(
 
 
 def string_split_v2(
-    input: Any = None,
+    input: TensorLike | None = None,
     sep: str | None = None,
     maxsplit: int = -1,
     result_type: str = "SparseTensor",
@@ -190,11 +190,11 @@ def _require_sparse(result_type: str) -> None:
 
 
 def decode_raw(
-    input_bytes: Any = None,
+    input_bytes: TensorLike | None = None,
     out_type: Any = None,
     little_endian: bool = True,
     name: str | None = None,
-    bytes: Any = None,
+    bytes: TensorLike | None = None,
 ) -> Tensor:
     """The bytes of each text as numbers of ``out_type``, along a further dimension."""
     text = either(input_bytes, bytes, "input_bytes", "bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.io import summary_protos
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import SummaryMetadata
+
 
 _ILLEGAL = re.compile(r"[^-/\w\.]")
 
@@ -65,7 +69,7 @@ def histogram(
 
 def image(
     name: str,
-    tensor: Any,
+    tensor: TensorLike,
     max_outputs: int = 3,
     collections: Sequence[object] | None = None,
     family: str | None = None,
@@ -84,8 +88,8 @@ def image(
 
 def audio(
     name: str,
-    tensor: Any,
-    sample_rate: Any,
+    tensor: TensorLike,
+    sample_rate: TensorLike,
     max_outputs: int = 3,
     collections: Sequence[object] | None = None,
     family: str | None = None,
@@ -103,10 +107,10 @@ def audio(
 
 def tensor_summary(
     name: str,
-    tensor: Any,
+    tensor: TensorLike,
     summary_description: Any = None,
     collections: Sequence[object] | None = None,
-    summary_metadata: Any = None,
+    summary_metadata: SummaryMetadata | None = None,
     family: str | None = None,
     display_name: str | None = None,
 ) -> Tensor:
@@ -123,7 +127,7 @@ def tensor_summary(
         return _collect(one("TensorSummaryV2", constant(tag, name="tag"), tensor, packed, name=scope), collections)
 
 
-def text(name: str, tensor: Any, collections: Sequence[object] | None = None) -> Tensor:
+def text(name: str, tensor: TensorLike, collections: Sequence[object] | None = None) -> Tensor:
     """Text, or a table of texts.
 
     Raises:

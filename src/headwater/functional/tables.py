@@ -7,7 +7,7 @@ supervisors do so by themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
@@ -22,6 +22,11 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.io.files import as_path
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+    from headwater.variables.types import InitializerLike
 
 
 class HasherSpec(NamedTuple):
@@ -73,7 +78,12 @@ class KeyValueTensorInitializer:
     """
 
     def __init__(
-        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+        self,
+        keys: Any,
+        values: Any,
+        key_dtype: Any = None,
+        value_dtype: DTypeLike | None = None,
+        name: str | None = None,
     ) -> None:
         with name_scope(name, "key_value_init", [keys, values]) as scope:
             self._keys = convert_to_tensor(keys, key_dtype, name="keys")
@@ -128,7 +138,7 @@ class TextFileInitializer(_Typed):
         filename: Any,
         key_dtype: Any,
         key_index: int,
-        value_dtype: Any,
+        value_dtype: DTypeLike,
         value_index: int,
         vocab_size: int | None = None,
         delimiter: str = "\t",
@@ -201,14 +211,14 @@ class TextFileIdTableInitializer(TextFileInitializer):
         vocab_size: int | None = None,
         delimiter: str = "\t",
         name: str | None = "text_file_id_table_init",
-        key_dtype: Any = dtypes.string,
+        key_dtype: DType = dtypes.string,
     ) -> None:
         super().__init__(
             filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
         )
 
 
-def _keys_of(keys: Any, dtype: DType) -> Tensor:
+def _keys_of(keys: TensorLike, dtype: DType) -> Tensor:
     """The keys as a tensor of the table's type.
 
     Raises:
@@ -222,7 +232,7 @@ def _keys_of(keys: Any, dtype: DType) -> Tensor:
     return values
 
 
-def _like_keys(keys: Any, found: Tensor) -> Any:
+def _like_keys(keys: TensorLike, found: Tensor) -> Any:
     return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
 
@@ -234,10 +244,10 @@ class _ResourceTable(_Typed):
         op_type: str,
         key_dtype: DType,
         value_dtype: DType,
-        default: Any,
+        default: TensorLike,
         shared: Any,
         name: str,
-        more: dict[str, Any] | None = None,
+        more: dict[str, object] | None = None,
     ) -> None:
         super().__init__(key_dtype, value_dtype)
         graph = get_default_graph()
@@ -272,7 +282,7 @@ class _ResourceTable(_Typed):
         """How many entries there are."""
         return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
 
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
+    def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
         """For each key its value, or the default; a sparse tensor of keys gives one of values.
 
         Raises:
@@ -327,7 +337,7 @@ class MutableHashTable(_ResourceTable):
     def __init__(
         self,
         key_dtype: Any,
-        value_dtype: Any,
+        value_dtype: DTypeLike,
         default_value: Any,
         name: str = "MutableHashTable",
         checkpoint: bool = True,
@@ -349,13 +359,13 @@ class MutableHashTable(_ResourceTable):
         if checkpoint:
             get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _SavedTable(self))
 
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+    def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         """An operation that adds or replaces entries."""
         with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle]) as scope:
             inputs = [_keys_of(keys, self._key_dtype), convert_to_tensor(values, self._value_dtype, name="values")]
             return self._op("LookupTableInsertV2", inputs, scope)
 
-    def remove(self, keys: Any, name: str | None = None) -> Operation:
+    def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
         """An operation that takes entries out."""
         with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle]) as scope:
             return self._op("LookupTableRemoveV2", [_keys_of(keys, self._key_dtype)], scope)
@@ -369,7 +379,7 @@ class MutableHashTable(_ResourceTable):
         values.set_shape((None, *(self._default.dims or ())))
         return keys, values
 
-    def replace(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+    def replace(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         """An operation that makes these the only entries."""
         return self._op("LookupTableImportV2", [keys, values], name)
 
@@ -382,7 +392,7 @@ class _SavedTable(SaveableObject):
         specs = [SaveSpec(keys, "", f"{table.name}-keys"), SaveSpec(values, "", f"{table.name}-values")]
         super().__init__(table, specs, table.name)
 
-    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[object] | None) -> Operation:
         del restored_shapes  # entries have no shape to keep: a checkpoint may hold any number of them
         return self.op.replace(*restored_tensors)
 
@@ -455,20 +465,24 @@ class StaticVocabularyTable(IdTableWithHashBuckets):
     """`IdTableWithHashBuckets` over a `StaticHashTable` of an initializer's entries; None for fingerprints only."""
 
     def __init__(
-        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None
+        self,
+        initializer: InitializerLike,
+        num_oov_buckets: int,
+        lookup_key_dtype: DTypeLike | None = None,
+        name: str | None = None,
     ) -> None:
         table = None if initializer is None else StaticHashTable(initializer, -1)
         super().__init__(table, num_oov_buckets, name=name, key_dtype=lookup_key_dtype)
 
 
 def index_table_from_tensor(
-    mapping: Any = None,
+    mapping: TensorLike | None = None,
     num_oov_buckets: int = 0,
     default_value: int = -1,
     hasher_spec: HasherSpec = FastHashSpec,
-    dtype: Any = dtypes.string,
+    dtype: DTypeLike = dtypes.string,
     name: str | None = None,
-    vocabulary_list: Any = None,
+    vocabulary_list: TensorLike | None = None,
 ) -> Any:
     """A table that gives each element of a vector its place in it.
 
@@ -499,12 +513,12 @@ def index_table_from_tensor(
 
 
 def index_table_from_file(
-    vocabulary_file: Any = None,
+    vocabulary_file: TensorLike | None = None,
     num_oov_buckets: int = 0,
     vocab_size: int | None = None,
     default_value: int = -1,
     hasher_spec: HasherSpec = FastHashSpec,
-    key_dtype: Any = dtypes.string,
+    key_dtype: DTypeLike = dtypes.string,
     name: str | None = None,
     key_column_index: int = TextFileIndex.WHOLE_LINE,
     value_column_index: int = TextFileIndex.LINE_NUMBER,
@@ -539,7 +553,10 @@ def index_table_from_file(
 
 
 def index_to_string_table_from_tensor(
-    mapping: Any = None, default_value: str = "UNK", name: str | None = None, vocabulary_list: Any = None
+    mapping: TensorLike | None = None,
+    default_value: str = "UNK",
+    name: str | None = None,
+    vocabulary_list: TensorLike | None = None,
 ) -> StaticHashTable:
     """A table that gives each number the element in its place of a vector of text."""
     elements = vocabulary_list if mapping is None else mapping
@@ -552,7 +569,7 @@ def index_to_string_table_from_tensor(
 
 
 def index_to_string_table_from_file(
-    vocabulary_file: Any,
+    vocabulary_file: TensorLike,
     vocab_size: int | None = None,
     default_value: str = "UNK",
     name: str | None = None,
@@ -569,7 +586,10 @@ def index_to_string_table_from_file(
 
 
 def string_to_hash_bucket(
-    string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
+    string_tensor: TensorLike | None = None,
+    num_buckets: int | None = None,
+    name: str | None = None,
+    input: TensorLike | None = None,
 ) -> Tensor:
     """For each text a number below ``num_buckets``, by the hash of the first versions.
 
@@ -582,11 +602,13 @@ def string_to_hash_bucket(
     return one("StringToHashBucket", text, num_buckets=num_buckets, name=name)
 
 
-def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+def string_to_hash_bucket_strong(
+    input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None
+) -> Tensor:
     """For each text a number below ``num_buckets``, by a hash with a secret key of two integers."""
     return one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=tuple(key), name=name)
 
 
-def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
     """For each text a number below ``num_buckets``: its FarmHash fingerprint modulo that."""
     return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)

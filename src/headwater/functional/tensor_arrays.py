@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import as_dtype, int32
 from headwater.functional import arrays, indexing, math
@@ -14,6 +14,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.registry import register_gradient
 from headwater.shapes import ShapeLike, TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
 _ELEMENTS: Final = "TensorArrayElements"
 """Whose gradient reads of elements have: a whole tensor, as TensorFlow gives, where that of a gather is slices."""
@@ -43,12 +46,12 @@ class TensorArray:
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DTypeLike,
         size: TensorLike | None = None,
         dynamic_size: bool | None = None,
         clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
-        handle: Any = None,
+        handle: Tensor | None = None,
         flow: Tensor | None = None,
         infer_shape: bool = True,
         element_shape: ShapeLike | None = None,
@@ -114,12 +117,12 @@ class TensorArray:
             f"TensorArray.grad({source!r}) is not supported: take tf.gradients of what read, stack or gather gave"
         )
 
-    def read(self, index: Any, name: str | None = None) -> Tensor:
+    def read(self, index: TensorLike, name: str | None = None) -> Tensor:
         """The element ``index``."""
         with _dense_gradient():
             return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """An array with ``value`` as element ``index``."""
         value = convert_to_tensor(value, self._dtype)
         flow = one(
@@ -145,7 +148,7 @@ class TensorArray:
         """An array whose elements are the slices of ``value`` along its first dimension."""
         return self.with_flow(arrays.identity(convert_to_tensor(value, self._dtype), name=name or "TensorArrayUnstack"))
 
-    def scatter(self, indices: Any, value: TensorLike, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """An array with the slices of ``value`` as the elements ``indices``."""
         array: TensorArray = self
         for place, item in enumerate(arrays.unstack(convert_to_tensor(value, self._dtype))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Ints
+    from headwater.shapes import ShapeLike
+
 
 def conv1d_transpose(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     output_shape: TensorLike,
     strides: TensorLike,
     padding: str = "SAME",
@@ -88,7 +93,7 @@ def conv_transpose(
 
 
 def atrous_conv2d_transpose(
-    value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
+    value: TensorLike, filters: TensorLike, output_shape: ShapeLike, rate: int, padding: str, name: str | None = None
 ) -> Tensor:
     """The transpose of `atrous_conv2d`; the shape of ``filters`` is [height, width, out, in].
 
@@ -102,7 +107,7 @@ def atrous_conv2d_transpose(
 
 
 def depthwise_conv2d_native_backprop_input(
-    input_sizes: Any,
+    input_sizes: TensorLike,
     filter: TensorLike,
     out_backprop: TensorLike,
     strides: Any,
@@ -127,7 +132,7 @@ def depthwise_conv2d_native_backprop_input(
 
 def depthwise_conv2d_native_backprop_filter(
     input: TensorLike,
-    filter_sizes: Any,
+    filter_sizes: Ints,
     out_backprop: TensorLike,
     strides: Any,
     padding: str,
@@ -151,7 +156,7 @@ def depthwise_conv2d_native_backprop_filter(
 
 def dilation2d(
     input: TensorLike,
-    filter: Any = None,
+    filter: TensorLike | None = None,
     strides: Any = None,
     rates: TensorLike | None = None,
     padding: str | None = None,
@@ -179,7 +184,7 @@ def dilation2d(
 
 
 def erosion2d(
-    value: Any, kernel: Any, strides: TensorLike, rates: TensorLike, padding: str, name: str | None = None
+    value: TensorLike, kernel: TensorLike, strides: TensorLike, rates: TensorLike, padding: str, name: str | None = None
 ) -> Tensor:
     """min over a window of value - kernel: grey-scale erosion. Arguments as of `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
@@ -193,9 +198,9 @@ def max_pool_with_argmax(
     strides: Any,
     padding: str,
     data_format: str = "NHWC",
-    Targmax: Any = None,
+    Targmax: DTypeLike | None = None,
     name: str | None = None,
-    output_dtype: Any = None,
+    output_dtype: DTypeLike | None = None,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The maximum of each window, and its place in the flattened image.

@@ -90,7 +90,7 @@ def unicode_decode_with_offsets(
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """As `unicode_decode`, with the place of each character's first byte."""
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "input_encoding": input_encoding,
         "errors": errors,
         "replacement_char": replacement_char,
@@ -101,7 +101,7 @@ def unicode_decode_with_offsets(
 
 
 def unicode_split(
-    input: Any,
+    input: TensorLike,
     input_encoding: str,
     errors: str = "replace",
     replacement_char: int = 65533,
@@ -114,7 +114,7 @@ def unicode_split(
 
 
 def unicode_split_with_offsets(
-    input: Any,
+    input: TensorLike,
     input_encoding: str,
     errors: str = "replace",
     replacement_char: int = 65533,
@@ -126,7 +126,7 @@ def unicode_split_with_offsets(
         return _each_encoded(points, input_encoding, errors, replacement_char), places
 
 
-def _each_encoded(points: Any, encoding: str, errors: str, replacement: int) -> Any:
+def _each_encoded(points: TensorLike, encoding: str, errors: str, replacement: int) -> Any:
     flat = points.flat_values if isinstance(points, RaggedTensor) else points
     splits = arrays.range(arrays.shape(flat, out_type=dtypes.int64)[0] + 1)
     texts = one("UnicodeEncode", flat, splits, output_encoding=encoding, errors=errors, replacement_char=replacement)
@@ -224,7 +224,7 @@ def ngrams(
     Raises:
       TypeError, ValueError: an argument of the wrong kind.
     """
-    widths: list[Any] = list(cast("list[Any]", ngram_width)) if isinstance(ngram_width, list | tuple) else [ngram_width]
+    widths = list(cast("list[Any]", ngram_width)) if isinstance(ngram_width, list | tuple) else [ngram_width]
     if any(not isinstance(width, int) for width in widths):
         raise TypeError(f"ngram_width must be a list or tuple of ints, got {ngram_width!r}")
     if any(width < 1 for width in widths):
@@ -232,7 +232,7 @@ def ngrams(
     if pad_values is None:
         if padding_width is not None:
             raise ValueError("pad_values must be provided if padding_width is set.")
-        pads: tuple[Any, ...] = ("", "")
+        pads = ("", "")
         width = 0
     else:
         pads = tuple(cast("list[Any]", pad_values)) if isinstance(pad_values, list | tuple) else (pad_values,) * 2

@@ -115,7 +115,7 @@ def _both(first: object, second: object, names: tuple[str, str]) -> None:
             raise ValueError(f"{name} must not be None.")
 
 
-def _floats(labels: Any, predictions: Tensor) -> tuple[Tensor, Tensor]:
+def _floats(labels: TensorLike, predictions: Tensor) -> tuple[Tensor, Tensor]:
     """Both as float32, of one shape."""
     _both(labels, predictions, ("labels", "predictions"))
     predictions, labels = _float(predictions), _float(labels)
@@ -126,9 +126,9 @@ def _floats(labels: Any, predictions: Tensor) -> tuple[Tensor, Tensor]:
 def absolute_difference(
     labels: Any,
     predictions: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """|predictions - labels|."""
@@ -143,9 +143,9 @@ def cosine_distance(
     labels: Any,
     predictions: Any,
     axis: int | None = None,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
     dim: int | None = None,
 ) -> Tensor:
@@ -167,7 +167,7 @@ def cosine_distance(
 def hinge_loss(
     labels: Any,
     logits: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
     loss_collection: Any = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
@@ -183,8 +183,8 @@ def hinge_loss(
 
 
 def huber_loss(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: Tensor,
     weights: TensorLike = 1.0,
     delta: float = 1.0,
     scope: str | None = None,
@@ -207,10 +207,10 @@ def huber_loss(
 def log_loss(
     labels: Any,
     predictions: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     epsilon: float = 1e-7,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """-labels log(predictions + epsilon) - (1 - labels) log(1 - predictions + epsilon)."""
@@ -225,9 +225,9 @@ def log_loss(
 def mean_pairwise_squared_error(
     labels: Any,
     predictions: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
 ) -> Tensor:
     """The mean of the squares of ((aᵢ - aⱼ) - (bᵢ - bⱼ)) over pairs of elements of each example.
 
@@ -257,9 +257,9 @@ def mean_pairwise_squared_error(
 def mean_squared_error(
     labels: Any,
     predictions: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """(predictions - labels)²."""
@@ -271,7 +271,7 @@ def mean_squared_error(
 
 
 def sigmoid_cross_entropy(
-    multi_class_labels: Any,
+    multi_class_labels: TensorLike,
     logits: Any,
     weights: TensorLike = 1.0,
     label_smoothing: Any = 0,
@@ -301,7 +301,7 @@ def softmax_cross_entropy(
     weights: Any = 1.0,
     label_smoothing: Any = 0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of rows of probabilities with the softmax of the logits.
@@ -342,13 +342,13 @@ def sparse_softmax_cross_entropy(
 # What has been collected ------------------------------------------------------------------------------------------
 
 
-def add_loss(loss: Any, loss_collection: Any = GraphKeys.LOSSES) -> None:
+def add_loss(loss: TensorLike, loss_collection: Any = GraphKeys.LOSSES) -> None:
     """Adds a loss to a collection; None is none."""
     if loss_collection:
         get_default_graph().add_to_collection(loss_collection, loss)
 
 
-def get_losses(scope: str | None = None, loss_collection: Any = GraphKeys.LOSSES) -> list[Any]:
+def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[Any]:
     """The losses so far, or those with names that start with ``scope``."""
     return get_collection(loss_collection, scope)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import arrays, math
 from headwater.functional.checks import Assert
 from headwater.functional.control_flow import no_op, with_dependencies
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 def assert_broadcastable(weights: Any, values: Any) -> Operation:
@@ -49,7 +52,7 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
 
 
 def match_ranks(
-    labels: Any, predictions: Any, weights: Any = None, expected_rank_diff: int = 0
+    labels: Any, predictions: TensorLike, weights: TensorLike | None = None, expected_rank_diff: int = 0
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
     """The three without a last dimension of size 1 that one of them has beyond the others.
 

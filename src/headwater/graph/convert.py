@@ -261,7 +261,7 @@ def convert_n_to_tensor(
 
 @contextmanager
 def name_scope(
-    name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
+    name: str | None, default_name: str | None = None, values: Sequence[object] | None = None
 ) -> Generator[str]:
     """Enters a name scope of the graph that ``values`` belong to (the default graph without any).
 

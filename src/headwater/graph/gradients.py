@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, function_attr, name_scope
@@ -20,6 +20,10 @@ from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
 from headwater.graph.operation import Operation, Tensor
 from headwater.registry import Kind, as_outputs, lookup_gradient, register_gradient
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 Gradient = Tensor | IndexedSlices
 
@@ -47,8 +51,8 @@ class UnconnectedGradients:
 
 
 def gradients(
-    ys: Any,
-    xs: Any,
+    ys: TensorLike,
+    xs: TensorLike,
     grad_ys: Any = None,
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
@@ -11,14 +11,18 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.io.attr_value import read_attr
 from headwater.registry import lookup
 
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
+    from headwater.tensorboard_protos import GraphDef
+
 
 def import_graph_def(
-    graph_def: Any,
-    input_map: Mapping[str, Any] | None = None,
+    graph_def: GraphDef,
+    input_map: Mapping[str, SparseLike] | None = None,
     return_elements: Iterable[str] | None = None,
     name: str | None = None,
-    op_dict: Any = None,
-    producer_op_list: Any = None,
+    op_dict: object = None,
+    producer_op_list: object = None,
 ) -> list[Operation | Tensor] | None:
     """Adds the operations of ``graph_def`` to the default graph.
 

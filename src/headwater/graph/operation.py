@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwater.graph.graph import Graph
     from headwater.graph.types import FeedDict, SessionLike, TensorLike
 
-_OPERATORS: dict[str, Callable[..., Any]] = {}
+_OPERATORS: dict[str, Callable[..., object]] = {}
 _OPERATOR_WORDS = """
     add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul
     and rand or ror xor rxor lt le gt ge neg abs invert getitem

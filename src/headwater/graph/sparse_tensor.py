@@ -22,7 +22,7 @@ class SparseTensorValue(NamedTuple):
     """The value of a `SparseTensor`: arrays."""
 
     indices: TensorLike
-    values: Any
+    values: TensorLike
     dense_shape: TensorLike
 
 
@@ -35,7 +35,7 @@ class SparseTensor(CompositeTensor):
       dense_shape: int64 vector.
     """
 
-    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+    def __init__(self, indices: TensorLike, values: Any, dense_shape: Any) -> None:
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")
             self._values = convert_to_tensor(values, name="values")

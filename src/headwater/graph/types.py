@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
+    from headwater.cluster.devices import Device, DeviceSpec
     from headwater.graph.graph import Graph
     from headwater.graph.indexed_slices import IndexedSlices
     from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.scopes import DeviceFunction
     from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
     from headwater.registry import HostArray
     from headwater.shapes import Dimension, TensorShape
@@ -29,7 +31,7 @@ class SessionLike(Protocol):
 
     @property
     def graph(self) -> Graph: ...
-    def run(self, fetches: Any, feed_dict: FeedDict | None = None) -> Any: ...
+    def run(self, fetches: Structure, feed_dict: FeedDict | None = None) -> Any: ...
 
 
 Scalar: TypeAlias = "complex | str | bytes | np.generic"
@@ -55,3 +57,9 @@ FeedDict: TypeAlias = "Mapping[Any, object]"
 
 OpOrTensor: TypeAlias = "Operation | Tensor | Variable | IndexedSlices"
 """What an operation can run after."""
+
+DeviceLike: TypeAlias = "str | Device | DeviceSpec | DeviceFunction | None"
+"""A device by its name, in parts, or as a function says for each operation; None for no wish."""
+
+Structure: TypeAlias = Any
+"""Values nested in lists, tuples, named tuples and dictionaries, to any depth and of any type; or one value."""

@@ -9,7 +9,7 @@ written into the graph, an operation for each node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,10 @@ from headwater.input.dataset_ops import (
 )
 from headwater.input.iterators import Iterator, initializable_iterator, one_shot_iterator
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
+
 
 class Dataset(plain.Dataset):
     """A sequence of elements, as ``tf.data.Dataset``.
@@ -67,7 +71,7 @@ class Dataset(plain.Dataset):
         return known if dtype is None else np.asarray(known).astype(dtype.numpy_dtype)
 
     def _cast(self, dtype: DType) -> Any:
-        def convert(value: Any) -> Any:
+        def convert(value: object) -> Any:
             return cast(value, dtype)
 
         return self.map(convert)
@@ -80,7 +84,7 @@ class Dataset(plain.Dataset):
         return cls.as_value(first or 0, int64), cls.as_value(second or 0, int64)
 
     @classmethod
-    def _traced(cls, function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> tuple[Function, Any]:
+    def _traced(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[Function, Any]:
         return traced(function, inputs, kind)
 
     def _ready(self) -> None:
@@ -129,7 +133,7 @@ class Dataset(plain.Dataset):
         """`Tensor` for each component."""
         return nest.map_structure(lambda spec: Tensor, self.element_spec)
 
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+    def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
         """The last of the states that ``reduce_func(state, element)`` gives, as tensors."""
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         both = Dataset.made(
@@ -148,13 +152,13 @@ def _lists_tensors(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
 
 
-def traced(function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:
+def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:
     """A program's function of tensors, and what it returns: its structure without leaves, or a dataset.
 
     Raises:
       TypeError: it returns something that is no tensor.
     """
-    shape: Any = inputs._structure  # pyright: ignore[reportPrivateUsage]
+    shape = inputs._structure  # pyright: ignore[reportPrivateUsage]
 
     def build(params: list[Tensor]) -> tuple[list[Tensor], Any]:
         leaves = [
@@ -196,7 +200,7 @@ class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
     __doc__ = readers.FixedLengthRecordDataset.__doc__
 
 
-def counter(start: int = 0, step: int = 1, dtype: Any = int64) -> Dataset:
+def counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset:
     """Numbers without end, from ``start`` on, each ``step`` more than the last.
 
     Args:
@@ -207,7 +211,7 @@ def counter(start: int = 0, step: int = 1, dtype: Any = int64) -> Dataset:
     kind = as_dtype(dtype).as_numpy_dtype
     first, further = kind(start), kind(step)
 
-    def following(state: Any, element: Any) -> tuple[Any, Any]:
+    def following(state: Structure, element: Any) -> tuple[Any, Any]:
         del element
         return state + further, state
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,14 +17,19 @@ from headwater.functional.default_graph import control_dependencies
 from headwater.graph.convert import convert_to_tensor
 from headwater.input import dataset as input_dataset
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.shapes import TensorShape
+
+
 Transformation = Callable[[Dataset], Any]
 
 
 def group_by_window(
-    key_func: Callable[..., Any],
-    reduce_func: Callable[[Any, Any], Any],
-    window_size: Any = None,
-    window_size_func: Callable[[Any], Any] | None = None,
+    key_func: Callable[..., Structure],
+    reduce_func: Callable[..., Structure],
+    window_size: TensorLike | None = None,
+    window_size_func: Callable[..., Structure] | None = None,
 ) -> Transformation:
     """Gathers consecutive elements with the same key into windows, and gives what a function makes of each.
 
@@ -41,7 +46,7 @@ def group_by_window(
         raise ValueError("Must pass either window_size or window_size_func.")
 
     def apply(dataset: Dataset) -> Any:
-        structure: Any = dataset._structure  # pyright: ignore[reportPrivateUsage]
+        structure = dataset._structure  # pyright: ignore[reportPrivateUsage]
         several = type(structure) is tuple
 
         def keyed(*element: Any) -> Any:
@@ -71,7 +76,10 @@ class Reducer:
     """
 
     def __init__(
-        self, init_func: Callable[[Any], Any], reduce_func: Callable[..., Any], finalize_func: Callable[..., Any]
+        self,
+        init_func: Callable[..., Structure],
+        reduce_func: Callable[..., Structure],
+        finalize_func: Callable[..., Structure],
     ) -> None:
         self.init_func = init_func
         self.reduce_func = reduce_func
@@ -95,7 +103,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transfor
 
 
 def rejection_resample(
-    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None
+    class_func: Callable[..., object], target_dist: Any, initial_dist: Any = None, seed: int | None = None
 ) -> Transformation:
     """Leaves out elements at random, so that their classes have a certain distribution; pairs of class and element.
 
@@ -113,7 +121,7 @@ def rejection_resample(
         def with_class(*element: Any) -> Any:
             return class_func(*element), element if several else element[0]
 
-        def with_frequencies(*both: Any) -> Any:
+        def with_frequencies(*both: object) -> Any:
             return np.asarray(initial_dist, np.float32), both
 
         def without(frequencies: Any, both: Any) -> Any:
@@ -143,7 +151,7 @@ def rejection_resample(
 
 
 def bucket_by_sequence_length(
-    element_length_func: Callable[..., Any],
+    element_length_func: Callable[..., object],
     bucket_boundaries: Sequence[int],
     bucket_batch_sizes: Sequence[int],
     padded_shapes: Any = None,
@@ -191,7 +199,7 @@ def bucket_by_sequence_length(
         filler: Any = longest_of(bucket) if pad_to_bucket_boundary else None
         shapes = window.output_shapes if padded_shapes is None else padded_shapes
 
-        def filled(shape: Any) -> Any:
+        def filled(shape: TensorShape) -> Any:
             dims: list[Any] = list(shape.as_list() if hasattr(shape, "as_list") else shape)
             dims = [filler if dim is None or getattr(dim, "value", dim) is None else dim for dim in dims]
             return dims if None in dims or not pad_to_bucket_boundary else convert_to_tensor(dims, dtypes.int64)

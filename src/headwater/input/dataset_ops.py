@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.data.node import Block, Context, Element, Function, Node
 from headwater.data.spec import TensorSpec, is_array
@@ -14,6 +14,10 @@ from headwater.graph.convert import make_const
 from headwater.graph.operation import Tensor
 from headwater.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
+
+if TYPE_CHECKING:
+    pass
+
 
 _HELD = ("headwater", "python functions of datasets")
 """Key of the collection by which a graph keeps generators alive."""
@@ -99,7 +103,7 @@ class FromTensor(Node):
         raise RuntimeError(f"the dataset in tensor {self.tensor.name} is known in a step only")
 
 
-def listed(value: Any) -> tuple[Any, ...]:
+def listed(value: object) -> tuple[Any, ...]:
     """A field of a node that may be one value or several."""
     return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]
 
@@ -163,7 +167,7 @@ def dataset_tensor(node: Node) -> Tensor:
         inputs += [dataset_tensor(part) if name in node.children else as_tensor(part) for part in parts]
         sizes.append(-len(parts) if isinstance(value, tuple) else 1)  # pyright: ignore[reportUnknownArgumentType]
     specs = node.specs
-    attrs: dict[str, Any] = {
+    attrs: dict[str, object] = {
         "output_types": tuple(spec.dtype for spec in specs),
         "output_shapes": tuple(spec.shape for spec in specs),
         "sizes": tuple(sizes),

@@ -6,7 +6,7 @@ import csv
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from headwater.input.dataset import Dataset, TFRecordDataset
 from headwater.input.dataset_ops import as_tensor, dataset_tensor
 from headwater.input.parsing import decode_csv, parse_example
 from headwater.io import files
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+
 
 _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
 
@@ -51,9 +56,9 @@ class CsvDataset(Dataset):
     def __init__(
         self,
         filenames: Any,
-        record_defaults: Sequence[Any],
+        record_defaults: Sequence[TensorLike | DTypeLike],
         compression_type: Any = None,
-        buffer_size: Any = None,
+        buffer_size: TensorLike | None = None,
         header: bool = False,
         field_delim: str = ",",
         use_quote_delim: bool = True,
@@ -72,7 +77,7 @@ class CsvDataset(Dataset):
             quoted=use_quote_delim,
         )
 
-        def columns(record: Any) -> Any:
+        def columns(record: TensorLike) -> Any:
             values = [convert_to_tensor(value, kind) for value, kind in defaults]
             return tuple(
                 decode_csv(record, values, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)
@@ -100,7 +105,7 @@ class SqlDataset(Dataset):
       output_types: the type of each column, a tuple.
     """
 
-    def __init__(self, driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> None:
+    def __init__(self, driver_name: Any, data_source_name: Any, query: Any, output_types: Structure) -> None:
         kinds = [as_dtype(kind) for kind in output_types]
         node = SqlRows(
             driver_name=self.as_value(driver_name, string),
@@ -118,7 +123,7 @@ class RandomDataset(Dataset):
       seed: for the same numbers in each run.
     """
 
-    def __init__(self, seed: Any = None) -> None:
+    def __init__(self, seed: int | None = None) -> None:
         first, second = self._seeds(seed)
         plain.Dataset.__init__(self, RandomNumbers(seed=first, seed2=second), None)
 
@@ -131,7 +136,7 @@ class TFRecordWriter:
       compression_type: ``GZIP``, ``ZLIB``, or empty.
     """
 
-    def __init__(self, filename: Any, compression_type: Any = None) -> None:
+    def __init__(self, filename: str, compression_type: Any = None) -> None:
         self._filename = Dataset.as_value(filename, string)
         self._compression_type = Dataset.as_value(compression_type or "", string)
 
@@ -153,7 +158,7 @@ class TFRecordWriter:
         return get_default_graph().create_op("DatasetToTFRecord", inputs, {}, "DatasetToTFRecord")
 
 
-def parse_example_dataset(features: Any, num_parallel_calls: Any = 1) -> Transformation:
+def parse_example_dataset(features: Any, num_parallel_calls: TensorLike = 1) -> Transformation:
     """What `tf.parse_example` reads of batches of serialised examples.
 
     Args:
@@ -181,7 +186,7 @@ def _matching(file_pattern: Any) -> list[str]:
 
 
 def _shuffled_batches(
-    dataset: Any, batch_size: Any, num_epochs: int | None, shuffle: bool, buffer: Any, seed: Any, drops: bool
+    dataset: Any, batch_size: TensorLike, num_epochs: int | None, shuffle: bool, buffer: Any, seed: Any, drops: bool
 ) -> Any:
     if shuffle:
         dataset = dataset.shuffle(buffer, seed)
@@ -192,16 +197,16 @@ def _shuffled_batches(
 
 def make_batched_features_dataset(
     file_pattern: Any,
-    batch_size: Any,
+    batch_size: TensorLike,
     features: Any,
-    reader: Callable[..., Any] = TFRecordDataset,
+    reader: Callable[..., object] = TFRecordDataset,
     label_key: str | None = None,
-    reader_args: Sequence[Any] | None = None,
+    reader_args: Sequence[object] | None = None,
     num_epochs: int | None = None,
     shuffle: bool = True,
-    shuffle_buffer_size: Any = 10000,
-    shuffle_seed: Any = None,
-    prefetch_buffer_size: Any = None,
+    shuffle_buffer_size: TensorLike = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: TensorLike | None = None,
     reader_num_threads: int | None = None,
     parser_num_threads: int | None = None,
     sloppy_ordering: bool = False,
@@ -255,21 +260,21 @@ def make_batched_features_dataset(
 
 def make_csv_dataset(
     file_pattern: Any,
-    batch_size: Any,
+    batch_size: TensorLike,
     column_names: Sequence[str] | None = None,
-    column_defaults: Sequence[Any] | None = None,
+    column_defaults: Sequence[TensorLike | DTypeLike] | None = None,
     label_name: str | None = None,
-    select_columns: Sequence[Any] | None = None,
+    select_columns: Sequence[int | str] | None = None,
     field_delim: str = ",",
     use_quote_delim: bool = True,
     na_value: str = "",
     header: bool = True,
     num_epochs: int | None = None,
     shuffle: bool = True,
-    shuffle_buffer_size: Any = 10000,
-    shuffle_seed: Any = None,
-    prefetch_buffer_size: Any = None,
-    num_parallel_reads: Any = None,
+    shuffle_buffer_size: TensorLike = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: TensorLike | None = None,
+    num_parallel_reads: TensorLike | None = None,
     sloppy: bool = False,
     num_rows_for_inference: int | None = 100,
     compression_type: Any = None,
@@ -338,7 +343,7 @@ def make_csv_dataset(
         )
         return rows.apply(without_errors()) if ignore_errors else rows
 
-    def features(*columns: Any) -> Any:
+    def features(*columns: Structure) -> Any:
         found = OrderedDict(zip(chosen, columns, strict=True))
         return found if label_name is None else (found, found.pop(label_name))
 

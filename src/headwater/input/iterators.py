@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
 from headwater.data.dataset import Dataset
@@ -15,6 +15,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.input.dataset_ops import dataset_tensor, element_attrs
 from headwater.registry import FunctionAttr
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 class Iterator:
     """The elements of a dataset, one in each step that takes one.
@@ -23,7 +26,7 @@ class Iterator:
       initializer: the operation that makes it begin; ValueError for one that needs none, or has no dataset yet.
     """
 
-    def __init__(self, resource: Tensor, initializer: Operation | None, element_spec: Any, kind: str) -> None:
+    def __init__(self, resource: Tensor, initializer: Operation | None, element_spec: Structure, kind: str) -> None:
         self._resource = resource
         self._initializer = initializer
         self._element_spec = element_spec
@@ -31,7 +34,10 @@ class Iterator:
 
     @staticmethod
     def from_structure(
-        output_types: Any, output_shapes: Any = None, shared_name: str | None = None, output_classes: Any = None
+        output_types: Structure,
+        output_shapes: Structure = None,
+        shared_name: str | None = None,
+        output_classes: Structure = None,
     ) -> Iterator:
         """An iterator without a dataset yet; `make_initializer` gives it one.
 
@@ -46,7 +52,7 @@ class Iterator:
 
     @staticmethod
     def from_string_handle(
-        string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None
+        string_handle: Any, output_types: Structure, output_shapes: Structure = None, output_classes: Structure = None
     ) -> Iterator:
         """The iterator that a step names by its `string_handle`."""
         del output_classes
@@ -122,14 +128,14 @@ class Iterator:
         return nest.map_structure(lambda spec: Tensor, self._element_spec)
 
 
-def _spec(types: Any, shapes: Any) -> Any:
+def _spec(types: Structure, shapes: Structure) -> Any:
     types = nest.map_structure(as_dtype, types)
     leaves = nest.flatten(types)
     given = [None] * len(leaves) if shapes is None else nest.leaves_like(types, shapes)
     return nest.pack(types, [TensorSpec(shape, dtype) for shape, dtype in zip(given, leaves, strict=True)])
 
 
-def _resource(spec: Any, shared_name: str | None) -> Tensor:
+def _resource(spec: Structure, shared_name: str | None) -> Tensor:
     attrs = element_attrs(nest.flatten(spec)) | {"shared_name": shared_name or "", "container": ""}
     return get_default_graph().create_op("IteratorV2", [], attrs, "Iterator").outputs[0]
 

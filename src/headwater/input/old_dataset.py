@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.data import readers
 from headwater.input import dataset as new
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 class Dataset(new.Dataset):
@@ -18,10 +21,10 @@ class Dataset(new.Dataset):
 
     def map(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
-        map_func: Callable[..., Any],
+        map_func: Callable[..., object],
         num_threads: Any = None,
         output_buffer_size: Any = None,
-        num_parallel_calls: Any = None,
+        num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
 from headwater.data.spec import TensorSpec
@@ -14,11 +14,14 @@ from headwater.input.dataset_ops import FromTensor, dataset_tensor, element_attr
 from headwater.input.iterators import Iterator
 from headwater.input.specs import TypeSpec
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 class Optional:
     """A value that may be missing; `from_value`, `none_from_structure` and `get_next_as_optional` make one."""
 
-    def __init__(self, tensor: Tensor, structure: Any) -> None:
+    def __init__(self, tensor: Tensor, structure: Structure) -> None:
         self._tensor = tensor
         self._structure = structure
 
@@ -46,7 +49,7 @@ class Optional:
         return Optional(_op("OptionalFromValue", nest.flatten(value), {}), spec)
 
     @staticmethod
-    def none_from_structure(value_structure: Any) -> Optional:
+    def none_from_structure(value_structure: Structure) -> Optional:
         """Without a value; ``value_structure`` says of what kind it would be."""
         return Optional(_op("OptionalNone", [], {}), value_structure)
 
@@ -62,7 +65,7 @@ class OptionalSpec(TypeSpec):
       value_structure: what is known of its value.
     """
 
-    def __init__(self, value_structure: Any) -> None:
+    def __init__(self, value_structure: Structure) -> None:
         self._value_structure = value_structure
 
     @property
@@ -89,7 +92,7 @@ def to_variant(dataset: Dataset) -> Tensor:
     return dataset_tensor(dataset.node)
 
 
-def from_variant(variant: Tensor, structure: Any) -> Dataset:
+def from_variant(variant: Tensor, structure: Structure) -> Dataset:
     """The dataset that a tensor holds; ``structure`` is what is known of its elements."""
     specs = tuple(nest.flatten(structure))
     return Dataset.made(FromTensor(variant, specs), nest.emptied(structure))

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from headwater.graph.convert import convert_to_tensor, make_const
 from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
+
 
 class FixedLenFeature(NamedTuple):
     """A feature with the same number of values in each example.
@@ -29,15 +34,15 @@ class FixedLenFeature(NamedTuple):
       default_value: for examples without the feature; None when it must be there.
     """
 
-    shape: Any
-    dtype: Any
-    default_value: Any = None
+    shape: ShapeLike
+    dtype: DTypeLike | None
+    default_value: TensorLike | None = None
 
 
 class VarLenFeature(NamedTuple):
     """A feature with any number of values; read as a `SparseTensor`."""
 
-    dtype: Any
+    dtype: DTypeLike | None
 
 
 class SparseFeature(NamedTuple):
@@ -53,7 +58,7 @@ class SparseFeature(NamedTuple):
 
     index_key: Any
     value_key: str
-    dtype: Any
+    dtype: DTypeLike | None
     size: Any
     already_sorted: bool = False
 
@@ -68,10 +73,10 @@ class FixedLenSequenceFeature(NamedTuple):
       default_value: what fills up; by default 0 or an empty string.
     """
 
-    shape: Any
-    dtype: Any
+    shape: ShapeLike
+    dtype: DTypeLike | None
     allow_missing: bool = False
-    default_value: Any = None
+    default_value: TensorLike | None = None
 
 
 _Dense = tuple[DType, TensorShape, Any]
@@ -151,16 +156,16 @@ def _type_of(key: str, dtype: Any) -> DType:
 def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
     if value is None:
         varies = bool(shape.ndims) and shape.as_list()[0] is None
-        filler: Any = b"" if dtype == string else 0
+        filler = b"" if dtype == string else 0
         return make_const(np.full((), filler, dtype.numpy_dtype) if varies else np.zeros((0,), dtype.numpy_dtype))
     tensor = convert_to_tensor(value, dtype, name="key_" + re.sub("[^A-Za-z0-9_.\\-/]", "_", key))
     return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
-def _result(features: Mapping[str, Any], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:
+def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:
     """The tensors by the names of the features: sparse indices, values and shapes first, then dense ones."""
     count = len(raw.sparse)
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         key: SparseTensor(outputs[i], outputs[count + i], outputs[2 * count + i]) for i, key in enumerate(raw.sparse)
     }
     found.update(zip(raw.dense, outputs[3 * count :], strict=True))
@@ -184,7 +189,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
 
 
 def parse_single_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
     """The features of one ``Example``.
 
@@ -205,7 +210,7 @@ def parse_single_example(
     raw = _Raw.of(features)
     with get_default_graph().name_scope(name or "ParseSingleExample"):
         inputs = [convert_to_tensor(serialized, string, name="serialized"), *raw.defaults()]
-        attrs: dict[str, Any] = {
+        attrs: dict[str, object] = {
             "num_sparse": len(raw.sparse),
             "sparse_keys": tuple(raw.sparse),
             "dense_keys": tuple(raw.dense),
@@ -218,7 +223,7 @@ def parse_single_example(
 
 
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
     """The features of a vector of ``Example`` messages: as `parse_single_example`, with a row for each.
 
@@ -232,7 +237,7 @@ def parse_example(
         names = convert_to_tensor([] if example_names is None else example_names, string, name="names")
         keys = [convert_to_tensor(key, string, name="keys") for key in (*raw.sparse, *raw.dense)]
         inputs = [convert_to_tensor(serialized, string, name="serialized"), names, *keys, *raw.defaults()]
-        attrs: dict[str, Any] = {
+        attrs: dict[str, object] = {
             "Nsparse": len(raw.sparse),
             "Ndense": len(raw.dense),
             "sparse_types": tuple(raw.sparse.values()),
@@ -247,7 +252,7 @@ _CSV_TYPES = (float32, float64, int32, int64, string)
 
 
 def decode_csv(
-    records: Any,
+    records: TensorLike,
     record_defaults: Sequence[Any],
     field_delim: str = ",",
     use_quote_delim: bool = True,
@@ -296,12 +301,12 @@ def decode_csv(
     ).outputs
 
 
-def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
+def parse_tensor(serialized: TensorLike, out_type: DTypeLike, name: str | None = None) -> Tensor:
     """The tensor in a ``TensorProto``; at run time InvalidArgumentError where it is of another type."""
     return one("ParseTensor", serialized, out_type=as_dtype(out_type), name=name)
 
 
-def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as a ``TensorProto``."""
     return one("SerializeTensor", tensor, name=name)
 

@@ -7,7 +7,7 @@ has its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.dtypes import DType, as_dtype, int32, int64
 from headwater.graph.context import get_default_graph
@@ -15,6 +15,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Operation, Tensor
 from headwater.shapes import ShapeLike, TensorShape, as_shape, unknown_shape
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
 
 
 class QueueBase:
@@ -100,11 +103,11 @@ class QueueBase:
         """The next element, for which it waits: a tensor, or several in a list, or with names a dictionary."""
         return self._dequeue("QueueDequeueV2", [], name or f"{self._short_name}_Dequeue")
 
-    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Any:
         """The next ``n`` elements as one batch; OutOfRangeError when the queue closes with fewer."""
         return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self._short_name}_DequeueMany")
 
-    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Any:
         """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
         return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self._short_name}_DequeueUpTo")
 
@@ -128,13 +131,13 @@ class QueueBase:
         with graph.colocate_with(self._queue_ref.op):
             return graph.create_op(op_type, [self._queue_ref, *inputs], attrs, name)
 
-    def _dequeue_batch(self, op_type: str, n: Any, name: str) -> Any:
+    def _dequeue_batch(self, op_type: str, n: TensorLike, name: str) -> Any:
         graph = self._queue_ref.graph
         with graph.as_default(), graph.name_scope(name) as scope:
             return self._dequeue(op_type, [convert_to_tensor(n, int32, name="n")], scope)
 
     def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Any:
-        attrs: dict[str, Any] = {"component_types": tuple(self._dtypes)}
+        attrs: dict[str, object] = {"component_types": tuple(self._dtypes)}
         if self._fixed:
             attrs["_shapes"] = tuple(self._shapes)
         outputs = self._op(op_type, inputs, attrs, name).outputs
@@ -168,7 +171,14 @@ def _flat(vals: Any) -> list[Any]:
 
 
 def _make(
-    op_type: str, capacity: int, dtypes: Any, shapes: Any, names: Any, shared_name: str | None, name: str, **more: Any
+    op_type: str,
+    capacity: int,
+    dtypes: Any,
+    shapes: Structure,
+    names: Any,
+    shared_name: str | None,
+    name: str,
+    **more: object,
 ) -> tuple[list[DType], list[TensorShape] | None, list[str] | None, Tensor]:
     listed: list[Any] = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]  # pyright: ignore[reportUnknownArgumentType]
     types = [as_dtype(dtype) for dtype in listed]
@@ -186,7 +196,7 @@ def _make(
     return types, fixed, listed, get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
 
 
-def _shapes(shapes: Any, count: int) -> list[TensorShape] | None:
+def _shapes(shapes: Structure, count: int) -> list[TensorShape] | None:
     if shapes is None:
         return None
     listed: list[Any] = list(shapes) if isinstance(shapes, list | tuple) else [None]  # pyright: ignore[reportUnknownArgumentType]
@@ -212,7 +222,7 @@ class FIFOQueue(QueueBase):
         capacity: int,
         dtypes: Any,
         shapes: Any = None,
-        names: Any = None,
+        names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "fifo_queue",
     ) -> None:
@@ -234,7 +244,7 @@ class RandomShuffleQueue(QueueBase):
         min_after_dequeue: int,
         dtypes: Any,
         shapes: Any = None,
-        names: Any = None,
+        names: Sequence[str] | None = None,
         seed: int | None = None,
         shared_name: str | None = None,
         name: str = "random_shuffle_queue",
@@ -256,7 +266,7 @@ class PaddingFIFOQueue(QueueBase):
         capacity: int,
         dtypes: Any,
         shapes: Any,
-        names: Any = None,
+        names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
     ) -> None:
@@ -272,9 +282,9 @@ class PriorityQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        types: Any,
+        types: Structure,
         shapes: Any = None,
-        names: Any = None,
+        names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "priority_queue",
     ) -> None:

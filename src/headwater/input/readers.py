@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.dtypes import int64
 from headwater.functional.apply import apply, one
@@ -10,6 +10,10 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.io.record_compression import TFRecordOptions
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.tensorboard_protos import RunOptions
 
 
 class Record(NamedTuple):
@@ -79,7 +83,7 @@ class ReaderBase:
         """The reader's state; at run time UnimplementedError."""
         return self._op("ReaderSerializeStateV2", [], name).outputs[0]
 
-    def restore_state(self, state: Any, name: str | None = None) -> Operation:
+    def restore_state(self, state: Structure, name: str | None = None) -> Operation:
         """Takes a state back; at run time UnimplementedError."""
         return self._op("ReaderRestoreStateV2", [convert_to_tensor(state)], name)
 
@@ -95,7 +99,7 @@ def _ref(queue: Any) -> Tensor:
     return queue if isinstance(queue, Tensor) else queue.queue_ref
 
 
-def _make(op_type: str, name: str | None, **attrs: Any) -> Tensor:
+def _make(op_type: str, name: str | None, **attrs: object) -> Tensor:
     return get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
 
 
@@ -106,7 +110,7 @@ class TFRecordReader(ReaderBase):
       options: `TFRecordOptions`, for compressed files.
     """
 
-    def __init__(self, name: str | None = None, options: Any = None) -> None:
+    def __init__(self, name: str | None = None, options: RunOptions | None = None) -> None:
         compression = TFRecordOptions.get_compression_type_string(options)
         super().__init__(_make("TFRecordReaderV2", name, compression_type=compression))
 
@@ -169,12 +173,12 @@ class IdentityReader(ReaderBase):
 # Whole files ------------------------------------------------------------------------------------------------------
 
 
-def read_file(filename: Any, name: str | None = None) -> Tensor:
+def read_file(filename: TensorLike, name: str | None = None) -> Tensor:
     """All that a file holds; at run time NotFoundError where there is none."""
     return one("ReadFile", filename, name=name)
 
 
-def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
+def write_file(filename: TensorLike, contents: TensorLike, name: str | None = None) -> Operation:
     """An operation that writes a file, and makes the folders around it."""
     return apply("WriteFile", filename, contents, name=name)
 

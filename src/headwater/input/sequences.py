@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype, int64, string
 from headwater.functional import arrays, indexing
@@ -19,12 +19,16 @@ from headwater.input.parsing import (
     parse_single_example,
 )
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+
 
 def parse_single_sequence_example(
-    serialized: Any,
-    context_features: Mapping[str, Any] | None = None,
-    sequence_features: Mapping[str, Any] | None = None,
-    example_name: Any = None,
+    serialized: TensorLike,
+    context_features: Mapping[str, object] | None = None,
+    sequence_features: Mapping[str, object] | None = None,
+    example_name: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What one ``SequenceExample`` holds.
@@ -55,9 +59,9 @@ def parse_single_sequence_example(
 
 
 def parse_sequence_example(
-    serialized: Any,
-    context_features: Mapping[str, Any] | None = None,
-    sequence_features: Mapping[str, Any] | None = None,
+    serialized: TensorLike,
+    context_features: Mapping[str, object] | None = None,
+    sequence_features: Mapping[str, object] | None = None,
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -73,7 +77,7 @@ def parse_sequence_example(
     with name_scope(name, "ParseSequenceExample", [serialized]):
         serialized = convert_to_tensor(serialized, string, name="serialized")
         context = parse_example(serialized, context_features, None, example_names) if context_features else {}
-        sequences: dict[str, Any] = {}
+        sequences: dict[str, object] = {}
         lengths: dict[str, Any] = {}
         for key in sorted(sequence_features or {}):
             flat, counts = _steps(serialized, key, (sequence_features or {})[key])
@@ -108,7 +112,7 @@ def _apart(flat: SparseTensor, counts: Tensor) -> SparseTensor:
 # Sparse tensors as text ---------------------------------------------------------------------------------------------
 
 
-def serialize_sparse(sp_input: Any, name: str | None = None, out_type: DType = string) -> Tensor:
+def serialize_sparse(sp_input: TensorLike, name: str | None = None, out_type: DType = string) -> Tensor:
     """A sparse tensor as three strings, which `deserialize_many_sparse` reads.
 
     Raises:
@@ -117,7 +121,7 @@ def serialize_sparse(sp_input: Any, name: str | None = None, out_type: DType = s
     return _serialised("SerializeSparse", sp_input, name, out_type)
 
 
-def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: DType = string) -> Tensor:
+def serialize_many_sparse(sp_input: TensorLike, name: str | None = None, out_type: DType = string) -> Tensor:
     """``[rows, 3]``: each slice of a sparse tensor along its first dimension as three strings.
 
     Raises:
@@ -126,7 +130,7 @@ def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: DTyp
     return _serialised("SerializeManySparse", sp_input, name, out_type)
 
 
-def _serialised(op_type: str, sp_input: Any, name: str | None, out_type: DType) -> Tensor:
+def _serialised(op_type: str, sp_input: TensorLike, name: str | None, out_type: DType) -> Tensor:
     if as_dtype(out_type) != string:
         raise ValueError(f"out_type must be tf.string, not {as_dtype(out_type).name}")
     sparse = as_sparse(sp_input)
@@ -134,7 +138,7 @@ def _serialised(op_type: str, sp_input: Any, name: str | None, out_type: DType) 
 
 
 def deserialize_many_sparse(
-    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
+    serialized_sparse: TensorLike, dtype: DTypeLike, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
     """The sparse tensors that rows of three strings hold, put together along a new first dimension.
 

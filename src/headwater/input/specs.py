@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.data.dataset import Dataset
 from headwater.data.spec import TensorSpec
@@ -15,6 +15,11 @@ from headwater.graph.constants import constant_value
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
+    from headwater.shapes import ShapeLike
 
 
 class TypeSpec(ABC):
@@ -112,7 +117,7 @@ class SparseTensorSpec(TypeSpec):
       dtype: type of its elements.
     """
 
-    def __init__(self, shape: Any = None, dtype: Any = float32) -> None:
+    def __init__(self, shape: ShapeLike = None, dtype: DTypeLike = float32) -> None:
         self._shape = as_shape(shape)
         self._dtype = as_dtype(dtype)
 
@@ -151,11 +156,11 @@ class IndexedSlicesSpec(TypeSpec):
 
     def __init__(
         self,
-        shape: Any = None,
-        dtype: Any = float32,
-        indices_dtype: Any = int64,
-        dense_shape_dtype: Any = None,
-        indices_shape: Any = None,
+        shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        indices_dtype: DTypeLike = int64,
+        dense_shape_dtype: DTypeLike | None = None,
+        indices_shape: ShapeLike = None,
     ) -> None:
         self._shape = as_shape(shape)
         self._values_dtype = as_dtype(dtype)
@@ -195,7 +200,11 @@ class TensorArraySpec(TypeSpec):
     """
 
     def __init__(
-        self, element_shape: Any = None, dtype: Any = float32, dynamic_size: bool = False, infer_shape: bool = True
+        self,
+        element_shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        dynamic_size: bool = False,
+        infer_shape: bool = True,
     ) -> None:
         self._element_shape = as_shape(element_shape)
         self._dtype = as_dtype(dtype)
@@ -213,7 +222,7 @@ class TensorArraySpec(TypeSpec):
         """Whether an array, or what is known of one, could be of this type."""
         return super().is_compatible_with(other)
 
-    def most_specific_compatible_type(self, other: Any) -> TypeSpec:
+    def most_specific_compatible_type(self, other: object) -> TypeSpec:
         """What this and another have in common: they must be compatible.
 
         Raises:
@@ -238,7 +247,11 @@ class RaggedTensorSpec(TypeSpec):
     """
 
     def __init__(
-        self, shape: Any = None, dtype: Any = float32, ragged_rank: int | None = None, row_splits_dtype: Any = int64
+        self,
+        shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: DTypeLike = int64,
     ) -> None:
         self._shape = as_shape(shape)
         self._dtype = as_dtype(dtype)
@@ -274,7 +287,7 @@ class DatasetSpec(TypeSpec):
       dataset_shape: the shape of a tensor of datasets.
     """
 
-    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+    def __init__(self, element_spec: Structure, dataset_shape: ShapeLike = ()) -> None:
         self._element_spec = element_spec
         self._dataset_shape = as_shape(dataset_shape)
 
@@ -290,22 +303,24 @@ class DatasetSpec(TypeSpec):
         return cls(value.element_spec)
 
 
-def tensor_structure(dtype: Any, shape: Any) -> TensorSpec:
+def tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> TensorSpec:
     """What is known of a tensor."""
     return TensorSpec(shape, dtype)
 
 
-def sparse_tensor_structure(dtype: Any, shape: Any) -> SparseTensorSpec:
+def sparse_tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> SparseTensorSpec:
     """What is known of a sparse tensor."""
     return SparseTensorSpec(shape, dtype)
 
 
-def ragged_tensor_structure(dtype: Any, shape: Any, ragged_rank: int) -> RaggedTensorSpec:
+def ragged_tensor_structure(dtype: DTypeLike, shape: ShapeLike, ragged_rank: int) -> RaggedTensorSpec:
     """What is known of a ragged tensor."""
     return RaggedTensorSpec(shape, dtype, ragged_rank)
 
 
-def tensor_array_structure(dtype: Any, element_shape: Any, dynamic_size: bool, infer_shape: bool) -> TensorArraySpec:
+def tensor_array_structure(
+    dtype: DTypeLike, element_shape: ShapeLike, dynamic_size: bool, infer_shape: bool
+) -> TensorArraySpec:
     """What is known of an array of tensors."""
     return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype
 from headwater.functional.nest import flatten
 from headwater.graph.operation import Operation, Tensor
 from headwater.input.queues import FIFOQueue
 from headwater.shapes import TensorShape, as_shape, unknown_shape
+
+if TYPE_CHECKING:
+    pass
+
 
 _UNBOUNDED = -1
 
@@ -33,7 +37,7 @@ class StagingArea:
         self,
         dtypes: Any,
         shapes: Any = None,
-        names: Any = None,
+        names: Sequence[str] | None = None,
         shared_name: str | None = None,
         capacity: int = 0,
         memory_limit: int = 0,

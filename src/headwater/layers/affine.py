@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.layers.base import Layer
+
+if TYPE_CHECKING:
+    from headwater.variables.regularizers import Regularizer
+    from headwater.variables.types import Constraint, InitializerLike
 
 
 class WeightOptions(NamedTuple):
     """How one weight starts and what it is held to."""
 
-    initializer: Any
+    initializer: InitializerLike
     """The initial value; the variable scope's when None."""
-    regularizer: Any
+    regularizer: Regularizer
     """Gives a loss."""
-    constraint: Any
+    constraint: Constraint
     """See `Variable`."""
 
 
@@ -43,12 +47,12 @@ class AffineLayer(Layer):
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.activation = activation
         self.use_bias = use_bias
-        self.kernel_initializer: Any
-        self.kernel_regularizer: Any
-        self.kernel_constraint: Any
-        self.bias_initializer: Any
-        self.bias_regularizer: Any
-        self.bias_constraint: Any
+        self.kernel_initializer: InitializerLike | None
+        self.kernel_regularizer: Regularizer | None
+        self.kernel_constraint: Constraint | None
+        self.bias_initializer: InitializerLike | None
+        self.bias_regularizer: Regularizer | None
+        self.bias_constraint: Constraint | None
         self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint = kernel
         self.bias_initializer, self.bias_regularizer, self.bias_constraint = bias
         self.kernel: Any = None

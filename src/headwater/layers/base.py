@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from headwater import dtypes
@@ -25,6 +25,13 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.variable_scope import get_variable, variable_scope
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.variables import Variable
+
 
 L = TypeVar("L", bound="Layer")
 
@@ -44,8 +51,8 @@ class InputSpec:
       axes: the sizes of some dimensions.
     """
 
-    dtype: Any = None
-    shape: Any = None
+    dtype: DTypeLike | None = None
+    shape: ShapeLike = None
     ndim: int | None = None
     max_ndim: int | None = None
     min_ndim: int | None = None
@@ -108,7 +115,7 @@ class Layer:
       trainable: as given.
     """
 
-    def __init__(self, trainable: bool = True, name: Any = None, dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
         self._activity_regularizer = kwargs.pop("activity_regularizer", None)
@@ -119,9 +126,9 @@ class Layer:
         self.built = False
         self.input_spec: Any = None
         self._dtype: DType | None = None if dtype is None else as_dtype(dtype).base_dtype
-        self._trainable_weights: list[Any] = []
-        self._non_trainable_weights: list[Any] = []
-        self._updates: list[tuple[Any, list[Any] | None]] = []
+        self._trainable_weights: list[Variable] = []
+        self._non_trainable_weights: list[Variable] = []
+        self._updates: list[tuple[object, list[object] | None]] = []
         self._losses: list[tuple[Any, list[Any] | None]] = []
         self._callable_losses: list[Callable[[], Any]] = []
         self._graph: Graph | None = None
@@ -223,7 +230,7 @@ class Layer:
 
     # For subclasses ------------------------------------------------------------------------------------------------
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         """Makes the variables, for inputs of this shape."""
         del input_shape
         self.built = True
@@ -233,7 +240,7 @@ class Layer:
         del args, kwargs
         return inputs
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         """The shape of its output for inputs of this shape."""
         raise NotImplementedError(f"{type(self).__name__} does not say the shape of its output")
 
@@ -284,7 +291,7 @@ class Layer:
             listed.append(variable)
         return variable
 
-    def add_variable(self, *args: Any, **kwargs: Any) -> Any:
+    def add_variable(self, *args: Any, **kwargs: object) -> Any:
         """As `add_weight`."""
         return self.add_weight(*args, **kwargs)
 
@@ -311,7 +318,7 @@ class Layer:
         """As a call."""
         return self(inputs, *args, **kwargs)
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, *args: object, **kwargs: object) -> Any:
         """Its result for ``inputs``.
 
         Args:
@@ -358,7 +365,7 @@ class Layer:
         return outputs
 
     def _check(self, leaves: Sequence[Tensor]) -> None:
-        given: Any = self.input_spec
+        given = self.input_spec
         specs: list[InputSpec] = [] if given is None else nest.flatten(given)
         for spec, leaf in zip(specs, leaves, strict=False):
             spec.check(leaf, self._name)
@@ -375,19 +382,19 @@ class Layer:
             self._scope = captured
 
 
-def _as_tensor(value: Any) -> Any:
+def _as_tensor(value: TensorLike) -> Any:
     return value if isinstance(value, Tensor) or hasattr(value, "dense_shape") else convert_to_tensor(value)
 
 
-def _shape_of(value: Any) -> Any:
+def _shape_of(value: Tensor) -> Any:
     return value.get_shape()
 
 
-def _listed(inputs: Any) -> list[Any] | None:
+def _listed(inputs: Structure) -> list[Any] | None:
     return None if inputs is None or inputs is True else nest.flatten(inputs)
 
 
-def _belongs(of: list[Any] | None, inputs: Any) -> bool:
+def _belongs(of: list[Any] | None, inputs: Structure) -> bool:
     if inputs is None:
         return of is None
     return of is not None and any(item is wanted for item in of for wanted in nest.flatten(inputs))
@@ -417,7 +424,7 @@ def functional(
     reuse = inspect.Parameter("reuse", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
     signature = inspect.Signature([first, *ordered, reuse, *(p for p in own if p.name in last)])
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         inputs, again = given.pop("inputs"), given.pop("reuse", None)
         for_call = {name: given.pop(name) for name in call if name in given}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater.functional import arrays, blocks, convolution, nn
 from headwater.graph.operation import Tensor
@@ -22,6 +22,11 @@ from headwater.layers.spatial import (
 )
 from headwater.shapes import TensorShape
 from headwater.variables.initializers import ZEROS
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.types import Constraint
 
 
 class Convolution(AffineLayer):
@@ -52,10 +57,10 @@ class Convolution(AffineLayer):
         self,
         filters: int,
         kernel_size: Any,
-        strides: Any = 1,
+        strides: TensorLike = 1,
         padding: str = "valid",
         data_format: str = "channels_last",
-        dilation_rate: Any = 1,
+        dilation_rate: TensorLike = 1,
         activation: Any = None,
         use_bias: bool = True,
         kernel_initializer: Any = None,
@@ -81,7 +86,7 @@ class Convolution(AffineLayer):
         self.dilation_rate: tuple[int, ...] = per_dimension(dilation_rate, self.rank, "dilation_rate")
         self.input_spec: Any = InputSpec(ndim=self.rank + 2)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         channels = self._note_channels(input_shape)
         self.kernel: Any = self.add_weight(
             "kernel",
@@ -94,7 +99,7 @@ class Convolution(AffineLayer):
         self._build_bias()
         self.built = True
 
-    def _note_channels(self, input_shape: Any) -> int:
+    def _note_channels(self, input_shape: TensorLike | ShapeLike) -> int:
         channels = known_channels(input_shape, self._first)
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={1 if self._first else -1: channels})
         return channels
@@ -137,7 +142,7 @@ class Convolution(AffineLayer):
             outputs = nn.bias_add(outputs, self.bias, format_of(self.rank, self._first))
         return outputs if self.activation is None else self.activation(outputs)
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         numbers = zip(
             space_of(input_shape, self._first), self.kernel_size, self.strides, self.dilation_rate, strict=True
         )
@@ -170,7 +175,7 @@ class _Transposed(Convolution):
         self,
         filters: int,
         kernel_size: Any,
-        strides: Any = 1,
+        strides: TensorLike = 1,
         padding: str = "valid",
         data_format: str = "channels_last",
         activation: Any = None,
@@ -181,7 +186,7 @@ class _Transposed(Convolution):
         bias_regularizer: Any = None,
         activity_regularizer: Any = None,
         kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        bias_constraint: Constraint | None = None,
         trainable: bool = True,
         name: Any = None,
         **kwargs: Any,
@@ -210,7 +215,7 @@ class _Transposed(Convolution):
     def _kernel_shape(self, channels: int) -> list[int]:
         return [*self.kernel_size, self.filters, channels]
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         known = self.compute_output_shape(inputs.shape)
         sizes = arrays.shape(inputs)
         begin = 2 if self._first else 1
@@ -228,7 +233,7 @@ class _Transposed(Convolution):
     def _transpose(self, inputs: Tensor, shape: Tensor, order: str) -> Tensor:
         raise NotImplementedError
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         numbers = zip(space_of(input_shape, self._first), self.kernel_size, self.strides, strict=True)
         space = [transposed_size(size, kernel, self.padding, step) for size, kernel, step in numbers]
         return with_space(input_shape, self._first, space, self.filters)
@@ -374,10 +379,10 @@ class SeparableConv2D(SeparableConvolution):
     rank = 2
 
 
-conv1d: Callable[..., Any] = functional(Conv1D, "One call of a `Conv1D` layer.")
-conv2d: Callable[..., Any] = functional(Conv2D, "One call of a `Conv2D` layer.")
-conv3d: Callable[..., Any] = functional(Conv3D, "One call of a `Conv3D` layer.")
-conv2d_transpose: Callable[..., Any] = functional(Conv2DTranspose, "One call of a `Conv2DTranspose` layer.")
-conv3d_transpose: Callable[..., Any] = functional(Conv3DTranspose, "One call of a `Conv3DTranspose` layer.")
-separable_conv1d: Callable[..., Any] = functional(SeparableConv1D, "One call of a `SeparableConv1D` layer.")
-separable_conv2d: Callable[..., Any] = functional(SeparableConv2D, "One call of a `SeparableConv2D` layer.")
+conv1d: Callable[..., Tensor] = functional(Conv1D, "One call of a `Conv1D` layer.")
+conv2d: Callable[..., Tensor] = functional(Conv2D, "One call of a `Conv2D` layer.")
+conv3d: Callable[..., Tensor] = functional(Conv3D, "One call of a `Conv3D` layer.")
+conv2d_transpose: Callable[..., Tensor] = functional(Conv2DTranspose, "One call of a `Conv2DTranspose` layer.")
+conv3d_transpose: Callable[..., Tensor] = functional(Conv3DTranspose, "One call of a `Conv3DTranspose` layer.")
+separable_conv1d: Callable[..., Tensor] = functional(SeparableConv1D, "One call of a `SeparableConv1D` layer.")
+separable_conv2d: Callable[..., Tensor] = functional(SeparableConv2D, "One call of a `SeparableConv2D` layer.")

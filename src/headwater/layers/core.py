@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import arrays, linalg, nn
 from headwater.functional.conditions import smart_cond
@@ -13,6 +13,10 @@ from headwater.layers.affine import AffineLayer, WeightOptions
 from headwater.layers.base import InputSpec, Layer, functional
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.initializers import ZEROS
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
 
 
 class Dense(AffineLayer):
@@ -51,7 +55,7 @@ class Dense(AffineLayer):
         self.units: int = int(units)
         self.input_spec: Any = InputSpec(min_ndim=2)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         if self._dtype is not None and not (self._dtype.is_floating or self._dtype.is_complex):
             raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {self._dtype.name}")
         size = as_shape(input_shape)[-1].value
@@ -88,7 +92,7 @@ class Dense(AffineLayer):
             outputs = nn.bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         return as_shape(input_shape)[:-1].concatenate([self.units])
 
 
@@ -102,7 +106,12 @@ class Dropout(Layer):
     """
 
     def __init__(
-        self, rate: Any = 0.5, noise_shape: Any = None, seed: int | None = None, name: Any = None, **kwargs: Any
+        self,
+        rate: TensorLike = 0.5,
+        noise_shape: TensorLike | ShapeLike | None = None,
+        seed: int | None = None,
+        name: Any = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         self.rate = rate
@@ -115,7 +124,7 @@ class Dropout(Layer):
 
         return smart_cond(training, dropped, lambda: arrays.identity(inputs))
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         return as_shape(input_shape)
 
 
@@ -140,7 +149,7 @@ class Flatten(Layer):
         result.set_shape(self.compute_output_shape(inputs.shape))
         return result
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         shape = as_shape(input_shape)
         size = 1
         for dim in shape.as_list()[1:]:
@@ -150,12 +159,12 @@ class Flatten(Layer):
         return TensorShape([shape[0], size])
 
 
-dense: Callable[..., Any] = functional(Dense, "One call of a `Dense` layer.")
-dropout: Callable[..., Any] = functional(
+dense: Callable[..., Tensor] = functional(Dense, "One call of a `Dense` layer.")
+dropout: Callable[..., Tensor] = functional(
     Dropout, "One call of a `Dropout` layer; ``training`` may be a tensor.", call=["training"]
 )
 
 
-def flatten(inputs: Any, name: Any = None, data_format: str = "channels_last") -> Tensor:
+def flatten(inputs: TensorLike, name: Any = None, data_format: str = "channels_last") -> Tensor:
     """One call of a `Flatten` layer."""
     return Flatten(name=name, data_format=data_format)(convert_to_tensor(inputs))

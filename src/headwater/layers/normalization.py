@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, math, nn
@@ -15,6 +15,11 @@ from headwater.layers.base import InputSpec, Layer, functional
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.initializers import ONES, ZEROS
 from headwater.variables.state import assign_sub
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.variables import Variable
 
 
 class BatchNormalization(Layer):
@@ -41,8 +46,8 @@ class BatchNormalization(Layer):
 
     def __init__(
         self,
-        axis: Any = -1,
-        momentum: Any = 0.99,
+        axis: Ints = -1,
+        momentum: TensorLike = 0.99,
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
@@ -69,7 +74,7 @@ class BatchNormalization(Layer):
         if renorm or virtual_batch_size is not None or adjustment is not None:
             raise ValueError("renorm, virtual_batch_size and adjustment are not supported; leave them out")
         del renorm_clipping, renorm_momentum
-        self.axis: Any = list(axis) if isinstance(axis, list | tuple) else axis  # pyright: ignore[reportUnknownArgumentType]
+        self.axis: Ints = list(axis) if isinstance(axis, list | tuple) else axis  # pyright: ignore[reportUnknownArgumentType]
         self.momentum = momentum
         self.epsilon = epsilon
         self.center = center
@@ -83,8 +88,8 @@ class BatchNormalization(Layer):
         }
         self.moving_mean_initializer = moving_mean_initializer
         self.moving_variance_initializer = moving_variance_initializer
-        self.beta: Any = None
-        self.gamma: Any = None
+        self.beta: Variable | None = None
+        self.gamma: Variable | None = None
         self.moving_mean: Any = None
         self.moving_variance: Any = None
         self._axes: list[int] = []
@@ -180,18 +185,18 @@ class BatchNormalization(Layer):
         )
         return outputs, mean, variance
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         return as_shape(input_shape)
 
 
-def _moved(variable: Any, value: Tensor, momentum: Any) -> Tensor:
+def _moved(variable: Variable, value: Tensor, momentum: Tensor) -> Tensor:
     """``variable`` after it has gone the share 1 - ``momentum`` of the way to ``value``."""
     with name_scope("AssignMovingAvg", None, [value]) as scope, get_default_graph().colocate_with(variable.op):
         decay = math.cast(1.0 - momentum, variable.dtype.base_dtype)
         return assign_sub(variable, (variable - math.cast(value, variable.dtype.base_dtype)) * decay, name=scope)
 
 
-batch_normalization: Callable[..., Any] = functional(
+batch_normalization: Callable[..., Tensor] = functional(
     BatchNormalization,
     "One call of a `BatchNormalization` layer; ``training`` may be a tensor.",
     call=["training"],

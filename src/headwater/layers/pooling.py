@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater.functional import arrays, convolution
 from headwater.graph.operation import Tensor
@@ -18,6 +18,10 @@ from headwater.layers.spatial import (
     with_space,
 )
 from headwater.shapes import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Ints
+    from headwater.shapes import ShapeLike
 
 
 class Pooling(Layer):
@@ -36,7 +40,7 @@ class Pooling(Layer):
 
     def __init__(
         self,
-        pool_size: Any,
+        pool_size: Ints,
         strides: Any,
         padding: str = "valid",
         data_format: str = "channels_last",
@@ -63,7 +67,7 @@ class Pooling(Layer):
         result = compute(wide, (*self.pool_size, 1), (*self.strides, 1), padding, data_format=order)
         return arrays.squeeze(result, [axis])
 
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+    def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         sizes = zip(space_of(input_shape, self._first), self.pool_size, self.strides, strict=True)
         space = [output_size(size, window, self.padding, stride) for size, window, stride in sizes]
         return with_space(input_shape, self._first, space, as_shape(input_shape)[1 if self._first else -1])
@@ -111,9 +115,9 @@ class AveragePooling3D(Pooling):
     compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.avg_pool3d)
 
 
-max_pooling1d: Callable[..., Any] = functional(MaxPooling1D, "One call of a `MaxPooling1D` layer.")
-max_pooling2d: Callable[..., Any] = functional(MaxPooling2D, "One call of a `MaxPooling2D` layer.")
-max_pooling3d: Callable[..., Any] = functional(MaxPooling3D, "One call of a `MaxPooling3D` layer.")
-average_pooling1d: Callable[..., Any] = functional(AveragePooling1D, "One call of an `AveragePooling1D` layer.")
-average_pooling2d: Callable[..., Any] = functional(AveragePooling2D, "One call of an `AveragePooling2D` layer.")
-average_pooling3d: Callable[..., Any] = functional(AveragePooling3D, "One call of an `AveragePooling3D` layer.")
+max_pooling1d: Callable[..., Tensor] = functional(MaxPooling1D, "One call of a `MaxPooling1D` layer.")
+max_pooling2d: Callable[..., Tensor] = functional(MaxPooling2D, "One call of a `MaxPooling2D` layer.")
+max_pooling3d: Callable[..., Tensor] = functional(MaxPooling3D, "One call of a `MaxPooling3D` layer.")
+average_pooling1d: Callable[..., Tensor] = functional(AveragePooling1D, "One call of an `AveragePooling1D` layer.")
+average_pooling2d: Callable[..., Tensor] = functional(AveragePooling2D, "One call of an `AveragePooling2D` layer.")
+average_pooling3d: Callable[..., Tensor] = functional(AveragePooling3D, "One call of an `AveragePooling3D` layer.")

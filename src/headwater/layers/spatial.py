@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.shapes import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.shapes import ShapeLike
 
 
 def per_dimension(value: Any, rank: int, name: str) -> tuple[int, ...]:
@@ -68,13 +71,13 @@ def transposed_size(size: int | None, kernel: int, padding: str, stride: int) ->
     return size * stride + (max(kernel - stride, 0) if padding == "valid" else 0)
 
 
-def with_space(input_shape: Any, first: bool, space: Sequence[int | None], channels: Any) -> TensorShape:
+def with_space(input_shape: ShapeLike, first: bool, space: Sequence[int | None], channels: Any) -> TensorShape:
     """The shape of an output with these sizes of space and this number of channels."""
     batch = as_shape(input_shape)[0]
     return TensorShape([batch, channels, *space] if first else [batch, *space, channels])
 
 
-def space_of(input_shape: Any, first: bool) -> list[int | None]:
+def space_of(input_shape: ShapeLike, first: bool) -> list[int | None]:
     """The sizes of space."""
     dims = as_shape(input_shape).as_list()
     return dims[2:] if first else dims[1:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, math, reductions
@@ -11,6 +11,9 @@ from headwater.graph.operation import Tensor
 from headwater.metrics.state import Metric, collected, metric_variable, of_both, same_shape
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 def _count(
@@ -37,9 +40,9 @@ def _count(
 
 
 def true_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -50,9 +53,9 @@ def true_positives(
 
 
 def true_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -63,9 +66,9 @@ def true_negatives(
 
 
 def false_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -76,9 +79,9 @@ def false_positives(
 
 
 def false_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -88,14 +91,14 @@ def false_negatives(
     return _count(labels, predictions, weights, (True, False), both, name, "false_negatives")
 
 
-def _share(part: Any, rest: Any, name: str) -> Tensor:
+def _share(part: TensorLike, rest: TensorLike, name: str) -> Tensor:
     return math.div_no_nan(part, math.add(part, rest), name=name)
 
 
 def precision(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -108,9 +111,9 @@ def precision(
 
 
 def recall(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,

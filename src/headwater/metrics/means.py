@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headwater import dtypes
@@ -35,12 +36,12 @@ def mean(
         return of_both(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
 
 
-def _ratio(total: TensorLike, count: Any, name: str) -> Tensor:
+def _ratio(total: TensorLike, count: TensorLike, name: str) -> Tensor:
     return math.div_no_nan(total, math.maximum(count, 0), name=name)
 
 
 def mean_tensor(
-    values: Any,
+    values: Tensor,
     weights: object = None,
     metrics_collections: object = None,
     updates_collections: object = None,
@@ -51,7 +52,7 @@ def mean_tensor(
         values = math.cast(values, dtypes.float32)
         total = metric_variable(values.shape, name="total_tensor")
         count = metric_variable(values.shape, name="count_tensor")
-        size: Any = arrays.ones_like(values)
+        size = arrays.ones_like(values)
         values, weights = weighted(values, weights)
         if weights is not None:
             size = math.multiply(size, weights)
@@ -62,9 +63,9 @@ def mean_tensor(
 
 
 def accuracy(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -77,14 +78,16 @@ def accuracy(
     return mean(correct, weights, metrics_collections, updates_collections, name or "accuracy")
 
 
-def _floats(labels: Any, predictions: Tensor, weights: TensorLike | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def _floats(
+    labels: TensorLike, predictions: Tensor, weights: TensorLike | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
     return same_shape(math.cast(labels, dtypes.float32), math.cast(predictions, dtypes.float32), weights)
 
 
 def mean_absolute_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: Tensor,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -98,7 +101,7 @@ def mean_absolute_error(
 def mean_squared_error(
     labels: Any,
     predictions: Any,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -110,9 +113,9 @@ def mean_squared_error(
 
 
 def root_mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -123,7 +126,7 @@ def root_mean_squared_error(
 
 
 def mean_relative_error(
-    labels: Any,
+    labels: TensorLike,
     predictions: Any,
     normalizer: Any,
     weights: TensorLike | None = None,
@@ -141,10 +144,10 @@ def mean_relative_error(
 
 
 def mean_cosine_distance(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: Tensor,
     dim: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -159,9 +162,9 @@ def mean_cosine_distance(
 def percentage_below(
     values: TensorLike,
     threshold: TensorLike,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    weights: TensorLike | None = None,
+    metrics_collections: Sequence[str] | None = None,
+    updates_collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Metric:
     """The share of ``values`` below ``threshold``."""
@@ -175,7 +178,7 @@ def percentage_below(
 def mean_per_class_accuracy(
     labels: object,
     predictions: object,
-    num_classes: Any,
+    num_classes: int,
     weights: object = None,
     metrics_collections: object = None,
     updates_collections: object = None,
@@ -206,9 +209,9 @@ def _flat(value: Tensor) -> Tensor:
 
 
 def mean_iou(
-    labels: Any,
-    predictions: Any,
-    num_classes: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: int,
     weights: object = None,
     metrics_collections: object = None,
     updates_collections: object = None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, nn, reductions
@@ -13,6 +14,10 @@ from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sp
 from headwater.metrics.state import Metric, metric_variable, of_both
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 _NO_CLASS = -1
 
@@ -53,7 +58,7 @@ def _summed(values: Tensor, weights: object, variable: str) -> tuple[Any, Any]:
     return count, assign_add(count, math.cast(reductions.reduce_sum(values), dtypes.float64))
 
 
-def _share(part: Any, rest: Any, name: str) -> Tensor:
+def _share(part: TensorLike, rest: TensorLike, name: str) -> Tensor:
     return math.div(part, math.add(part, rest), name=name)
 
 
@@ -62,11 +67,11 @@ def _name(base: str, k: object, class_id: Any) -> str:
 
 
 def precision_at_top_k(
-    labels: Any,
-    predictions_idx: Any,
-    k: Any = None,
-    class_id: Any = None,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions_idx: TensorLike,
+    k: TensorLike | None = None,
+    class_id: TensorLike | None = None,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -88,11 +93,11 @@ def precision_at_top_k(
 
 
 def recall_at_top_k(
-    labels: Any,
-    predictions_idx: Any,
-    k: Any = None,
-    class_id: Any = None,
-    weights: Any = None,
+    labels: TensorLike,
+    predictions_idx: TensorLike,
+    k: TensorLike | None = None,
+    class_id: TensorLike | None = None,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -107,13 +112,13 @@ def recall_at_top_k(
 
 
 def precision_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
-    class_id: Any = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    class_id: TensorLike | None = None,
+    weights: TensorLike | None = None,
+    metrics_collections: Sequence[str] | None = None,
+    updates_collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Metric:
     """`precision_at_top_k` of the ``k`` classes with the highest ``predictions``."""
@@ -125,13 +130,13 @@ def precision_at_k(
 
 
 def recall_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
-    class_id: Any = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    class_id: TensorLike | None = None,
+    weights: TensorLike | None = None,
+    metrics_collections: Sequence[str] | None = None,
+    updates_collections: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Metric:
     """`recall_at_top_k` of the ``k`` classes with the highest ``predictions``."""
@@ -141,10 +146,10 @@ def recall_at_k(
 
 
 def average_precision_at_k(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     k: int,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     metrics_collections: object = None,
     updates_collections: object = None,
     name: str | None = None,
@@ -196,5 +201,5 @@ def _distinct(labels: Tensor, classes: Tensor) -> Tensor:
     return reductions.reduce_sum(reductions.reduce_max(hot, -2), -1)
 
 
-def _mean(total: Tensor, most: Any, name: str) -> Tensor:
+def _mean(total: Tensor, most: TensorLike, name: str) -> Tensor:
     return math.div_no_nan(convert_to_tensor(total), convert_to_tensor(most), name=name)

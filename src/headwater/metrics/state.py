@@ -64,9 +64,9 @@ def weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def of_both(
-    compute: Callable[..., Any],
-    states: Sequence[Any],
-    updates: Sequence[Any],
+    compute: Callable[..., object],
+    states: Sequence[TensorLike],
+    updates: Sequence[TensorLike],
     metrics_collections: Any,
     updates_collections: Any,
 ) -> Metric:

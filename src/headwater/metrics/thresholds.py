@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, reductions
@@ -13,6 +13,10 @@ from headwater.graph.operation import Tensor
 from headwater.metrics.state import Metric, collected, metric_variable, of_both, same_shape
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+
 
 _CONDITIONS = ("tp", "fn", "tn", "fp")
 _NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"}
@@ -95,7 +99,7 @@ def auc(
             places = [0.0 - _MARGIN, *sorted(float(t) for t in thresholds), 1.0 + _MARGIN]
         states, updates = _confusion(labels, predictions, places, weights)
 
-        def area(tp: Any, fn: Any, tn: Any, fp: Any, name: str) -> Tensor:
+        def area(tp: Any, fn: Callable[..., Structure], tn: TensorLike, fp: Tensor, name: str) -> Tensor:
             if curve == "PR" and summation_method == "careful_interpolation":
                 return _interpolated(tp, fp, fn, name)
             recall = math.div(tp + _EPSILON, tp + fn + _EPSILON)
@@ -113,7 +117,7 @@ def auc(
         return of_both(area, states, updates, metrics_collections, updates_collections)
 
 
-def _interpolated(tp: Any, fp: Any, fn: Any, name: str) -> Tensor:
+def _interpolated(tp: Tensor, fp: Tensor, fn: Any, name: str) -> Tensor:
     """∫ precision d recall, where between two thresholds true positives grow linearly with all positives.
 
     With P predicted positives and T true ones, T = b + s P on an interval: the area is (s dT + b s log(P₂ / P₁)) / all.
@@ -155,7 +159,7 @@ def _at_thresholds(
 
 
 def _share(prefix: str) -> Callable[..., Tensor]:
-    def compute(part: Any, rest: Any, name: str) -> Tensor:
+    def compute(part: Tensor, rest: Tensor, name: str) -> Tensor:
         return math.div(part, part + rest + _MARGIN, name=f"{prefix}_{name}")
 
     return compute
@@ -207,7 +211,7 @@ def sensitivity_at_specificity(
     with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
         states, updates = _confusion(labels, predictions, _spread(num_thresholds), weights)
 
-        def at(tp: Any, fn: Any, tn: Any, fp: Any, name: str) -> Tensor:
+        def at(tp: TensorLike, fn: Any, tn: Tensor, fp: TensorLike, name: str) -> Tensor:
             found = math.div(tn, tn + fp + _MARGIN)
             best = math.cast(reductions.argmin(math.abs(found - specificity), 0), dtypes.int32)
             right, missed = indexing.gather(tp, best), indexing.gather(fn, best)
@@ -236,7 +240,7 @@ def specificity_at_sensitivity(
     with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
         states, updates = _confusion(labels, predictions, _spread(num_thresholds), weights)
 
-        def at(tp: Any, fn: Any, tn: Any, fp: Any, name: str) -> Tensor:
+        def at(tp: Any, fn: Callable[..., Structure], tn: TensorLike, fp: TensorLike, name: str) -> Tensor:
             found = math.div(tp, tp + fn + _MARGIN)
             # Of several thresholds that are as near, the highest.
             away = arrays.reverse(math.abs(found - sensitivity), [0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -14,10 +14,18 @@ from headwater.shapes import as_shape
 from headwater.variables.initializers import ZEROS, Constant
 from headwater.variables.variable_scope import get_variable_scope, variable_scope
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.scope_settings import VariableScope
+    from headwater.variables.variables import Variable
+
+
 KERNEL, BIAS = "kernel", "bias"
 
 
-def zeros_of(size: Any, batch_size: Any, dtype: Any) -> Any:
+def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Any:
     """Zeros of shape [batch_size, *size] for every size in a structure of them."""
     kind = as_dtype(dtype)
 
@@ -43,10 +51,17 @@ class RNNCell(Layer):
     A subclass gives `state_size`, `output_size`, and `call` (or ``__call__`` with a third argument ``scope``).
     """
 
-    def __init__(self, trainable: bool = True, name: Any = None, dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         super().__init__(trainable=trainable, name=name, dtype=dtype, **kwargs)
 
-    def __call__(self, inputs: Any, state: Any = None, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self,
+        inputs: Structure,
+        state: Structure = None,
+        scope: str | VariableScope | None = None,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         """One step.
 
         Args:
@@ -70,7 +85,9 @@ class RNNCell(Layer):
         """The size of the output."""
         raise NotImplementedError(f"{type(self).__name__} does not say its output_size")
 
-    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+    def get_initial_state(
+        self, inputs: TensorLike | None = None, batch_size: TensorLike | None = None, dtype: DTypeLike | None = None
+    ) -> Any:
         """Zeros, for the batch size and type of ``inputs`` or as given.
 
         Raises:
@@ -87,7 +104,7 @@ class RNNCell(Layer):
             )
         return self.zero_state(batch_size, dtype)
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Any:
         """A state of zeros."""
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return zeros_of(self.state_size, batch_size, dtype)
@@ -96,10 +113,17 @@ class RNNCell(Layer):
 class LayerCell(RNNCell):
     """A cell whose variables lie in a scope of its own name."""
 
-    def __call__(self, inputs: Any, state: Any = None, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self,
+        inputs: Structure,
+        state: Structure = None,
+        scope: str | VariableScope | None = None,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         return Layer.__call__(self, inputs, state, *args, **({"scope": scope} if scope is not None else {}), **kwargs)
 
-    def _depth(self, input_shape: Any) -> int:
+    def _depth(self, input_shape: ShapeLike) -> int:
         depth = as_shape(input_shape)[-1].value
         if depth is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
@@ -136,16 +160,16 @@ class BasicRNNCell(_OneStateCell):
         activation: Any = None,
         reuse: Any = None,
         name: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._activation = activation or math.tanh
         self._kernel: Any = None
-        self._bias: Any = None
+        self._bias: Variable | None = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         depth = self._depth(input_shape)
         self._kernel = self.add_variable(KERNEL, shape=[depth + self._num_units, self._num_units])
         self._bias = self.add_variable(BIAS, shape=[self._num_units], initializer=ZEROS)
@@ -178,7 +202,7 @@ class GRUCell(_OneStateCell):
         kernel_initializer: Any = None,
         bias_initializer: Any = None,
         name: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
@@ -189,7 +213,7 @@ class GRUCell(_OneStateCell):
         self._gates: tuple[Any, Any] = (None, None)
         self._candidate: tuple[Any, Any] = (None, None)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         rows, units = self._depth(input_shape) + self._num_units, self._num_units
         given = self._bias_initializer
         self._gates = (

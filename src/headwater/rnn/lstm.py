@@ -8,13 +8,20 @@ With the gates i, j, f, o = [x, h] K + b:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.functional import arrays, linalg, math, nn
 from headwater.functional.clip import clip_by_value
 from headwater.rnn.cells import BIAS, KERNEL, LayerCell
 from headwater.variables.initializers import ZEROS
 from headwater.variables.partitioned import fixed_size_partitioner
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
+    from headwater.shapes import ShapeLike
+    from headwater.variables.types import InitializerLike
+    from headwater.variables.variables import Variable
 
 
 class LSTMStateTuple(NamedTuple):
@@ -44,7 +51,7 @@ class _LSTM(LayerCell):
     def output_size(self) -> Any:
         return self._sizes[1]
 
-    def _parted(self, state: Any) -> tuple[Any, Any]:
+    def _parted(self, state: Structure) -> tuple[Any, Any]:
         if self._state_is_tuple:
             return state[0], state[1]
         c, h = arrays.split(state, list(self._sizes), 1)
@@ -73,7 +80,7 @@ class BasicLSTMCell(_LSTM):
         activation: Any = None,
         reuse: Any = None,
         name: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
@@ -83,9 +90,9 @@ class BasicLSTMCell(_LSTM):
         self._state_is_tuple = state_is_tuple
         self._activation = activation or math.tanh
         self._kernel: Any = None
-        self._bias: Any = None
+        self._bias: Variable | None = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         rows = self._depth(input_shape) + self._num_units
         self._kernel = self.add_variable(KERNEL, shape=[rows, 4 * self._num_units])
         self._bias = self.add_variable(BIAS, shape=[4 * self._num_units], initializer=ZEROS)
@@ -119,7 +126,7 @@ class LSTMCell(_LSTM):
         num_units: int,
         use_peepholes: bool = False,
         cell_clip: float | None = None,
-        initializer: Any = None,
+        initializer: InitializerLike | None = None,
         num_proj: int | None = None,
         proj_clip: float | None = None,
         num_unit_shards: int | None = None,
@@ -129,7 +136,7 @@ class LSTMCell(_LSTM):
         activation: Any = None,
         reuse: Any = None,
         name: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
@@ -146,11 +153,11 @@ class LSTMCell(_LSTM):
         self._state_is_tuple = state_is_tuple
         self._activation = activation or math.tanh
         self._kernel: Any = None
-        self._bias: Any = None
+        self._bias: Variable | None = None
         self._projection: Any = None
-        self._peepholes: list[Any] = []
+        self._peepholes: list[Variable] = []
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         rows = self._depth(input_shape) + self._sizes[1]
         self._kernel = self.add_variable(
             KERNEL,
@@ -213,7 +220,7 @@ class LSTMBlockCell(_LSTM):
         forget_bias: float = 1.0,
         cell_clip: float | None = None,
         use_peephole: bool = False,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         reuse: Any = None,
         name: Any = "lstm_cell",
     ) -> None:
@@ -225,10 +232,10 @@ class LSTMBlockCell(_LSTM):
         self._cell_clip = -1 if cell_clip is None else cell_clip
         self._use_peephole = use_peephole
         self._kernel: Any = None
-        self._bias: Any = None
-        self._peepholes: list[Any] = []
+        self._bias: Variable | None = None
+        self._peepholes: list[Variable] = []
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: ShapeLike) -> None:
         rows = self._depth(input_shape) + self._num_units
         self._kernel = self.add_variable(KERNEL, shape=[rows, 4 * self._num_units])
         self._bias = self.add_variable(BIAS, shape=[4 * self._num_units], initializer=ZEROS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, nest
@@ -15,9 +15,15 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 from headwater.variables.variable_scope import variable_scope
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.rnn.cells import RNNCell
+    from headwater.variables.scope_settings import VariableScope
 
-def require_cell(name: str, cell: Any) -> None:
-    kind: Any = cell.__class__
+
+def require_cell(name: str, cell: RNNCell) -> None:
+    kind = cell.__class__
     missing = [word for word in ("output_size", "state_size", "zero_state") if not hasattr(kind, word)]
     if missing or not callable(cell):
         raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: it lacks {', '.join(missing)}")
@@ -40,7 +46,7 @@ def _lengths(sequence_length: Any) -> Tensor | None:
     return arrays.identity(lengths, name="sequence_length")
 
 
-def _begin(cell: Any, initial_state: Any, first: Tensor, axis: int, dtype: Any) -> Any:
+def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None) -> Any:
     """The state before the first step."""
     if initial_state is not None:
         return nest.map_structure(convert_to_tensor, initial_state)
@@ -69,15 +75,15 @@ def _zeros_like(output: Any) -> Any:
 
 
 def dynamic_rnn(
-    cell: Any,
-    inputs: Any,
-    sequence_length: Any = None,
-    initial_state: Any = None,
-    dtype: Any = None,
+    cell: RNNCell,
+    inputs: TensorLike,
+    sequence_length: TensorLike | None = None,
+    initial_state: Structure = None,
+    dtype: DTypeLike | None = None,
     parallel_iterations: int | None = None,
     swap_memory: bool = False,
     time_major: bool = False,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[Any, Any]:
     """A cell along sequences: the outputs of all steps, and the last state.
 
@@ -123,29 +129,29 @@ def dynamic_rnn(
 
 
 def bidirectional_dynamic_rnn(
-    cell_fw: Any,
-    cell_bw: Any,
-    inputs: Any,
-    sequence_length: Any = None,
-    initial_state_fw: Any = None,
-    initial_state_bw: Any = None,
-    dtype: Any = None,
+    cell_fw: RNNCell,
+    cell_bw: RNNCell,
+    inputs: TensorLike,
+    sequence_length: TensorLike | None = None,
+    initial_state_fw: Structure = None,
+    initial_state_bw: Structure = None,
+    dtype: DTypeLike | None = None,
     parallel_iterations: int | None = None,
     swap_memory: bool = False,
     time_major: bool = False,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[Any, Any]:
     """One cell along sequences and another against them; the outputs of both, and the last states of both."""
     require_cell("cell_fw", cell_fw)
     require_cell("cell_bw", cell_bw)
     time = 0 if time_major else 1
 
-    def turned_round(x: Any) -> Any:
+    def turned_round(x: TensorLike) -> Any:
         if sequence_length is None:
             return arrays.reverse(x, [time])
         return indexing.reverse_sequence(x, sequence_length, seq_axis=time, batch_axis=1 - time)
 
-    def backwards(value: Any) -> Any:
+    def backwards(value: TensorLike) -> Any:
         return nest.map_structure(turned_round, value)
 
     with variable_scope(scope or "bidirectional_rnn"):
@@ -162,12 +168,12 @@ def bidirectional_dynamic_rnn(
 
 
 def static_rnn(
-    cell: Any,
-    inputs: Sequence[Any],
-    initial_state: Any = None,
-    dtype: Any = None,
-    sequence_length: Any = None,
-    scope: Any = None,
+    cell: RNNCell,
+    inputs: Sequence[TensorLike],
+    initial_state: Structure = None,
+    dtype: DTypeLike | None = None,
+    sequence_length: TensorLike | None = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
     """A cell along a list of inputs, each step by itself in the graph; the list of outputs, and the last state.
 
@@ -186,7 +192,7 @@ def static_rnn(
         raise ValueError("inputs must not be empty")
     outputs: list[Any] = []
     with variable_scope(scope or "rnn") as entered:
-        steps: list[Any] = [nest.map_structure(convert_to_tensor, item) for item in inputs]
+        steps = [nest.map_structure(convert_to_tensor, item) for item in inputs]
         lengths = _lengths(sequence_length)
         state = _begin(cell, initial_state, nest.flatten(steps[0])[0], 0, dtype)
         for time, item in enumerate(steps):
@@ -233,14 +239,14 @@ def static_state_saving_rnn(
 
 
 def static_bidirectional_rnn(
-    cell_fw: Any,
-    cell_bw: Any,
-    inputs: Sequence[Any],
-    initial_state_fw: Any = None,
-    initial_state_bw: Any = None,
-    dtype: Any = None,
-    sequence_length: Any = None,
-    scope: Any = None,
+    cell_fw: RNNCell,
+    cell_bw: RNNCell,
+    inputs: Sequence[TensorLike],
+    initial_state_fw: Structure = None,
+    initial_state_bw: Structure = None,
+    dtype: DTypeLike | None = None,
+    sequence_length: TensorLike | None = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any, Any]:
     """One cell along a list of inputs and another against it; both outputs side by side, and both last states."""
     require_cell("cell_fw", cell_fw)

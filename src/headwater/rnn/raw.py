@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, nest, reductions
@@ -14,13 +14,16 @@ from headwater.graph.operation import Tensor
 from headwater.rnn.networks import require_cell
 from headwater.variables.variable_scope import variable_scope
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 def raw_rnn(
     cell: Any,
-    loop_fn: Callable[..., Any],
+    loop_fn: Callable[..., Structure],
     parallel_iterations: int | None = None,
     swap_memory: bool = False,
-    scope: Any = None,
+    scope: str | None = None,
 ) -> tuple[Any, Any, Any]:
     """Runs ``cell`` step after step, until ``loop_fn`` says that every example is finished.
 
@@ -65,11 +68,11 @@ def raw_rnn(
             zeros = [arrays.zeros(arrays.concat([[batch], arrays.shape(leaf)], 0), leaf.dtype) for leaf in leaves]
         written = [TensorArray(dtype, size=0, dynamic_size=True) for dtype in types]
 
-        def goes_on(time: Tensor, done: Tensor, *_: Any) -> Tensor:
+        def goes_on(time: Tensor, done: Tensor, *_: object) -> Tensor:
             del time
             return math.logical_not(reductions.reduce_all(done))
 
-        def turn(time: Tensor, done: Tensor, given: Any, before: Any, emitted: Any, own: Any) -> Any:
+        def turn(time: Tensor, done: Tensor, given: Tensor, before: Any, emitted: Any, own: Any) -> Any:
             output, after = cell(given, before)
             own = own if has_loop_state else None
             following = time + 1

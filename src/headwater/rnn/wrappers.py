@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import arrays, math, nest, nn, random
 from headwater.graph.context import get_default_graph
@@ -13,6 +13,11 @@ from headwater.graph.operation import Tensor
 from headwater.rnn.cells import RNNCell
 from headwater.rnn.lstm import LSTMStateTuple
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+    from headwater.graph.types import DeviceLike, Structure, TensorLike
+    from headwater.variables.scope_settings import VariableScope
 
 
 class MultiRNNCell(RNNCell):
@@ -63,7 +68,7 @@ class MultiRNNCell(RNNCell):
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         if self._state_is_tuple:
-            states: Sequence[Any] = state
+            states: Sequence[object] = state
             if len(states) != len(self._cells):
                 raise ValueError(f"Expected state to be a tuple of length {len(self._cells)}, but received: {state}")
         else:
@@ -82,7 +87,7 @@ class _Wrapper(RNNCell):
     def __init__(self, cell: Any) -> None:
         super().__init__()
         for needed in ("state_size", "output_size", "zero_state"):
-            kind: Any = cell.__class__
+            kind = cell.__class__
             if not hasattr(kind, needed):
                 raise TypeError(f"The parameter cell is not a RNNCell: it has no {needed}")
         self.cell = cell
@@ -111,12 +116,19 @@ class _Wrapper(RNNCell):
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return self.cell.zero_state(batch_size, dtype)
 
-    def __call__(self, inputs: Any, state: Any = None, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self,
+        inputs: Structure,
+        state: Structure = None,
+        scope: str | VariableScope | None = None,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         if args or kwargs:
             raise TypeError(f"{type(self).__name__} takes inputs, state and scope, not {[*args, *kwargs]}")
         return self._step(inputs, state, scope)
 
-    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+    def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Any:
         return self.cell(inputs, state, scope=scope)
 
 
@@ -144,9 +156,9 @@ class DropoutWrapper(_Wrapper):
         state_keep_prob: Any = 1.0,
         variational_recurrent: bool = False,
         input_size: Any = None,
-        dtype: Any = None,
+        dtype: DType | None = None,
         seed: int | None = None,
-        dropout_state_filter_visitor: Callable[[Any], Any] | None = None,
+        dropout_state_filter_visitor: Callable[[Structure], Structure] | None = None,
     ) -> None:
         super().__init__(cell)
         self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
@@ -176,10 +188,10 @@ class DropoutWrapper(_Wrapper):
     def _seed_of(self, what: str, index: int) -> int | None:
         return None if self._seed is None else (self._seed * 31 + hash_of(f"{what}_{index}")) & 0x7FFFFFFF
 
-    def _draw(self, what: str, index: int, size: Any, dtype: Any) -> Tensor:
+    def _draw(self, what: str, index: int, size: Any, dtype: DType) -> Tensor:
         return random.random_uniform([1, int(size)], seed=self._seed_of(what, index), dtype=dtype)
 
-    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+    def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Any:
         inputs = self._dropped("input", inputs, None)
         output, after = self.cell(inputs, state, scope=scope)
         after = self._dropped("state", after, self._filter)
@@ -211,7 +223,7 @@ def hash_of(text: str) -> int:
     return value
 
 
-def _all_but_c(state: Any) -> Any:
+def _all_but_c(state: Structure) -> Any:
     if isinstance(state, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
     return True
@@ -237,11 +249,11 @@ class ResidualWrapper(_Wrapper):
       residual_fn: ``f(inputs, outputs)`` in place of the sum.
     """
 
-    def __init__(self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(self, cell: Any, residual_fn: Callable[[Structure, Structure], Structure] | None = None) -> None:
         super().__init__(cell)
         self._residual_fn = residual_fn
 
-    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+    def _step(self, inputs: Structure, state: Any, scope: Any) -> Any:
         outputs, after = self.cell(inputs, state, scope=scope)
         if self._residual_fn is not None:
             return self._residual_fn(inputs, outputs), after
@@ -256,14 +268,14 @@ class DeviceWrapper(_Wrapper):
       device: see `Graph.device`.
     """
 
-    def __init__(self, cell: Any, device: Any) -> None:
+    def __init__(self, cell: Any, device: DeviceLike) -> None:
         super().__init__(cell)
         self._device = device
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: TensorLike, dtype: DType) -> Any:
         with get_default_graph().device(self._device):
             return super().zero_state(batch_size, dtype)
 
-    def _step(self, inputs: Any, state: Any, scope: Any) -> Any:
+    def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Any:
         with get_default_graph().device(self._device):
             return self.cell(inputs, state, scope=scope)

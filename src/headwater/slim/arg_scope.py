@@ -6,12 +6,16 @@ import contextvars
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
+
 
 Scope = Mapping[str, Mapping[str, Any]]
 
 _current: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("arg_scope", default=None)
-_registered: dict[str, Callable[..., Any]] = {}
+_registered: dict[str, Callable[..., object]] = {}
 
 
 def _key(function: Any) -> str:
@@ -51,7 +55,7 @@ def arg_scoped_arguments(func: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def arg_scope(list_ops_or_scope: Sequence[Any] | Scope, **kwargs: object) -> Generator[Scope]:
+def arg_scope(list_ops_or_scope: Sequence[Callable[..., object]] | Scope, **kwargs: object) -> Generator[Scope]:
     """Within the block the functions listed get ``kwargs``.
 
     Args:

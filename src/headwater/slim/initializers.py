@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.functional.random import random_uniform, truncated_normal
 from headwater.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.shapes import TensorShape
+
 
 _CUT = 1.3
 """By how much the variance is raised, because the normal distribution is cut at two standard deviations."""
@@ -20,7 +25,7 @@ def variance_scaling_initializer(
     mode: str = "FAN_IN",
     uniform: bool = False,
     seed: int | None = None,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
 ) -> Callable[..., Tensor]:
     """Random values of variance ``factor`` / n (He et al., 2015, with the defaults).
 
@@ -36,7 +41,7 @@ def variance_scaling_initializer(
     if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
         raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
 
-    def initializer(shape: Any, dtype: Any = dtype, partition_info: Any = None) -> Tensor:
+    def initializer(shape: TensorShape, dtype: DTypeLike = dtype, partition_info: Any = None) -> Tensor:
         if not as_dtype(dtype).is_floating:
             raise TypeError("Cannot create initializer for non-floating point type.")
         whole = [int(size) for size in (shape if partition_info is None else partition_info.full_shape)]
@@ -58,7 +63,7 @@ def _fans(shape: list[int]) -> tuple[float, float]:
 
 
 def xavier_initializer(
-    uniform: bool = True, seed: int | None = None, dtype: Any = dtypes.float32
+    uniform: bool = True, seed: int | None = None, dtype: DTypeLike = dtypes.float32
 ) -> Callable[..., Tensor]:
     """Random values of variance 2 / (inputs + outputs) (Glorot and Bengio, 2010)."""
     return variance_scaling_initializer(1.0, "FAN_AVG", uniform, seed, dtype)

@@ -16,8 +16,8 @@ Their variables are called ``weights`` and ``biases``, lie in ``MODEL_VARIABLES`
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import convolution, nn
 from headwater.graph.context import get_default_graph
@@ -32,6 +32,12 @@ from headwater.slim.variables import model_variable
 from headwater.variables import embedding
 from headwater.variables.initializers import ZEROS
 from headwater.variables.variable_scope import get_variable_scope, variable_scope
+
+if TYPE_CHECKING:
+    from headwater.variables.regularizers import Regularizer
+    from headwater.variables.scope_settings import VariableScope
+    from headwater.variables.types import AnyVariable, InitializerLike, Reuse
+
 
 XAVIER = xavier_initializer()
 _NAMES = {"kernel": "weights", "bias": "biases"}
@@ -52,7 +58,7 @@ def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any
     return getter
 
 
-def collect_variable(variable: Any, collections: Any, name: str) -> None:
+def collect_variable(variable: AnyVariable, collections: Any, name: str) -> None:
     """Adds a layer's variable to the collections meant for it."""
     listed = collections.get(name) if isinstance(collections, Mapping) else collections  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     graph = get_default_graph()
@@ -95,7 +101,7 @@ def _settings(arguments: Mapping[str, object]) -> dict[str, Any]:
 
 @add_arg_scope
 def fully_connected(
-    inputs: Any,
+    inputs: TensorLike,
     num_outputs: int,
     activation_fn: object = nn.relu,
     normalizer_fn: object = None,
@@ -104,11 +110,11 @@ def fully_connected(
     weights_regularizer: object = None,
     biases_initializer: object = ZEROS,
     biases_regularizer: object = None,
-    reuse: Any = None,
+    reuse: Reuse | None = None,
     variables_collections: object = None,
     outputs_collections: object = None,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> Tensor:
     """inputs weights + biases, over the last dimension.
 
@@ -146,13 +152,13 @@ def _channels(data_format: str | None) -> str:
 
 @add_arg_scope
 def convolution_layer(
-    inputs: Any,
+    inputs: TensorLike,
     num_outputs: int,
     kernel_size: Ints,
     stride: Ints = 1,
     padding: str = "SAME",
     data_format: str | None = None,
-    rate: Any = 1,
+    rate: Ints = 1,
     activation_fn: object = nn.relu,
     normalizer_fn: object = None,
     normalizer_params: object = None,
@@ -160,11 +166,11 @@ def convolution_layer(
     weights_regularizer: object = None,
     biases_initializer: object = ZEROS,
     biases_regularizer: object = None,
-    reuse: Any = None,
+    reuse: Reuse | None = None,
     variables_collections: object = None,
     outputs_collections: object = None,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
     conv_dims: int | None = None,
 ) -> Tensor:
     """A convolution over one, two or three dimensions of space.
@@ -227,24 +233,24 @@ convolution3d: Callable[..., object] = _of_rank(
 
 def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> Callable[..., Any]:
     def function(
-        inputs: Any,
+        inputs: TensorLike,
         num_outputs: int,
         kernel_size: TensorLike,
         stride: TensorLike = 1,
         padding: str = "SAME",
         data_format: str = data_format_default,
         activation_fn: object = nn.relu,
-        normalizer_fn: Any = None,
+        normalizer_fn: Callable[[Tensor], Tensor] | None = None,
         normalizer_params: object = None,
-        weights_initializer: Any = XAVIER,
-        weights_regularizer: Any = None,
-        biases_initializer: Any = ZEROS,
-        biases_regularizer: Any = None,
-        reuse: Any = None,
+        weights_initializer: InitializerLike = XAVIER,
+        weights_regularizer: Regularizer | None = None,
+        biases_initializer: InitializerLike = ZEROS,
+        biases_regularizer: Regularizer | None = None,
+        reuse: Reuse | None = None,
         variables_collections: object = None,
         outputs_collections: object = None,
         trainable: bool = True,
-        scope: Any = None,
+        scope: str | VariableScope | None = None,
     ) -> Tensor:
         settings = _settings(locals())
         channels = _channels(data_format)
@@ -284,14 +290,14 @@ convolution3d_transpose: Callable[..., object] = _transposed(
 
 @add_arg_scope
 def separable_convolution2d(
-    inputs: Any,
+    inputs: TensorLike,
     num_outputs: int | None,
     kernel_size: Ints,
     depth_multiplier: int = 1,
-    stride: Any = 1,
+    stride: Ints = 1,
     padding: str = "SAME",
     data_format: str = "NHWC",
-    rate: Any = 1,
+    rate: Ints = 1,
     activation_fn: object = nn.relu,
     normalizer_fn: object = None,
     normalizer_params: object = None,
@@ -300,11 +306,11 @@ def separable_convolution2d(
     weights_regularizer: object = None,
     biases_initializer: object = ZEROS,
     biases_regularizer: object = None,
-    reuse: Any = None,
+    reuse: Reuse | None = None,
     variables_collections: object = None,
     outputs_collections: object = None,
     trainable: bool = True,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> Tensor:
     """A convolution of each channel by itself, then one that mixes them; without the latter where num_outputs is None.
 
@@ -374,16 +380,16 @@ def _listed(collections: object, name: str) -> Any:
 
 @add_arg_scope
 def bias_add(
-    inputs: Any,
-    activation_fn: Any = None,
+    inputs: TensorLike,
+    activation_fn: Callable[[Tensor], Tensor] | None = None,
     initializer: object = ZEROS,
     regularizer: object = None,
-    reuse: Any = None,
+    reuse: Reuse | None = None,
     variables_collections: object = None,
-    outputs_collections: Any = None,
+    outputs_collections: Sequence[str] | None = None,
     trainable: bool = True,
     data_format: str = "NHWC",
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> Tensor:
     """inputs + biases, one for each channel."""
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
@@ -405,15 +411,15 @@ def bias_add(
 
 
 def embed_sequence(
-    ids: Any,
+    ids: TensorLike,
     vocab_size: int | None = None,
     embed_dim: int | None = None,
     unique: bool = False,
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     regularizer: object = None,
     trainable: bool = True,
-    scope: Any = None,
-    reuse: Any = None,
+    scope: str | VariableScope | None = None,
+    reuse: Reuse | None = None,
 ) -> Tensor:
     """For each id its row of a table ``embeddings`` of shape [vocab_size, embed_dim].
 
@@ -445,6 +451,6 @@ def _fixed_activation(activation: object, name: str) -> Callable[..., Any]:
 
 
 linear: Callable[..., object] = _fixed_activation(None, "linear")
-relu: Callable[..., Any] = _fixed_activation(nn.relu, "relu")
+relu: Callable[..., Tensor] = _fixed_activation(nn.relu, "relu")
 relu6: Callable[..., object] = _fixed_activation(nn.relu6, "relu6")
-elu: Callable[..., Any] = _fixed_activation(nn.elu, "elu")
+elu: Callable[..., Tensor] = _fixed_activation(nn.elu, "elu")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, math, nn, reductions
@@ -19,28 +20,32 @@ from headwater.slim.variables import model_variable
 from headwater.variables.initializers import ONES, ZEROS
 from headwater.variables.variable_scope import variable_scope
 
+if TYPE_CHECKING:
+    from headwater.variables.scope_settings import VariableScope
+    from headwater.variables.types import Reuse
+
 
 @add_arg_scope
 def batch_norm(
-    inputs: Any,
+    inputs: TensorLike,
     decay: float = 0.999,
     center: bool = True,
     scale: bool = False,
     epsilon: float = 0.001,
-    activation_fn: Any = None,
+    activation_fn: Callable[[Tensor], Tensor] | None = None,
     param_initializers: Any = None,
     param_regularizers: Any = None,
     updates_collections: object = GraphKeys.UPDATE_OPS,
     is_training: object = True,
-    reuse: Any = None,
+    reuse: Reuse | None = None,
     variables_collections: object = None,
-    outputs_collections: Any = None,
+    outputs_collections: Sequence[str] | None = None,
     trainable: bool = True,
     batch_weights: object = None,
     fused: bool | None = None,
     data_format: str = "NHWC",
     zero_debias_moving_mean: bool = False,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
     renorm: bool = False,
     renorm_clipping: object = None,
     renorm_decay: float = 0.99,
@@ -116,17 +121,17 @@ def batch_norm(
 
 @add_arg_scope
 def layer_norm(
-    inputs: Any,
+    inputs: TensorLike,
     center: bool = True,
     scale: bool = True,
-    activation_fn: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
+    activation_fn: Callable[[Tensor], Tensor] | None = None,
+    reuse: Reuse | None = None,
+    variables_collections: Sequence[str] | None = None,
+    outputs_collections: Sequence[str] | None = None,
     trainable: bool = True,
     begin_norm_axis: int = 1,
     begin_params_axis: int = -1,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> Tensor:
     """Each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
@@ -172,18 +177,18 @@ def _parameter(
 
 @add_arg_scope
 def instance_norm(
-    inputs: Any,
+    inputs: TensorLike,
     center: bool = True,
     scale: bool = True,
     epsilon: float = 1e-6,
-    activation_fn: Any = None,
+    activation_fn: Callable[[Tensor], Tensor] | None = None,
     param_initializers: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
+    reuse: Reuse | None = None,
+    variables_collections: Sequence[str] | None = None,
+    outputs_collections: Sequence[str] | None = None,
     trainable: bool = True,
     data_format: str = "NHWC",
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> Tensor:
     """Each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
     begin: dict[str, Any] = param_initializers or {}
@@ -210,7 +215,7 @@ def instance_norm(
 
 
 @add_arg_scope
-def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -> Tensor:
+def unit_norm(inputs: TensorLike, dim: int, epsilon: float = 1e-7, scope: str | VariableScope | None = None) -> Tensor:
     """inputs / √(Σ inputs² + epsilon), the sum along ``dim``."""
     with variable_scope(scope, "UnitNorm", [inputs]):
         inputs = convert_to_tensor(inputs)

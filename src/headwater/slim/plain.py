@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import indexing, nest, nn
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -15,6 +15,10 @@ from headwater.slim.arg_scope import add_arg_scope
 from headwater.slim.layers import collect_output
 from headwater.variables.variable_scope import variable_scope
 
+if TYPE_CHECKING:
+    from headwater.shapes import ShapeLike
+    from headwater.variables.scope_settings import VariableScope
+
 
 def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]:
     def function(
@@ -23,8 +27,8 @@ def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]
         stride: TensorLike = 2,
         padding: str = "VALID",
         data_format: str = order,
-        outputs_collections: Any = None,
-        scope: Any = None,
+        outputs_collections: Sequence[str] | None = None,
+        scope: str | None = None,
     ) -> Tensor:
         if data_format not in (order, f"NC{order[1:-1]}"):
             raise ValueError(f"data_format has to be either NC{order[1:-1]} or {order}.")
@@ -57,12 +61,12 @@ avg_pool3d: Callable[..., object] = _pooling(
 
 @add_arg_scope
 def dropout(
-    inputs: Any,
+    inputs: TensorLike,
     keep_prob: Any = 0.5,
-    noise_shape: Any = None,
+    noise_shape: TensorLike | ShapeLike | None = None,
     is_training: Any = True,
-    outputs_collections: Any = None,
-    scope: Any = None,
+    outputs_collections: Sequence[str] | None = None,
+    scope: str | VariableScope | None = None,
     seed: int | None = None,
 ) -> Tensor:
     """In training each element kept with probability ``keep_prob`` and divided by it, else 0; otherwise unchanged."""
@@ -72,7 +76,7 @@ def dropout(
 
 
 @add_arg_scope
-def flatten(inputs: Any, outputs_collections: object = None, scope: Any = None) -> Tensor:
+def flatten(inputs: TensorLike, outputs_collections: object = None, scope: str | None = None) -> Tensor:
     """All dimensions but the first as one."""
     with name_scope(scope, "Flatten", [inputs]):
         return collect_output(outputs_collections, core.flatten(inputs))
@@ -80,12 +84,12 @@ def flatten(inputs: Any, outputs_collections: object = None, scope: Any = None) 
 
 @add_arg_scope
 def one_hot_encoding(
-    labels: Any,
+    labels: TensorLike,
     num_classes: int,
     on_value: float = 1.0,
     off_value: float = 0.0,
     outputs_collections: object = None,
-    scope: Any = None,
+    scope: str | None = None,
 ) -> Tensor:
     """For each class number a row with ``on_value`` in its place and ``off_value`` elsewhere."""
     with name_scope(scope, "OneHotEncoding", [labels, num_classes]):
@@ -95,13 +99,13 @@ def one_hot_encoding(
 
 
 @add_arg_scope
-def softmax(logits: Any, scope: Any = None) -> Tensor:
+def softmax(logits: TensorLike, scope: str | VariableScope | None = None) -> Tensor:
     """Probabilities along the last dimension."""
     with variable_scope(scope, "softmax", [logits]):
         return nn.softmax(convert_to_tensor(logits))
 
 
-def repeat(inputs: Any, repetitions: int, layer: Callable[..., object], *args: object, **kwargs: object) -> Any:
+def repeat(inputs: TensorLike, repetitions: int, layer: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """``layer`` applied this number of times, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
@@ -112,7 +116,7 @@ def repeat(inputs: Any, repetitions: int, layer: Callable[..., object], *args: o
         return outputs
 
 
-def stack(inputs: Any, layer: Callable[..., object], stack_args: Sequence[object], **kwargs: object) -> Any:
+def stack(inputs: TensorLike, layer: Callable[..., object], stack_args: Sequence[object], **kwargs: object) -> Any:
     """``layer`` applied once for each of ``stack_args``, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Stack", [inputs]):

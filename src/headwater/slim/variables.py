@@ -25,6 +25,8 @@ from headwater.variables.variables import Variable, VariableAggregation, Variabl
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
+    from headwater.graph.types import DeviceLike
+    from headwater.variables.types import InitializerLike
 
 
 @add_arg_scope
@@ -32,12 +34,12 @@ def variable(
     name: str,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     regularizer: object = None,
     trainable: bool = True,
-    collections: Any = None,
+    collections: Sequence[str] | None = None,
     caching_device: object = None,
-    device: Any = None,
+    device: DeviceLike | None = None,
     partitioner: object = None,
     custom_getter: Callable[..., object] | None = None,
     use_resource: bool | None = None,
@@ -75,12 +77,12 @@ def model_variable(
     name: str,
     shape: ShapeLike | None = None,
     dtype: DTypeLike = dtypes.float32,
-    initializer: Any = None,
+    initializer: InitializerLike | None = None,
     regularizer: object = None,
     trainable: bool = True,
-    collections: Any = None,
+    collections: Sequence[str] | None = None,
     caching_device: object = None,
-    device: Any = None,
+    device: DeviceLike | None = None,
     partitioner: object = None,
     custom_getter: Callable[..., object] | None = None,
     use_resource: bool | None = None,
@@ -135,7 +137,7 @@ def global_variable(
     )
 
 
-def add_model_variable(var: Any) -> None:
+def add_model_variable(var: Variable) -> None:
     """Adds a variable to ``MODEL_VARIABLES`` unless it is there."""
     if all(var is not other for other in get_collection(GraphKeys.MODEL_VARIABLES)):
         get_default_graph().add_to_collection(GraphKeys.MODEL_VARIABLES, var)
@@ -214,7 +216,7 @@ def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequ
 
 
 def filter_variables(
-    var_list: Sequence[Any],
+    var_list: Sequence[Variable],
     include_patterns: Sequence[str] | None = None,
     exclude_patterns: Sequence[str] | None = None,
     reg_search: bool = True,

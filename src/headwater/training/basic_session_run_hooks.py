@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from headwater.training.saving_hooks import (
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.training.step_timer import NeverTriggerTimer, SecondOrStepTimer
 from headwater.training.training_util import global_step_value
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, Structure
+    from headwater.training.coordinator import Coordinator
+    from headwater.variables.variables import Variable
+
 
 __all__ = [
     "CheckpointSaverHook",
@@ -64,7 +70,7 @@ class LoggingTensorHook(SessionRunHook):
         every_n_iter: int | None = None,
         every_n_secs: float | None = None,
         at_end: bool = False,
-        formatter: Callable[[dict[Any, Any]], str] | None = None,
+        formatter: Callable[[Mapping[str, object]], str] | None = None,
     ) -> None:
         only_at_end = at_end and every_n_iter is None and every_n_secs is None
         if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
@@ -97,11 +103,11 @@ class LoggingTensorHook(SessionRunHook):
             self._log(run_values.results)
         self._iterations += 1
 
-    def end(self, session: Any) -> None:
+    def end(self, session: SessionLike) -> None:
         if self._log_at_end:
             self._log(session.run(self._tensors))
 
-    def _log(self, values: Mapping[Any, Any]) -> None:
+    def _log(self, values: Mapping[str, Any]) -> None:
         elapsed, _ = self._timer.update_last_triggered_step(self._iterations)
         if self._formatter is not None:
             _logger.info(self._formatter(dict(values)))
@@ -131,12 +137,12 @@ class StopAtStepHook(SessionRunHook):
             raise ValueError("Only one of num_steps or last_step can be specified.")
         self._num_steps = num_steps
         self._last_step = last_step
-        self._global_step: Any = None
+        self._global_step: Variable | None = None
 
     def begin(self) -> None:
         self._global_step = global_step_value(type(self).__name__)
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         if self._last_step is None:
             assert self._num_steps is not None
             self._last_step = int(session.run(self._global_step)) + self._num_steps
@@ -196,7 +202,7 @@ class GlobalStepWaiterHook(SessionRunHook):
     def __init__(self, wait_until_step: int) -> None:
         self._wait_until_step = wait_until_step
         self._started = False
-        self._global_step: Any = None
+        self._global_step: Variable | None = None
         self._pause = threading.Event()
 
     def begin(self) -> None:
@@ -232,7 +238,7 @@ class FinalOpsHook(SessionRunHook):
       final_ops_feed_dict: what to feed to it.
     """
 
-    def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
+    def __init__(self, final_ops: Structure, final_ops_feed_dict: FeedDict | None = None) -> None:
         self._final_ops = final_ops
         self._final_ops_feed_dict = final_ops_feed_dict
         self._final_ops_values: Any = None
@@ -242,7 +248,7 @@ class FinalOpsHook(SessionRunHook):
         """The values, once the session has ended."""
         return self._final_ops_values
 
-    def end(self, session: Any) -> None:
+    def end(self, session: SessionLike) -> None:
         if self._final_ops is None:
             return
         try:
@@ -259,7 +265,7 @@ class FeedFnHook(SessionRunHook):
       feed_fn: gives what to feed.
     """
 
-    def __init__(self, feed_fn: Callable[[], Mapping[Any, Any]]) -> None:
+    def __init__(self, feed_fn: Callable[[], FeedDict]) -> None:
         self.feed_fn = feed_fn
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:

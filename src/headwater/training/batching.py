@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.dtypes import bool_, float32
 from headwater.functional import math, summary
@@ -21,13 +21,17 @@ from headwater.input.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, Rando
 from headwater.shapes import TensorShape, as_shape
 from headwater.training.queue_runner import QueueRunner, add_queue_runner
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+
 
 @dataclass(frozen=True, slots=True)
 class _Sparse:
     """Where the sparse tensors of one component wait while their numbers go through the queue."""
 
     store: Operation
-    dtype: Any
+    dtype: DTypeLike
     rank: int
 
     def restored(self, handles: Tensor) -> SparseTensor:
@@ -36,17 +40,17 @@ class _Sparse:
             return SparseTensor(*apply("TakeManySparseFromTensorsMap", handles, **attrs).outputs)
 
 
-def _listed(tensors: Any) -> list[Any]:
+def _listed(tensors: Structure) -> list[Any]:
     """The components of an element: of a dictionary in the order of its keys."""
     if isinstance(tensors, Mapping):
-        named = cast(Mapping[Any, Any], tensors)
+        named = cast("Mapping[Any, Any]", tensors)
         return [named[key] for key in sorted(named)]
     return list(tensors)
 
 
-def _as_given(tensors: Any, dequeued: list[Any]) -> Any:
+def _as_given(tensors: Structure, dequeued: list[Any]) -> Any:
     if isinstance(tensors, Mapping):
-        return dict(zip(sorted(cast(Mapping[Any, Any], tensors)), dequeued, strict=True))
+        return dict(zip(sorted(cast("Mapping[Any, Any]", tensors)), dequeued, strict=True))
     return dequeued[0] if len(dequeued) == 1 else dequeued
 
 
@@ -60,7 +64,9 @@ class _Batcher:
       shapes: of the components, where they do not say it.
     """
 
-    def __init__(self, elements: Sequence[Sequence[Any]], keep_input: Any, enqueue_many: bool, shapes: Any) -> None:
+    def __init__(
+        self, elements: Sequence[Sequence[TensorLike]], keep_input: Any, enqueue_many: bool, shapes: Any
+    ) -> None:
         if not elements or not elements[0]:
             raise ValueError("Expected at least one tensor in the elements of a batch.")
         self._many = enqueue_many
@@ -138,7 +144,7 @@ class _Batcher:
         with graph.colocate_with(queue.queue_ref.op):
             return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, name)
 
-    def take(self, queue: QueueBase, batch_size: Any, smaller: bool, like: Any, name: str) -> Any:
+    def take(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: Any, name: str) -> Any:
         """The next batch, in the structure of ``like``."""
         taken = queue.dequeue_up_to(batch_size, name=name) if smaller else queue.dequeue_many(batch_size, name=name)
         dequeued: list[Any] = list(taken) if isinstance(taken, list) else [taken]  # pyright: ignore[reportUnknownArgumentType]
@@ -152,7 +158,7 @@ class _Batcher:
 def _in_order(
     like: Any,
     batcher: _Batcher,
-    batch_size: Any,
+    batch_size: TensorLike,
     threads: int,
     capacity: int,
     dynamic_pad: bool,
@@ -170,7 +176,7 @@ def _in_order(
 def _shuffled(
     like: Any,
     batcher: _Batcher,
-    batch_size: Any,
+    batch_size: TensorLike,
     threads: int,
     capacity: int,
     min_after_dequeue: int,
@@ -192,12 +198,12 @@ def _shuffled(
 
 
 def batch(
-    tensors: Any,
-    batch_size: Any,
+    tensors: Structure,
+    batch_size: TensorLike,
     num_threads: int = 1,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
@@ -238,13 +244,13 @@ def batch(
 
 
 def maybe_batch(
-    tensors: Any,
+    tensors: Structure,
     keep_input: Any,
-    batch_size: Any,
+    batch_size: TensorLike,
     num_threads: int = 1,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
@@ -268,11 +274,11 @@ def maybe_batch(
 
 
 def batch_join(
-    tensors_list: Sequence[Any],
-    batch_size: Any,
+    tensors_list: Sequence[TensorLike],
+    batch_size: TensorLike,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
@@ -294,12 +300,12 @@ def batch_join(
 
 
 def maybe_batch_join(
-    tensors_list: Sequence[Any],
+    tensors_list: Sequence[TensorLike],
     keep_input: Any,
-    batch_size: Any,
+    batch_size: TensorLike,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
@@ -323,14 +329,14 @@ def maybe_batch_join(
 
 
 def shuffle_batch(
-    tensors: Any,
-    batch_size: Any,
+    tensors: Structure,
+    batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
     num_threads: int = 1,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
     name: str | None = None,
@@ -361,15 +367,15 @@ def shuffle_batch(
 
 
 def maybe_shuffle_batch(
-    tensors: Any,
-    batch_size: Any,
+    tensors: Structure,
+    batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
     keep_input: Any,
     num_threads: int = 1,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
     name: str | None = None,
@@ -393,13 +399,13 @@ def maybe_shuffle_batch(
 
 
 def shuffle_batch_join(
-    tensors_list: Sequence[Any],
-    batch_size: Any,
+    tensors_list: Sequence[TensorLike],
+    batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
     name: str | None = None,
@@ -421,14 +427,14 @@ def shuffle_batch_join(
 
 
 def maybe_shuffle_batch_join(
-    tensors_list: Sequence[Any],
-    batch_size: Any,
+    tensors_list: Sequence[TensorLike],
+    batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
     keep_input: Any,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: Structure = None,
     allow_smaller_final_batch: bool = False,
     shared_name: str | None = None,
     name: str | None = None,

@@ -10,7 +10,7 @@ import glob
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import text_format
 
@@ -21,6 +21,10 @@ from headwater.io.protos.checkpoint_state_pb2 import CheckpointState
 from headwater.io.sealed import seal, unseal
 from headwater.io.tensor_bundle import index_path
 from headwater.training.checkpoint_search import FoundCheckpoints, find_checkpoints
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 
 _logger: Final = logging.getLogger(__name__)
 _DEFAULT_FILENAME: Final = "checkpoint"
@@ -171,7 +175,7 @@ def _without_state_file(folder: str, path: str) -> Any:
     return _instead(found, path, "it is missing")
 
 
-def _from_damaged(folder: str, path: str, state: Any, problem: str) -> Any:
+def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> Any:
     found = _find(folder, path, state)
     named: str = state.model_checkpoint_path
     older = found.newest is not None and os.path.abspath(named) != os.path.abspath(found.newest)
@@ -186,7 +190,7 @@ def _from_damaged(folder: str, path: str, state: Any, problem: str) -> Any:
     return _instead(found, path, f"it is damaged: {problem}")
 
 
-def _from_empty(folder: str, path: str, state: Any) -> Any:
+def _from_empty(folder: str, path: str, state: Structure) -> Any:
     found = _find(folder, path, state)
     problem = "model_checkpoint_path is missing"
     if found.newest is None and not found.damaged:
@@ -194,14 +198,14 @@ def _from_empty(folder: str, path: str, state: Any) -> Any:
     return _instead(found, path, f"it is damaged: {problem}")
 
 
-def _from_outdated(folder: str, path: str, state: Any) -> Any:
+def _from_outdated(folder: str, path: str, state: Structure) -> Any:
     found = _find(folder, path, state)
     if found.newest is None and not found.damaged and not found.without_index:
         return state
     return _instead(found, path, f"it names {state.model_checkpoint_path}, which is not there")
 
 
-def _find(folder: str, path: str, state: Any) -> FoundCheckpoints:
+def _find(folder: str, path: str, state: Structure) -> FoundCheckpoints:
     named = [each for each in (state.model_checkpoint_path, *state.all_model_checkpoint_paths) if each]
     return find_checkpoints(folder, named, os.path.basename(path))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from headwater.training.session_run_hook import SessionRunHook
 from headwater.variables.state import assign
 from headwater.variables.variable_lists import global_variables, report_uninitialized_variables
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Gradient, GraphTensor, OpOrTensor, SessionLike, TensorLike
+    from headwater.training.coordinator import Coordinator
+
 
 __all__ = ["Asynchronous", "BoundedStaleness", "Choose", "ConsistentOptimizer", "KOfN", "Synchronous"]
 
@@ -84,14 +89,17 @@ class ConsistentOptimizer(Optimizer):
         self._runners: list[UpdateRunner] = []
         self.local_step_init_op: Any = None
         self.chief_init_op: Any = None
-        self.ready_for_local_init_op: Any = None
+        self.ready_for_local_init_op: OpOrTensor | None = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
         """As that of the wrapped optimizer."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        global_step: GraphTensor | None = None,
+        name: str | None = None,
     ) -> Operation:
         """The operation that gives this worker's gradients, and ends when it may begin its next step.
 
@@ -161,7 +169,7 @@ class ConsistentOptimizer(Optimizer):
 
     # Slots ------------------------------------------------------------------------------------------------------
 
-    def get_slot(self, var: Any, name: str) -> Any:
+    def get_slot(self, var: GraphTensor, name: str) -> Any:
         """As that of the wrapped optimizer."""
         found = (opt.get_slot(var, name) for opt in self._inner)
         return next((slot for slot in found if slot is not None), None)
@@ -190,7 +198,7 @@ class _Part:
         opt: Optimizer,
         choice: Consistency,
         pairs: GradsAndVars,
-        global_step: Any,
+        global_step: TensorLike | None,
         name: str,
         worker: str | None,
     ) -> None:
@@ -204,7 +212,7 @@ class _Part:
         self._name = name
         self._graph = get_default_graph()
         self._here = no_op()
-        self._attrs: dict[str, Any] = {"shared_name": name, "consistency": to_text(choice)}
+        self._attrs: dict[str, object] = {"shared_name": name, "consistency": to_text(choice)}
         self._waits = isinstance(choice, BoundedStaleness)
         self._worker = worker or _task_of(self._here.device)
         self._devices = list(dict.fromkeys(var.device for grad, var in pairs if grad is not None)) or [""]
@@ -264,7 +272,7 @@ class _Part:
         self.records.append(record)
         return record
 
-    def _read_here(self, record: Any) -> Tensor:
+    def _read_here(self, record: Tensor) -> Tensor:
         """The record as of when this worker reads the variables: it travels with them."""
         with self._graph.colocate_with(self._here):
             return self._graph.create_op("Identity", [convert_to_tensor(record)]).outputs[0]
@@ -287,7 +295,7 @@ class _Part:
 
 
 def _element(vector: Tensor, index: int) -> Any:
-    tensor: Any = vector
+    tensor = vector
     return tensor[index]
 
 
@@ -313,7 +321,7 @@ class _ConsistencyHook(SessionRunHook):
         if self._optimizer.local_step_init_op is None:
             raise ValueError("ConsistentOptimizer.apply_gradients should be called before using the hook.")
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         optimizer = self._optimizer
         missing: Sequence[bytes] = session.run(optimizer.ready_for_local_init_op).tolist()
         if missing:

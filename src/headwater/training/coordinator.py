@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from headwater.errors import OutOfRangeError
 
@@ -160,9 +160,9 @@ class LooperThread(threading.Thread):
         self,
         coord: Coordinator,
         timer_interval_secs: float | None,
-        target: Callable[..., Any] | None = None,
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        target: Callable[..., object] | None = None,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
     ) -> None:
         if not isinstance(coord, Coordinator):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"'coord' argument must be a Coordinator: {coord}")
@@ -181,9 +181,9 @@ class LooperThread(threading.Thread):
     def loop(
         coord: Coordinator,
         timer_interval_secs: float | None,
-        target: Callable[..., Any],
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        target: Callable[..., object],
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
     ) -> LooperThread:
         """Starts a thread that calls ``target``; see the class for the arguments."""
         looper = LooperThread(coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.spec import ClusterSpec
@@ -98,7 +97,7 @@ def replica_device_setter(
     ps_device: str = "/job:ps",
     worker_device: str = "/job:worker",
     merge_devices: bool = True,
-    cluster: ClusterSpec | Mapping[str, Any] | Any = None,
+    cluster: ClusterSpec | Mapping[str, object] | object = None,
     ps_ops: Iterable[str] | None = None,
     ps_strategy: Strategy | None = None,
 ) -> Callable[[Operation], str] | None:

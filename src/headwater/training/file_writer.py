@@ -9,13 +9,19 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headwater.errors import OpError
 from headwater.io.event_file import EventFile
 from headwater.io.files import Path, as_path, makedirs
 from headwater.tensorboard_protos import event_pb2, graph_pb2, meta_graph_pb2, summary_pb2
 from headwater.training.saving_attempts import SavingAttempts
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike, TensorLike
+    from headwater.tensorboard_protos import Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog
+    from headwater.variables.variables import Variable
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -164,9 +170,9 @@ class FileWriter:
         graph: Any = None,
         max_queue: int = 10,
         flush_secs: float = 120,
-        graph_def: Any = None,
+        graph_def: GraphDef | None = None,
         filename_suffix: str | None = None,
-        session: Any = None,
+        session: SessionLike | None = None,
     ) -> None:
         self._logdir = as_path(logdir)
         self._max_queue = max_queue
@@ -187,7 +193,7 @@ class FileWriter:
         """The folder."""
         return self._logdir
 
-    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+    def add_summary(self, summary: Any, global_step: TensorLike | None = None) -> None:
         """Adds a ``Summary`` message, or its bytes, as a summary operation gives them.
 
         What describes a tag (its ``metadata``) is written with the first summary of that tag only.
@@ -205,7 +211,7 @@ class FileWriter:
                     self._tags_with_metadata.add(value.tag)
         self._add(event, global_step)
 
-    def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
+    def add_graph(self, graph: Any, global_step: Variable | None = None, graph_def: GraphDef | None = None) -> None:
         """Adds a graph.
 
         Args:
@@ -219,13 +225,13 @@ class FileWriter:
         """
         self._add(event_pb2.Event(graph_def=_as_graph_def(graph, graph_def).SerializeToString()), global_step)
 
-    def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
+    def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Variable | None = None) -> None:
         """Adds a ``MetaGraphDef``; TypeError for anything else."""
         if not isinstance(meta_graph_def, meta_graph_pb2.MetaGraphDef):
             raise TypeError(f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}")
         self._add(event_pb2.Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
-    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+    def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Variable | None = None) -> None:
         """Adds what a step told about itself, under a tag of its own.
 
         Raises:
@@ -240,17 +246,17 @@ class FileWriter:
         event.tagged_run_metadata.run_metadata = run_metadata.SerializeToString()
         self._add(event, global_step)
 
-    def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
+    def add_session_log(self, session_log: SessionLog, global_step: TensorLike | None = None) -> None:
         """Adds a ``SessionLog`` message: that a session starts, stops or saves."""
         self._add(event_pb2.Event(session_log=session_log), global_step)
 
-    def _add(self, event: Any, global_step: Any) -> None:
+    def _add(self, event: Event, global_step: Any) -> None:
         event.wall_time = time.time()
         if global_step is not None:
             event.step = int(global_step)
         self.add_event(event)
 
-    def add_event(self, event: Any) -> None:
+    def add_event(self, event: Event) -> None:
         """Adds an ``Event`` message as it is. Does nothing but warn, once, when the writer is closed."""
         writer = self._writer
         if writer is not None:
@@ -292,7 +298,7 @@ class FileWriter:
         self.close()
 
 
-def _as_graph_def(graph: Any, graph_def: Any) -> Any:
+def _as_graph_def(graph: Any, graph_def: GraphDef) -> Any:
     if graph is not None and graph_def is not None:
         raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
     graph = graph_def if graph is None else graph

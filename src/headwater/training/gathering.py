@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
@@ -22,6 +22,11 @@ from headwater.training.coordinator import Coordinator
 from headwater.training.optimizer import GradsAndVars
 from headwater.training.queue_runner import QueueRunner, repeated
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+    from headwater.session.session import BaseSession
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -138,7 +143,7 @@ def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:
         return IndexedSlices(values, values.graph.create_op("UpdateRows", [indices]).outputs[0])
 
 
-def _parts(grad: Any) -> list[Tensor]:
+def _parts(grad: Tensor) -> list[Tensor]:
     if not isinstance(grad, IndexedSlices):
         return [grad]
     return [as_int64(grad.summed.indices), grad.summed.values]
@@ -160,7 +165,7 @@ class UpdateRunner(QueueRunner):
         self._start_over = start_over
 
     def create_threads(
-        self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
+        self, sess: SessionLike | None, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
     ) -> list[threading.Thread]:
         threads = [
             threading.Thread(target=self._run_updates, args=(sess, op, coord), name=f"updates-{op.name}", daemon=True)
@@ -171,7 +176,7 @@ class UpdateRunner(QueueRunner):
                 thread.start()
         return threads
 
-    def _run_updates(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
+    def _run_updates(self, sess: BaseSession, op: Operation, coord: Coordinator | None) -> None:
         try:
             update = repeated(sess, op)
             while coord is None or not coord.should_stop():

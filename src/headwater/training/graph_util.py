@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import from_numpy
 from headwater.io.tensor_proto import make_tensor_proto
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, node_def_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+    from headwater.tensorboard_protos import GraphDef, NodeDef
+
 
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
@@ -19,7 +24,7 @@ def _node_name(text: str) -> str:
     return text.removeprefix("^").partition(":")[0]
 
 
-def _like(graph_def: Any, nodes: Iterable[Any]) -> Any:
+def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> Any:
     """A graph with ``nodes`` and the versions and functions of another."""
     made = graph_pb2.GraphDef()
     made.node.extend(nodes)
@@ -28,7 +33,7 @@ def _like(graph_def: Any, nodes: Iterable[Any]) -> Any:
     return made
 
 
-def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
+def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
     """The part of a graph that some nodes need, these included.
 
     Raises:
@@ -53,8 +58,8 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
 
 
 def convert_variables_to_constants(
-    sess: Any,
-    input_graph_def: Any,
+    sess: SessionLike,
+    input_graph_def: GraphDef,
     output_node_names: Sequence[str],
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
@@ -122,7 +127,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
             text = past[name]
         return text
 
-    nodes: list[Any] = []
+    nodes: Iterable[NodeDef] = []
     for node in input_graph.node:
         if node.name not in past:
             made = node_def_pb2.NodeDef()

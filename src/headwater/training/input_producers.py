@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import float32, int64, string
 from headwater.functional import arrays, checks, indexing, math, summary
@@ -18,6 +18,10 @@ from headwater.shapes import as_shape
 from headwater.training.queue_runner import QueueRunner, add_queue_runner
 from headwater.variables.variables import Variable
 
+if TYPE_CHECKING:
+    from headwater.graph.types import OpOrTensor, TensorLike
+    from headwater.shapes import ShapeLike
+
 
 def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
     """The names of the files that match a pattern, as a local variable: they are looked for when it is initialised."""
@@ -31,7 +35,7 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
         )
 
 
-def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
+def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | None = None) -> Any:
     """``tensor``, which can be had ``num_epochs`` times; then OutOfRangeError at run time.
 
     The count is a local variable ``epochs``, so `local_variables_initializer` must run first.
@@ -54,8 +58,8 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
 
 
 def input_producer(
-    input_tensor: Any,
-    element_shape: Any = None,
+    input_tensor: TensorLike,
+    element_shape: ShapeLike = None,
     num_epochs: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
@@ -63,7 +67,7 @@ def input_producer(
     shared_name: str | None = None,
     summary_name: str | None = None,
     name: str | None = None,
-    cancel_op: Any = None,
+    cancel_op: OpOrTensor | None = None,
 ) -> FIFOQueue:
     """A queue of the rows of a tensor, and a queue runner that fills it.
 
@@ -106,7 +110,7 @@ def string_input_producer(
     capacity: int = 32,
     shared_name: str | None = None,
     name: str | None = None,
-    cancel_op: Any = None,
+    cancel_op: OpOrTensor | None = None,
 ) -> FIFOQueue:
     """A queue of strings, mostly names of files; see `input_producer`.
 
@@ -135,7 +139,7 @@ def string_input_producer(
 
 
 def range_input_producer(
-    limit: Any,
+    limit: TensorLike,
     num_epochs: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
@@ -159,7 +163,7 @@ def range_input_producer(
 
 
 def slice_input_producer(
-    tensor_list: Sequence[Any],
+    tensor_list: Sequence[TensorLike],
     num_epochs: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,

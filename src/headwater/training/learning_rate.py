@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import math as ops
 from headwater.functional.indexing import where
@@ -15,8 +15,13 @@ from headwater.functional.random import random_normal
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
 
-def _start(learning_rate: Any, global_step: Any, function: str) -> tuple[Tensor, Any]:
+
+def _start(learning_rate: Any, global_step: Variable | None, function: str) -> tuple[Tensor, Any]:
     """η₀ as a tensor and t in its element type."""
     if global_step is None:
         raise ValueError(f"global_step is required for {function}.")
@@ -25,10 +30,10 @@ def _start(learning_rate: Any, global_step: Any, function: str) -> tuple[Tensor,
 
 
 def exponential_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -42,10 +47,10 @@ def exponential_decay(
 
 
 def natural_exp_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -59,10 +64,10 @@ def natural_exp_decay(
 
 
 def inverse_time_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    decay_rate: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
+    decay_rate: TensorLike,
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -75,7 +80,9 @@ def inverse_time_decay(
         return ops.divide(rate, 1 + ops.cast(decay_rate, rate.dtype) * power, name=scope)
 
 
-def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None) -> Tensor:
+def piecewise_constant(
+    x: TensorLike, boundaries: Sequence[TensorLike], values: Sequence[TensorLike], name: str | None = None
+) -> Tensor:
     """``values[i]`` for the first i with ``x <= boundaries[i]``, the last value beyond all boundaries.
 
     Args:
@@ -101,11 +108,11 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
 
 
 def polynomial_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
-    end_learning_rate: Any = 0.0001,
-    power: Any = 1.0,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
+    end_learning_rate: TensorLike = 0.0001,
+    power: TensorLike = 1.0,
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -126,7 +133,11 @@ def polynomial_decay(
 
 
 def cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = None
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
+    alpha: float = 0.0,
+    name: str | None = None,
 ) -> Tensor:
     """η₀ · ((1 − α) · ½ · (1 + cos(π · min(t, T) / T)) + α) (Loshchilov and Hutter, 2016)."""
     with name_scope(name, "CosineDecay", [learning_rate, global_step]):
@@ -136,15 +147,15 @@ def cosine_decay(
         return ops.multiply(rate, (1 - alpha) * cosine + alpha)
 
 
-def _done(step: Any, decay_steps: Any, rate: Tensor) -> Any:
+def _done(step: TensorLike, decay_steps: TensorLike, rate: Tensor) -> Any:
     total = ops.cast(decay_steps, rate.dtype)
     return ops.minimum(step, total) / total
 
 
 def cosine_decay_restarts(
-    learning_rate: Any,
-    global_step: Any,
-    first_decay_steps: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    first_decay_steps: TensorLike,
     t_mul: float = 2.0,
     m_mul: float = 1.0,
     alpha: float = 0.0,
@@ -168,9 +179,9 @@ def cosine_decay_restarts(
 
 
 def linear_cosine_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
     num_periods: float = 0.5,
     alpha: float = 0.0,
     beta: float = 0.001,
@@ -185,9 +196,9 @@ def linear_cosine_decay(
 
 
 def noisy_linear_cosine_decay(
-    learning_rate: Any,
-    global_step: Any,
-    decay_steps: Any,
+    learning_rate: Hyperparameter,
+    global_step: Variable,
+    decay_steps: TensorLike,
     initial_variance: float = 1.0,
     variance_decay: float = 0.55,
     num_periods: float = 0.5,

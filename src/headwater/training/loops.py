@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from headwater.errors import AbortedError
 from headwater.training.checkpoint_state import latest_checkpoint
@@ -18,9 +18,9 @@ _LOOK_AGAIN_S: Final = 1.0
 
 def basic_train_loop(
     supervisor: Supervisor,
-    train_step_fn: Callable[..., Any],
-    args: Sequence[Any] | None = None,
-    kwargs: Mapping[str, Any] | None = None,
+    train_step_fn: Callable[..., object],
+    args: Sequence[object] | None = None,
+    kwargs: Mapping[str, object] | None = None,
     master: str = "",
 ) -> None:
     """Calls ``train_step_fn(session, *args, **kwargs)`` in a managed session until the supervisor stops.

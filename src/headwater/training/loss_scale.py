@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater import dtypes
 from headwater.functional import arrays, conditions, math, reductions
@@ -15,6 +15,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.variables.state import assign
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Gradient, GraphTensor
 
 
 class LossScale(ABC):
@@ -33,7 +36,7 @@ class LossScale(ABC):
         """The settings."""
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, object]) -> Self:
         """One with these settings."""
         return cls(**config)
 
@@ -173,7 +176,10 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return [(_divided(grad, scale), variable) for grad, variable in found]
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        global_step: GraphTensor | None = None,
+        name: str | None = None,
     ) -> Operation:
         """As that of the wrapped optimizer, where the gradients are finite or the scale does not ask."""
         pairs = list(grads_and_vars)

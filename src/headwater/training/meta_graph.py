@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
@@ -20,6 +20,11 @@ from headwater.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.tensorboard_protos import graph_pb2, meta_graph_pb2, variable_pb2
 from headwater.training.queue_runner import QueueRunner
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import GraphDef, SaverDef
+    from headwater.training.saver import Saver
+
 
 _logger: Final = logging.getLogger(__name__)
 _TENSORFLOW_VERSION: Final = "1.15.0"  # the format's, for programs that look
@@ -60,10 +65,10 @@ def register_proto_function(
 def make_meta_graph(
     graph: Graph,
     *,
-    saver: Any = None,
-    saver_def: Any = None,
+    saver: Saver | None = None,
+    saver_def: SaverDef | None = None,
     collection_list: Iterable[str] | None = None,
-    graph_def: Any = None,
+    graph_def: GraphDef | None = None,
     meta_info_def: Any = None,
     export_scope: str | None = None,
     clear_devices: bool = False,
@@ -93,7 +98,7 @@ def make_meta_graph(
     return proto
 
 
-def _keep_scope(graph_def: Any, prefix: str) -> None:
+def _keep_scope(graph_def: GraphDef, prefix: str) -> None:
     """Leaves out what is not in the scope, and takes the scope off the names of the rest."""
     whole = graph_pb2.GraphDef()
     whole.CopyFrom(graph_def)
@@ -141,8 +146,8 @@ def _write_collection(proto: Any, key: str, items: Sequence[Any], export_scope: 
 def export_meta_graph(
     filename: str | None = None,
     meta_info_def: Any = None,
-    graph_def: Any = None,
-    saver_def: Any = None,
+    graph_def: GraphDef | None = None,
+    saver_def: SaverDef | None = None,
     collection_list: Sequence[str] | None = None,
     as_text: bool = False,
     graph: Graph | None = None,
@@ -151,7 +156,7 @@ def export_meta_graph(
     clear_extraneous_savers: bool = False,
     strip_default_attrs: bool = False,
     save_debug_info: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """A graph with its collections as a ``MetaGraphDef``, also written to a file.
 

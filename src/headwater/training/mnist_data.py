@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from headwater.dtypes import as_dtype, float32, uint8
 from headwater.io.example import BytesList, Example, Feature, Features, Int64List
 from headwater.io.sample_files import find_file, read_idx
 from headwater.io.tfrecord import TFRecordWriter
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Tensor
+    from headwater.registry import HostArray
+
 
 SOURCE_URL: Final = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 _PARTS: Final = {"train": "train", "test": "t10k"}
@@ -61,8 +67,8 @@ class DataSet:
                 images = images.reshape(self._count, math.prod(images.shape[1:]))
             if wanted == float32:
                 images = images.astype(np.float32) * np.float32(1 / 255)
-        self._images: Any = images
-        self._labels: Any = labels
+        self._images: HostArray = images
+        self._labels: HostArray = labels
         self._epochs_completed = 0
         self._next = 0
 
@@ -96,7 +102,7 @@ class DataSet:
           ValueError: there are no examples.
         """
         if fake_data:
-            label: Any = [1] + [0] * (_CLASSES - 1) if self._one_hot else 0
+            label = [1] + [0] * (_CLASSES - 1) if self._one_hot else 0
             return [[1] * _PIXELS for _ in range(batch_size)], [label for _ in range(batch_size)]
         if self._next == 0 and self._epochs_completed == 0 and shuffle:
             self._shuffle()
@@ -133,7 +139,7 @@ class Datasets(NamedTuple):
     test: Any
 
 
-def _one_hot(labels: Any) -> Any:
+def _one_hot(labels: Tensor) -> Any:
     return np.eye(_CLASSES)[labels]
 
 
@@ -149,7 +155,7 @@ def read_data_sets(
     train_dir: str,
     fake_data: bool = False,
     one_hot: bool = False,
-    dtype: Any = float32,
+    dtype: DTypeLike = float32,
     reshape: bool = True,
     validation_size: int = 5000,
     seed: int | None = None,

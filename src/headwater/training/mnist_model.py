@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import int32
 from headwater.functional import arrays, losses, math, nn, random, reductions, summary
@@ -12,12 +12,16 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.training.optimizers.descent import GradientDescentOptimizer
 from headwater.variables.variables import Variable
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
+
 NUM_CLASSES: Final = 10
 IMAGE_SIZE: Final = 28
 IMAGE_PIXELS: Final = IMAGE_SIZE * IMAGE_SIZE
 
 
-def _layer(scope: str, inputs: Any, units_in: int, units: int) -> Tensor:
+def _layer(scope: str, inputs: TensorLike, units_in: int, units: int) -> Tensor:
     with name_scope(scope):
         weights = Variable(
             random.truncated_normal([units_in, units], stddev=1.0 / numbers.sqrt(units_in)), name="weights"
@@ -26,14 +30,14 @@ def _layer(scope: str, inputs: Any, units_in: int, units: int) -> Tensor:
         return nn.xw_plus_b(inputs, weights, biases)
 
 
-def inference(images: Any, hidden1_units: int, hidden2_units: int) -> Tensor:
+def inference(images: TensorLike, hidden1_units: int, hidden2_units: int) -> Tensor:
     """Logits (batch, 10) of images (batch, 784), by way of two hidden layers with these numbers of units."""
     hidden1 = nn.relu(_layer("hidden1", images, IMAGE_PIXELS, hidden1_units))
     hidden2 = nn.relu(_layer("hidden2", hidden1, hidden1_units, hidden2_units))
     return _layer("softmax_linear", hidden2, hidden2_units, NUM_CLASSES)
 
 
-def loss(logits: Any, labels: Any) -> Tensor:
+def loss(logits: TensorLike, labels: TensorLike) -> Tensor:
     """Mean cross entropy; ``labels`` are integers (batch,)."""
     classes = math.to_int64(labels)
     entropy = losses.sparse_softmax_cross_entropy_with_logits(labels=classes, logits=logits, name="xentropy")
@@ -47,6 +51,6 @@ def training(loss: Any, learning_rate: float) -> Operation:
     return GradientDescentOptimizer(learning_rate).minimize(loss, global_step=global_step)
 
 
-def evaluation(logits: Any, labels: Any) -> Tensor:
+def evaluation(logits: TensorLike, labels: TensorLike) -> Tensor:
     """How many examples of the batch are classified rightly, int32."""
     return reductions.reduce_sum(math.cast(nn.in_top_k(logits, labels, 1), int32))

@@ -14,12 +14,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.io import files
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    pass
+
 
 ROOT: Final = "_TFProfRoot"
 _DEFAULTS: Final[Mapping[str, Any]] = {

@@ -6,7 +6,7 @@ import inspect
 import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from headwater.errors import OutOfRangeError
 from headwater.graph.collections import GraphKeys
@@ -21,6 +21,10 @@ from headwater.training.scaffold import Scaffold
 from headwater.training.session_manager import SessionManager
 from headwater.training.session_run_hook import SessionRunHook
 from headwater.training.training_util import get_global_step
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ class ChiefSessionCreator(SessionCreator):
         self,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
     ) -> None:
@@ -88,7 +92,11 @@ class WorkerSessionCreator(SessionCreator):
     """
 
     def __init__(
-        self, scaffold: Scaffold | None = None, master: str = "", config: Any = None, max_wait_secs: float = 30 * 60
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: ConfigProto | None = None,
+        max_wait_secs: float = 30 * 60,
     ) -> None:
         self._scaffold = scaffold or Scaffold()
         self._master = master
@@ -261,7 +269,7 @@ class SingularMonitoredSession(_Monitored):
         hooks: Sequence[SessionRunHook] | None = None,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         stop_grace_period_secs: float = 120,
         checkpoint_filename_with_path: str | None = None,
@@ -284,7 +292,7 @@ def MonitoredTrainingSession(
     save_checkpoint_secs: Any = USE_DEFAULT,
     save_summaries_steps: Any = USE_DEFAULT,
     save_summaries_secs: Any = USE_DEFAULT,
-    config: Any = None,
+    config: ConfigProto | None = None,
     stop_grace_period_secs: float = 120,
     log_step_count_steps: int | None = 100,
     max_wait_secs: float = 7200,
@@ -332,7 +340,7 @@ def MonitoredTrainingSession(
     return MonitoredSession(chief, [*all_hooks, *(hooks or ())], stop_grace_period_secs)
 
 
-def _interval(secs: Any, steps: Any, default_secs: Any, default_steps: Any) -> tuple[Any, Any]:
+def _interval(secs: float, steps: int, default_secs: Any, default_steps: Any) -> tuple[Any, Any]:
     """Seconds and steps, with the defaults where neither is given."""
     if secs is USE_DEFAULT and steps is USE_DEFAULT:
         return default_secs, default_steps

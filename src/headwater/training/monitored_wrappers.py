@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import GaveUpError, OpError
 from headwater.graph.graph import Graph
@@ -15,6 +15,12 @@ from headwater.training.coordinator import Coordinator
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.training.supervised_session import LOST
 from headwater.transport.waiting import Patience
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, Structure
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import RunMetadata
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -28,7 +34,7 @@ class WrappedSession:
       sess: the inner session.
     """
 
-    def __init__(self, sess: Any) -> None:
+    def __init__(self, sess: SessionLike | None) -> None:
         self._sess: Any = sess
 
     @property
@@ -65,7 +71,7 @@ class WrappedSession:
         """As `Session.run`."""
         return self._sess.run(fetches, feed_dict, options, run_metadata)
 
-    def run_step_fn(self, step_fn: Callable[[Any], Any], raw_session: Any, run_with_hooks: Any) -> Any:
+    def run_step_fn(self, step_fn: Callable[[StepContext], object], raw_session: Any, run_with_hooks: Any) -> Any:
         """Calls ``step_fn`` with a `StepContext`."""
         if isinstance(self._sess, WrappedSession):
             return self._sess.run_step_fn(step_fn, raw_session, run_with_hooks or self._sess.run)
@@ -79,7 +85,7 @@ class StepContext:
       session: the session without hooks.
     """
 
-    def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
+    def __init__(self, session: BaseSession, run_with_hooks_fn: Callable[..., object]) -> None:
         self._session = session
         self._run_with_hooks_fn = run_with_hooks_fn
 
@@ -87,7 +93,7 @@ class StepContext:
     def session(self) -> Any:
         return self._session
 
-    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+    def run_with_hooks(self, *args: object, **kwargs: object) -> Any:
         """As `MonitoredSession.run`, for one step in which the hooks count."""
         return self._run_with_hooks_fn(*args, **kwargs)
 
@@ -104,7 +110,7 @@ class HookedSession(WrappedSession):
       hooks: the hooks.
     """
 
-    def __init__(self, sess: Any, hooks: Sequence[SessionRunHook]) -> None:
+    def __init__(self, sess: SessionLike | None, hooks: Sequence[SessionRunHook]) -> None:
         super().__init__(sess)
         self._hooks = hooks
         self._stop = False
@@ -127,7 +133,7 @@ class HookedSession(WrappedSession):
         return values["caller"]
 
     def _ask(
-        self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: Mapping[Any, Any] | None, options: Any
+        self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: Any
     ) -> Mapping[Any, Any] | None:
         """Adds to ``wanted`` and ``options`` what the hooks ask for; what to feed."""
         fed: dict[Any, Any] = {}
@@ -148,7 +154,7 @@ class HookedSession(WrappedSession):
         return {**feed_dict, **fed}
 
 
-def _check_disjoint(one: Mapping[Any, Any], other: Mapping[Any, Any], message: str) -> None:
+def _check_disjoint(one: FeedDict, other: FeedDict, message: str) -> None:
     both = [str(key) for key in one if key in other]
     if both:
         raise RuntimeError(f"{message} Conflict(s): {', '.join(both)}")
@@ -163,7 +169,7 @@ class CoordinatedSession(WrappedSession):
       stop_grace_period_secs: seconds that the threads may take to end.
     """
 
-    def __init__(self, sess: Any, coord: Coordinator, stop_grace_period_secs: float) -> None:
+    def __init__(self, sess: SessionLike | None, coord: Coordinator, stop_grace_period_secs: float) -> None:
         super().__init__(sess)
         self._coord = coord
         self._grace_s = stop_grace_period_secs
@@ -182,7 +188,13 @@ class CoordinatedSession(WrappedSession):
             except (OpError, RuntimeError) as error:
                 _logger.debug("Ignored exception: %s", error)
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Structure,
+        feed_dict: FeedDict | None = None,
+        options: Any = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         try:
             return super().run(fetches, feed_dict, options, run_metadata)
         except LOST:
@@ -208,7 +220,7 @@ class RecoverableSession(WrappedSession):
 
     def __init__(
         self,
-        create: Callable[[], Any],
+        create: Callable[[], object],
         give_up_after_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

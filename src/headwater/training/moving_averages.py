@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import math as ops
 from headwater.functional.control_flow import group
@@ -18,14 +18,18 @@ from headwater.variables.variable_lists import moving_average_variables, trainab
 from headwater.variables.variable_scope import get_variable, variable_scope
 from headwater.variables.variables import Variable, init_scope
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.training.optimizer import Hyperparameter
 
-def _now(value: Any) -> Any:
+
+def _now(value: TensorLike) -> Any:
     """``value`` as a tensor; a variable is read where control dependencies want it, not before."""
     return value.read_value() if isinstance(value, Variable) else convert_to_tensor(value)
 
 
 def assign_moving_average(
-    variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: str | None = None
+    variable: Any, value: Any, decay: Hyperparameter | None, zero_debias: bool = True, name: str | None = None
 ) -> Tensor:
     """a ← a − (1 − d)·(a − x).
 
@@ -82,7 +86,11 @@ class ExponentialMovingAverage:
     """
 
     def __init__(
-        self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+        self,
+        decay: TensorLike,
+        num_updates: TensorLike | None = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
     ) -> None:
         self._decay = decay
         self._num_updates = num_updates
@@ -126,7 +134,7 @@ class ExponentialMovingAverage:
             ]
             return group(*updates, name=scope)
 
-    def _make(self, value: Any) -> Any:
+    def _make(self, value: Tensor) -> Any:
         if isinstance(value, Variable):
             average = slot_creator.create_slot(value, value.initialized_value(), self._name)
             get_default_graph().add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)
@@ -143,7 +151,7 @@ class ExponentialMovingAverage:
             return self._averages[var].op.name
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
 
-    def variables_to_restore(self, moving_avg_variables: Iterable[Any] | None = None) -> dict[str, Any]:
+    def variables_to_restore(self, moving_avg_variables: Iterable[Variable] | None = None) -> dict[str, Any]:
         """For a `Saver` that restores the averages into the variables: names in the checkpoint to variables.
 
         Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from headwater.errors import NotFoundError
 from headwater.functional.control_flow import group
@@ -34,6 +34,10 @@ from headwater.training.training_util import global_step as read_step
 from headwater.variables.state import assign_add
 from headwater.variables.variables import Variable
 
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+
+
 _HOUR_S: Final = 3600.0
 
 
@@ -49,7 +53,7 @@ class _Text(SaveableObject):
         return group()
 
 
-def _session(session: Any) -> Any:
+def _session(session: SessionLike | None) -> Any:
     found = get_default_session() if session is None else session
     if found is None:
         raise ValueError("There is no default session: save and restore within `with tf.Session()`")
@@ -169,7 +173,7 @@ class Checkpoint(Trackable):
             return InitializationOnlyStatus(self)
         reader = CheckpointReader(as_path(save_path))
         if reader.has_tensor(OBJECT_GRAPH_KEY):
-            proto: Any = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+            proto = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
             _ = self.save_counter
             status = CheckpointLoadStatus(self, as_path(save_path), proto)
             status.restore_states(reader)
@@ -303,7 +307,7 @@ class NameBasedSaverStatus(LoadStatus):
 class InitializationOnlyStatus(LoadStatus):
     """There is no checkpoint."""
 
-    def initialize_or_restore(self, session: Any = None) -> None:
+    def initialize_or_restore(self, session: SessionLike | None = None) -> None:
         """Initialises all variables."""
         found = object_graph(self._root).values.values()
         _session(session).run([value.initializer for value in found if isinstance(value, Variable)])

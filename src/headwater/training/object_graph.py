@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from headwater.layers.base import Layer
 from headwater.tensorboard_protos import trackable_object_graph_pb2
@@ -22,6 +22,10 @@ from headwater.training.optimizer import Optimizer
 from headwater.variables.module import Module
 from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+
 
 OBJECT_GRAPH_KEY: Final = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The name under which a checkpoint holds the graph, as a string."""
@@ -121,7 +125,7 @@ def object_graph(root: Any) -> ObjectGraph:
     return found
 
 
-def _add_value(found: ObjectGraph, node: Any, value: Any, path: str) -> None:
+def _add_value(found: ObjectGraph, node: Any, value: Tensor, path: str) -> None:
     if isinstance(value, Variable | PartitionedVariable):
         kind, full_name = _VARIABLE, value.name.partition(":")[0]
     elif isinstance(value, PythonState):
@@ -157,7 +161,7 @@ def keys_by_name(path: str) -> dict[str, str]:
     reader = CheckpointReader(path)
     if not reader.has_tensor(OBJECT_GRAPH_KEY):
         return {}
-    proto: Any = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    proto = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
     return {each.full_name: each.checkpoint_key for node in proto.nodes for each in node.attributes if each.full_name}
 
 

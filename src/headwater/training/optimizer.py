@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from headwater.dtypes import DType, bfloat16, float16, float32, float64
 from headwater.functional.control_flow import group
@@ -27,7 +27,16 @@ from headwater.variables.state import assign_add
 from headwater.variables.variable_lists import trainable_variables
 from headwater.variables.variables import Variable, init_scope
 
-GradsAndVars = list[tuple[Any, Any]]
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Gradient, GraphTensor, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.types import AnyVariable, InitializerLike
+
+GradsAndVars: TypeAlias = list[tuple[Any, Any]]
+
+Hyperparameter: TypeAlias = "TensorLike | Callable[[], TensorLike]"
+"""A setting: a number, a tensor, or a function that gives one."""
 
 
 class Optimizer:
@@ -53,7 +62,7 @@ class Optimizer:
         self._use_locking = use_locking
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
-        self._non_slots: dict[tuple[str, Graph], Any] = {}
+        self._non_slots: dict[tuple[str, Graph], Variable] = {}
 
     def get_name(self) -> str:
         return self._name
@@ -63,13 +72,13 @@ class Optimizer:
     def minimize(
         self,
         loss: Any,
-        global_step: Any = None,
-        var_list: Any = None,
+        global_step: Variable | None = None,
+        var_list: Sequence[Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
         name: str | None = None,
-        grad_loss: Any = None,
+        grad_loss: TensorLike | None = None,
     ) -> Operation:
         """An operation that makes ``loss`` smaller: one training step.
 
@@ -104,7 +113,7 @@ class Optimizer:
     def compute_gradients(
         self,
         loss: Any,
-        var_list: Any = None,
+        var_list: Sequence[Variable] | Mapping[str, Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
@@ -128,7 +137,7 @@ class Optimizer:
         variables = list(_flat(trainable_variables() if var_list is None else var_list))
         if not variables:
             raise ValueError("No variables to optimize.")
-        found: list[Any] = gradients(
+        found = gradients(
             loss,
             variables,
             grad_ys=grad_loss,
@@ -143,7 +152,10 @@ class Optimizer:
         return pairs
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Operation:
         """An operation that updates variables by their gradients, and then increments ``global_step``.
 
@@ -173,7 +185,7 @@ class Optimizer:
                     with graph.name_scope(f"update_{var.op.name}"), graph.colocate_with(var.op):
                         updates.append(self._update(grad, var))
             if global_step is None:
-                result: Any = self._finish(updates, scope)
+                result = self._finish(updates, scope)
             else:
                 done = self._finish(updates, "update")
                 with graph.control_dependencies([done]), graph.colocate_with(global_step.op):
@@ -184,7 +196,7 @@ class Optimizer:
             collected.append(train_op)
         return train_op
 
-    def _update(self, grad: Any, var: Any) -> Any:
+    def _update(self, grad: Tensor, var: AnyVariable) -> Any:
         if not isinstance(var, Variable):
             raise NotImplementedError("Trying to update a Tensor ", var)
         if isinstance(grad, IndexedSlices):
@@ -202,7 +214,7 @@ class Optimizer:
     def _valid_dtypes(self) -> set[DType]:
         return {float16, bfloat16, float32, float64}
 
-    def _assert_valid_dtypes(self, tensors: Iterable[Any]) -> None:
+    def _assert_valid_dtypes(self, tensors: Iterable[Tensor]) -> None:
         valid = self._valid_dtypes()
         for tensor in tensors:
             dtype = tensor.dtype.base_dtype
@@ -211,17 +223,17 @@ class Optimizer:
                     f"Invalid type {dtype!r} for {tensor.name}, expected: {sorted(valid, key=lambda d: d.name)}."
                 )
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         """Makes the slots of ``var_list``. By default there are none."""
 
     def _prepare(self) -> None:
         """Makes tensors of the settings, before the updates. By default there is nothing to do."""
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         """The operation that updates ``var`` by the tensor ``grad``."""
         return self._resource_apply_dense(grad, var)
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         """The operation that updates ``var`` by the `IndexedSlices` ``grad``, whose indices are all different.
 
         Rows that were added up leave others without use: their index lies outside the variable, and updates of rows
@@ -229,15 +241,15 @@ class Optimizer:
         """
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 
-    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+    def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
         """For optimizers that are written for resource variables: as `_apply_dense`."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_dense")
 
-    def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
+    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: TensorLike) -> Any:
         """For optimizers that are written for resource variables: as `_apply_sparse`."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_sparse")
 
-    def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Any:
         """Adds up rows of ``grad`` that have the same index, then `_apply_sparse`."""
         grad = grad.summed
         if grad.distinct:
@@ -245,7 +257,7 @@ class Optimizer:
         summed, indices = grad.graph.create_op("SumEqualRows", [grad.values, grad.indices]).outputs
         return self._apply_sparse(IndexedSlices(summed, indices, grad.dense_shape), var)
 
-    def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
+    def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
         """Joins the updates into one operation called ``name_scope``."""
         return group(*update_ops, name=name_scope)
 
@@ -272,12 +284,18 @@ class Optimizer:
     def _slot_dict(self, slot_name: str) -> dict[Any, Any]:
         return self._slots.setdefault(slot_name, {})
 
-    def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
+    def _get_or_make_slot(self, var: AnyVariable, val: Any, slot_name: str, op_name: str) -> Any:
         """The slot of ``var``, made with the initial value ``val``; ``op_name`` is the end of its name."""
         return self._slot(var, slot_name, lambda: slot_creator.create_slot(var, val, op_name))
 
     def _get_or_make_slot_with_initializer(
-        self, var: Any, initializer: Any, shape: Any, dtype: Any, slot_name: str, op_name: str
+        self,
+        var: AnyVariable,
+        initializer: InitializerLike,
+        shape: ShapeLike,
+        dtype: DTypeLike,
+        slot_name: str,
+        op_name: str,
     ) -> Any:
         """The slot of ``var``, made by ``initializer``; see `_get_or_make_slot`."""
         return self._slot(
@@ -286,17 +304,17 @@ class Optimizer:
             lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name),
         )
 
-    def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
+    def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Any:
         """The slot of ``var``, made of zeros; see `_get_or_make_slot`."""
         return self._slot(var, slot_name, lambda: slot_creator.create_zeros_slot(var, op_name))
 
-    def _slot(self, var: Any, slot_name: str, make: Callable[[], Any]) -> Any:
+    def _slot(self, var: AnyVariable, slot_name: str, make: Callable[[], object]) -> Any:
         slots = self._slot_dict(slot_name)
         if var not in slots:
             slots[var] = make()
         return slots[var]
 
-    def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
+    def _create_non_slot_variable(self, initial_value: TensorLike, name: str, colocate_with: Any) -> Any:
         """A variable of this optimizer that belongs to no other, made once for each graph, beside ``colocate_with``."""
         key = (name, colocate_with.graph)
         if key not in self._non_slots:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.config import ClusterConfigError, task_config_from_environment
 from headwater.errors import OpError
@@ -12,6 +12,11 @@ from headwater.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
 from headwater.telemetry.progress import report as send
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.coordinator import Coordinator, LooperThread
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.session.session import BaseSession
+
 
 _REPORT_S = 1.0
 #: How long the last step may take to be read, in milliseconds.
@@ -67,7 +72,7 @@ def report(*, step: int | None = None, loss: float | None = None, **metrics: flo
     )
 
 
-def report_end(sess: Any, global_step: Any) -> None:
+def report_end(sess: Any, global_step: TensorLike | None) -> None:
     """Reports the step that a training ends with, where a launcher listens; what cannot be read at once is left out."""
     if global_step is None or not progress_reporter().listening:
         return
@@ -85,7 +90,7 @@ class GlobalStepThread(LooperThread):
       global_step: the variable or tensor.
     """
 
-    def __init__(self, coord: Coordinator, sess: Any, global_step: Any) -> None:
+    def __init__(self, coord: Coordinator, sess: BaseSession, global_step: TensorLike | None) -> None:
         super().__init__(coord, _REPORT_S)
         self._sess = sess
         self._global_step = global_step

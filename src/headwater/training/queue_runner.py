@@ -6,7 +6,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import OpError, OutOfRangeError, exception_type_from_error_code
 from headwater.graph.collections import GraphKeys
@@ -14,6 +14,10 @@ from headwater.graph.context import get_default_graph, get_default_session
 from headwater.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.session import BaseSession
 from headwater.training.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from headwater.graph.types import OpOrTensor, SessionLike
+
 
 _logger: Final = logging.getLogger(__name__)
 _BLOCK: Final = 256
@@ -50,14 +54,14 @@ class QueueRunner:
         self,
         queue: Any = None,
         enqueue_ops: Sequence[Any] | None = None,
-        close_op: Any = None,
-        cancel_op: Any = None,
+        close_op: OpOrTensor | None = None,
+        cancel_op: OpOrTensor | None = None,
         queue_closed_exception_types: tuple[type[Exception], ...] | None = None,
-        queue_runner_def: Any = None,
+        queue_runner_def: QueueRunnerDef | None = None,
         import_scope: str | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._running: weakref.WeakKeyDictionary[SessionLike, int] = weakref.WeakKeyDictionary()
         self._exceptions_raised: list[Exception] = []
         if queue_runner_def is not None:
             if queue is not None or enqueue_ops:
@@ -156,7 +160,7 @@ class QueueRunner:
                 thread.start()
         return threads
 
-    def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None = None) -> None:
+    def _run(self, sess: Any, enqueue_op: OpOrTensor, coord: Coordinator | None = None) -> None:
         try:
             enqueue = repeated(sess, enqueue_op)
             while coord is None or not coord.should_stop():
@@ -182,7 +186,7 @@ class QueueRunner:
         if close and last:
             self._quietly(sess, self._close_op)
 
-    def _close_on_stop(self, sess: Any, cancel_op: Any, coord: Coordinator) -> None:
+    def _close_on_stop(self, sess: Any, cancel_op: OpOrTensor, coord: Coordinator) -> None:
         coord.wait_for_stop()
         self._quietly(sess, cancel_op)
 
@@ -211,7 +215,7 @@ class QueueRunner:
         )
 
     @staticmethod
-    def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
+    def from_proto(queue_runner_def: QueueRunnerDef, import_scope: str | None = None) -> QueueRunner:
         """What a ``QueueRunnerDef`` describes; its operations must be in the default graph."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
@@ -222,7 +226,7 @@ def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS)
 
 
 def start_queue_runners(
-    sess: Any = None,
+    sess: SessionLike | None = None,
     coord: Coordinator | None = None,
     daemon: bool = True,
     start: bool = True,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional.saveable import SaveableObject, SaveSpec
 from headwater.graph.context import get_default_graph
@@ -14,6 +14,9 @@ from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.variables import Variable
 
 import numpy as np  # isort: skip
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 class VariableSaveable(SaveableObject):
@@ -37,7 +40,7 @@ class VariableSaveable(SaveableObject):
         return state.assign(self._ref, value, validate_shape=fixed, name="Assign").op
 
 
-def saveables_of(var_list: Any) -> list[SaveableObject]:
+def saveables_of(var_list: Sequence[Variable] | Mapping[str, Variable]) -> list[SaveableObject]:
     """What to save for the ``var_list`` of a `Saver`, sorted by name.
 
     Args:
@@ -67,7 +70,7 @@ def saveables_of(var_list: Any) -> list[SaveableObject]:
     return result
 
 
-def _by_name(values: Iterable[Any]) -> dict[str, Any]:
+def _by_name(values: Iterable[TensorLike]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for value in values:
         info = value.save_slice_info if isinstance(value, Variable) else None
@@ -89,7 +92,7 @@ def _by_name(values: Iterable[Any]) -> dict[str, Any]:
     return named
 
 
-def _saveables(name: str, value: Any) -> list[SaveableObject]:
+def _saveables(name: str, value: Tensor) -> list[SaveableObject]:
     if isinstance(value, SaveableObject):
         return [value]
     if isinstance(value, list | tuple | PartitionedVariable):
@@ -102,7 +105,7 @@ def _saveables(name: str, value: Any) -> list[SaveableObject]:
     )
 
 
-def _parts(name: str, parts: list[Any]) -> list[SaveableObject]:
+def _parts(name: str, parts: list[TensorLike]) -> list[SaveableObject]:
     whole: str | None = None
     result: list[SaveableObject] = []
     for part in parts:

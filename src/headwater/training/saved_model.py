@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -21,6 +21,11 @@ from headwater.tensorboard_protos import meta_graph_pb2
 from headwater.training.meta_graph import import_graph, make_meta_graph
 from headwater.training.saver import Saver
 from headwater.variables.variable_lists import local_variables_initializer
+
+if TYPE_CHECKING:
+    from headwater.graph.types import OpOrTensor, SessionLike, TensorLike
+    from headwater.tensorboard_protos import MetaGraphDef, SaverDef, SignatureDef, TensorInfo
+
 
 SERVING: Final = "serve"
 TRAINING: Final = "train"
@@ -61,7 +66,7 @@ def build_tensor_info(tensor: Any) -> Any:
     return info
 
 
-def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: str | None = None) -> Tensor:
+def get_tensor_from_tensor_info(tensor_info: TensorInfo, graph: Any = None, import_scope: str | None = None) -> Tensor:
     """The tensor that a ``TensorInfo`` names."""
     name = f"{import_scope}/{tensor_info.name}" if import_scope else tensor_info.name
     return (graph or get_default_graph()).as_graph_element(name, allow_operation=False)
@@ -79,11 +84,11 @@ def build_signature_def(inputs: Any = None, outputs: Any = None, method_name: st
     return made
 
 
-def _infos(tensors: Mapping[str, Any]) -> dict[str, Any]:
+def _infos(tensors: Mapping[str, object]) -> dict[str, Any]:
     return {key: build_tensor_info(tensor) for key, tensor in tensors.items()}
 
 
-def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+def predict_signature_def(inputs: Mapping[str, Tensor], outputs: Mapping[str, Any]) -> Any:
     """A signature of any tensors.
 
     Raises:
@@ -96,21 +101,21 @@ def predict_signature_def(inputs: Mapping[str, Any], outputs: Mapping[str, Any])
     return build_signature_def(_infos(inputs), _infos(outputs), PREDICT_METHOD_NAME)
 
 
-def regression_signature_def(examples: Any, predictions: Any) -> Any:
+def regression_signature_def(examples: TensorLike, predictions: TensorLike) -> Any:
     """A signature from serialised examples to numbers."""
     return build_signature_def(
         _infos({REGRESS_INPUTS: examples}), _infos({REGRESS_OUTPUTS: predictions}), REGRESS_METHOD_NAME
     )
 
 
-def classification_signature_def(examples: Any, classes: Any, scores: Any) -> Any:
+def classification_signature_def(examples: TensorLike, classes: Any, scores: Any) -> Any:
     """A signature from serialised examples to classes, scores or both."""
     outputs = {CLASSIFY_OUTPUT_CLASSES: classes, CLASSIFY_OUTPUT_SCORES: scores}
     found = {key: tensor for key, tensor in outputs.items() if tensor is not None}
     return build_signature_def(_infos({CLASSIFY_INPUTS: examples}), _infos(found), CLASSIFY_METHOD_NAME)
 
 
-def is_valid_signature(signature_def: Any) -> bool:
+def is_valid_signature(signature_def: SignatureDef) -> bool:
     """Whether a signature has what its method asks for: classification, regression or prediction.
 
     Args:
@@ -176,19 +181,19 @@ class SavedModelBuilder:
                 "directory, or delete all the contents of the specified directory."
             )
         files.makedirs(self._folder)
-        self._graphs: list[Any] = []
+        self._graphs: list[MetaGraphDef] = []
 
     def add_meta_graph_and_variables(
         self,
-        sess: Any,
+        sess: SessionLike,
         tags: Sequence[str],
         signature_def_map: Any = None,
-        assets_collection: Any = None,
-        legacy_init_op: Any = None,
+        assets_collection: Sequence[Tensor] | None = None,
+        legacy_init_op: OpOrTensor | None = None,
         clear_devices: bool = False,
-        main_op: Any = None,
+        main_op: OpOrTensor | None = None,
         strip_default_attrs: bool = False,
-        saver: Any = None,
+        saver: Saver | None = None,
         assets_list: Any = None,
     ) -> None:
         """Adds the default graph, with the values that its variables have in ``sess``.
@@ -219,12 +224,12 @@ class SavedModelBuilder:
         self,
         tags: Sequence[str],
         signature_def_map: Any = None,
-        assets_collection: Any = None,
-        legacy_init_op: Any = None,
+        assets_collection: Sequence[Tensor] | None = None,
+        legacy_init_op: OpOrTensor | None = None,
         clear_devices: bool = False,
-        main_op: Any = None,
+        main_op: OpOrTensor | None = None,
         strip_default_attrs: bool = False,
-        saver: Any = None,
+        saver: Saver | None = None,
         assets_list: Any = None,
     ) -> None:
         """Adds the default graph for the values that are there. See `add_meta_graph_and_variables`.
@@ -240,7 +245,7 @@ class SavedModelBuilder:
         self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, strip_default_attrs, saver)
 
     def _add(
-        self, tags: Sequence[str], signatures: Any, init: Any, clear_devices: bool, strips: bool, saver: Any
+        self, tags: Sequence[str], signatures: Any, init: Any, clear_devices: bool, strips: bool, saver: Saver
     ) -> None:
         graph = get_default_graph()
         if init is not None:
@@ -254,12 +259,12 @@ class SavedModelBuilder:
         if init is not None:
             proto.collection_def[MAIN_OP].Clear()
             proto.collection_def[MAIN_OP].node_list.value.append(init.name)
-        given: dict[str, Any] = dict(signatures or {})
+        given: dict[str, object] = dict(signatures or {})
         for key, signature in given.items():
             proto.signature_def[key].CopyFrom(signature)
         self._graphs.append(proto)
 
-    def _copy_assets(self, tensors: Any) -> None:
+    def _copy_assets(self, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors or ():
             value = constant_value(tensor)
             if value is None or tensor.dtype != dtypes.string:
@@ -284,7 +289,11 @@ class SavedModelBuilder:
 
 
 def simple_save(
-    session: Any, export_dir: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], legacy_init_op: Any = None
+    session: SessionLike,
+    export_dir: str,
+    inputs: Mapping[str, Tensor],
+    outputs: Mapping[str, Any],
+    legacy_init_op: OpOrTensor | None = None,
 ) -> None:
     """Writes the model of a session for serving, with one signature."""
     signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)}
@@ -311,7 +320,9 @@ def maybe_saved_model_directory(export_dir: str) -> bool:
     return files.exists(os.path.join(os.fspath(export_dir), FILE_NAME))
 
 
-def load(sess: Any, tags: Iterable[str], export_dir: str, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+def load(
+    sess: SessionLike, tags: Iterable[str], export_dir: str, import_scope: str | None = None, **saver_kwargs: Any
+) -> Any:
     """Adds a saved model to the session's graph, restores its values, and gives its ``MetaGraphDef``.
 
     Args:
@@ -360,7 +371,7 @@ def _asset_feeds(graph: Any, folder: str) -> dict[Any, Any]:
     return feeds
 
 
-def _scoped(saver_def: Any, scope: str | None) -> Any:
+def _scoped(saver_def: SaverDef, scope: str | None) -> Any:
     if not scope:
         return saver_def
     made = type(saver_def)()

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
@@ -29,6 +29,13 @@ from headwater.training.leftovers import Leftovers
 from headwater.training.object_graph import keys_by_name
 from headwater.training.saveable import SaveableObject, add_restore_ops, add_save_op, assign_restored, saveables_of
 from headwater.training.training_util import global_step as read_global_step
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike, TensorLike
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import SaverDef
+    from headwater.variables.variables import Variable
+
 
 _logger: Final = logging.getLogger(__name__)
 _CPU: Final = "/device:CPU:0"
@@ -77,8 +84,8 @@ class Saver:
         keep_checkpoint_every_n_hours: float = 10000.0,
         name: str | None = None,
         restore_sequentially: bool = False,
-        saver_def: Any = None,
-        builder: Any = None,
+        saver_def: SaverDef | None = None,
+        builder: object = None,
         defer_build: bool = False,
         allow_empty: bool = False,
         write_version: int = V2,
@@ -112,9 +119,9 @@ class Saver:
         self._save_relative_paths = save_relative_paths
         self._filename = filename
         self._is_empty = False
-        self._meta_graph_cache: tuple[Any, bytes] | None = None
+        self._meta_graph_cache: tuple[object, bytes] | None = None
         self._saving = threading.Lock()
-        self.saver_def: Any = saver_def
+        self.saver_def: SaverDef = saver_def
         if saver_def is not None:
             self._check_saver_def()
             self._max_to_keep = saver_def.max_to_keep
@@ -137,7 +144,7 @@ class Saver:
         if self.saver_def is not None or self._is_empty:
             return
         graph = get_default_graph()
-        values: Any = self._var_list
+        values = self._var_list
         if values is None:
             values = graph.get_collection(GraphKeys.GLOBAL_VARIABLES) + graph.get_collection(GraphKeys.SAVEABLE_OBJECTS)
         saveables = saveables_of(values)
@@ -206,9 +213,9 @@ class Saver:
 
     def save(
         self,
-        sess: Any,
+        sess: SessionLike | None,
         save_path: str,
-        global_step: Any = None,
+        global_step: Variable | None = None,
         latest_filename: str | None = None,
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
@@ -262,7 +269,7 @@ class Saver:
                 self._write_meta_graph(sess, meta_graph_filename(checkpoint, meta_graph_suffix), strip_default_attrs)
             return written
 
-    def _with_step(self, sess: Any, save_path: str, global_step: Any) -> str:
+    def _with_step(self, sess: SessionLike | None, save_path: str, global_step: Any) -> str:
         if global_step is None:
             return save_path
         step = int(global_step) if _is_number(global_step) else read_global_step(sess, global_step)
@@ -344,7 +351,7 @@ class Saver:
                 f"between the current graph and the graph from the checkpoint: {error.message}",
             ) from error
 
-    def _restores_objects(self, sess: Any, path: str) -> bool:
+    def _restores_objects(self, sess: BaseSession, path: str) -> bool:
         """Restores from a checkpoint of objects, by the names that its variables had; whether it has all of them."""
         keys = keys_by_name(path)
         with sess.graph.as_default():
@@ -407,7 +414,7 @@ class Saver:
         return proto
 
     @staticmethod
-    def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
+    def from_proto(saver_def: SaverDef, import_scope: str | None = None) -> Saver:
         """The saver that a ``SaverDef`` describes; its operations must be in the default graph."""
         proto = saver_pb2.SaverDef()
         proto.CopyFrom(saver_def)
@@ -442,7 +449,7 @@ class Saver:
 
 
 def import_meta_graph(
-    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
+    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: object
 ) -> Saver | None:
     """Adds the graph of a ``MetaGraphDef`` to the default graph, with its collections.
 
@@ -479,5 +486,5 @@ def _by_task(saveables: Iterable[SaveableObject]) -> dict[str, list[SaveableObje
     return dict(sorted(found.items()))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: TensorLike) -> bool:
     return isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "op"))

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
@@ -23,6 +23,13 @@ from headwater.training.session_run_hook import SessionRunArgs, SessionRunContex
 from headwater.training.step_timer import SecondOrStepTimer
 from headwater.training.training_util import get_global_step, global_step_value, write_graph
 
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike, TensorLike
+    from headwater.training.coordinator import Coordinator
+    from headwater.training.saver import Saver
+    from headwater.variables.variables import Variable
+
+
 _logger: Final = logging.getLogger(__name__)
 
 
@@ -32,13 +39,13 @@ class CheckpointSaverListener:
     def begin(self) -> None:
         """Called once, before the session is made."""
 
-    def before_save(self, session: Any, global_step_value: int) -> None:
+    def before_save(self, session: SessionLike, global_step_value: int) -> None:
         """Called before a checkpoint is written."""
 
-    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+    def after_save(self, session: SessionLike, global_step_value: int) -> bool | None:
         """Called after a checkpoint is written; True ends the loop."""
 
-    def end(self, session: Any, global_step_value: int) -> None:
+    def end(self, session: SessionLike, global_step_value: int) -> None:
         """Called once, at the end."""
 
 
@@ -66,7 +73,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_dir: str,
         save_secs: float | None = None,
         save_steps: int | None = None,
-        saver: Any = None,
+        saver: Saver | None = None,
         checkpoint_basename: str = "model.ckpt",
         scaffold: Any = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
@@ -79,7 +86,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._save_path = os.path.join(checkpoint_dir, checkpoint_basename)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners or ())
-        self._global_step: Any = None
+        self._global_step: Variable | None = None
         self._writer: Any = None
         self._saving = threading.Lock()
         self._attempts = SavingAttempts(f"checkpoints in {checkpoint_dir}")
@@ -95,7 +102,7 @@ class CheckpointSaverHook(SessionRunHook):
         for listener in self._listeners:
             listener.begin()
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         graph = get_default_graph()
         step = int(session.run(self._global_step))
         with TROUBLES.noted(f"graph.pbtxt in {self._checkpoint_dir}", "Training goes on without it"):
@@ -119,7 +126,7 @@ class CheckpointSaverHook(SessionRunHook):
             if self._save(run_context.session, step):
                 run_context.request_stop()
 
-    def end(self, session: Any) -> None:
+    def end(self, session: SessionLike) -> None:
         step = int(session.run(self._global_step))
         if step != self._timer.last_triggered_step() or self._attempts.failing:
             self._save(session, step, last=True)
@@ -128,7 +135,7 @@ class CheckpointSaverHook(SessionRunHook):
         for listener in self._listeners:
             listener.end(session, step)
 
-    def _save_at_sigterm(self, session: Any, coord: Any) -> None:
+    def _save_at_sigterm(self, session: SessionLike, coord: Any) -> None:
         """From now on SIGTERM saves what ``session`` has, until ``coord`` says that it is over."""
 
         def over() -> bool:
@@ -149,12 +156,12 @@ class CheckpointSaverHook(SessionRunHook):
         self._at_sigterm = SaveOnSigterm(save)
         self._at_sigterm.install()
 
-    def _write(self, session: Any, step: int) -> None:
+    def _write(self, session: SessionLike, step: int) -> None:
         """Writes a checkpoint; from any thread, one at a time."""
         with self._saving:
             self._get_saver().save(session, self._save_path, global_step=step)
 
-    def _save(self, session: Any, step: int, *, last: bool = False) -> bool:
+    def _save(self, session: SessionLike, step: int, *, last: bool = False) -> bool:
         """Saves; whether a listener wants to stop. A full disk is an error for the last checkpoint only."""
         _logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
@@ -208,7 +215,7 @@ class StepCounterHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_steps=every_n_steps, every_secs=every_n_secs)
         self._output_dir = output_dir
         self._writer = summary_writer
-        self._global_step: Any = None
+        self._global_step: Variable | None = None
         self._tag = ""
 
     def begin(self) -> None:
@@ -268,7 +275,7 @@ class SummarySaverHook(SessionRunHook):
         self._writer = summary_writer
         self._output_dir = output_dir
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._global_step: Any = None
+        self._global_step: TensorLike | None = None
         self._next_step: int | None = None
         self._due = False
 
@@ -339,7 +346,7 @@ class ProfilerHook(SessionRunHook):
         self._show_dataflow = show_dataflow
         self._show_memory = show_memory
         self._writer: Any = None
-        self._global_step: Any = None
+        self._global_step: Variable | None = None
         self._next_step: int | None = None
         self._due = False
 

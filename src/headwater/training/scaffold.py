@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional.control_flow import group
 from headwater.graph.collections import GraphKeys
@@ -15,6 +15,9 @@ from headwater.variables.variable_lists import (
     local_variables_initializer,
     report_uninitialized_variables,
 )
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, OpOrTensor, SessionLike
 
 
 class Scaffold:
@@ -37,16 +40,16 @@ class Scaffold:
 
     def __init__(
         self,
-        init_op: Any = None,
-        init_feed_dict: Any = None,
-        init_fn: Callable[[Any, Any], Any] | None = None,
-        ready_op: Any = None,
-        ready_for_local_init_op: Any = None,
-        local_init_op: Any = None,
-        summary_op: Any = None,
-        saver: Any = None,
+        init_op: OpOrTensor | None = None,
+        init_feed_dict: FeedDict | None = None,
+        init_fn: Callable[[Scaffold, SessionLike], object] | None = None,
+        ready_op: OpOrTensor | None = None,
+        ready_for_local_init_op: OpOrTensor | None = None,
+        local_init_op: OpOrTensor | None = None,
+        summary_op: OpOrTensor | None = None,
+        saver: Saver | None = None,
         copy_from_scaffold: Scaffold | None = None,
-        local_init_feed_dict: Any = None,
+        local_init_feed_dict: FeedDict | None = None,
     ) -> None:
         other = copy_from_scaffold
         if other is not None and not isinstance(other, Scaffold):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -92,7 +95,7 @@ class Scaffold:
         return self
 
     @staticmethod
-    def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], Any]) -> Any:
+    def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], object]) -> Any:
         """What the collection has, or a new one, which is added to it.
 
         Raises:

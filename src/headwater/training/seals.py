@@ -18,7 +18,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.devices import parse_device
 from headwater.errors import InvalidArgumentError
@@ -26,6 +26,10 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.session import Session
 from headwater.variables.variable_lists import global_variables
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -152,7 +156,7 @@ class Seals:
       config: a ``ConfigProto``, of its sessions.
     """
 
-    def __init__(self, master: str, graph: Graph, config: Any) -> None:
+    def __init__(self, master: str, graph: Graph, config: ConfigProto) -> None:
         self._master = master
         self._graph = graph
         self._config = config

@@ -7,8 +7,8 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError
 from headwater.graph.context import get_default_graph
@@ -18,6 +18,13 @@ from headwater.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seal
 from headwater.training.supervised_session import LOST, SupervisedSession
 from headwater.transport.waiting import Patience
 from headwater.variables.variable_lists import global_variables
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, OpOrTensor, SessionLike, Structure
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.training.saver import Saver
+
 
 _logger: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
@@ -42,13 +49,13 @@ class SessionManager:
 
     def __init__(
         self,
-        local_init_op: Any = None,
-        ready_op: Any = None,
-        ready_for_local_init_op: Any = None,
+        local_init_op: OpOrTensor | None = None,
+        ready_op: OpOrTensor | None = None,
+        ready_for_local_init_op: OpOrTensor | None = None,
         graph: Graph | None = None,
         recovery_wait_secs: float = 30,
         local_init_run_options: Any = None,
-        local_init_feed_dict: Any = None,
+        local_init_feed_dict: FeedDict | None = None,
         global_step: Any = None,
     ) -> None:
         self._graph = graph or get_default_graph()
@@ -65,15 +72,15 @@ class SessionManager:
     def prepare_session(
         self,
         master: str,
-        init_op: Any = None,
-        saver: Any = None,
+        init_op: OpOrTensor | None = None,
+        saver: Saver | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
-        config: Any = None,
-        init_feed_dict: Any = None,
-        init_fn: Any = None,
+        config: ConfigProto | None = None,
+        init_feed_dict: FeedDict | None = None,
+        init_fn: Callable[..., Structure] | None = None,
     ) -> Any:
         """A session with a model that is ready: as the parameter servers still have it, else restored from a checkpoint
         where there is one, else initialised.
@@ -123,12 +130,12 @@ class SessionManager:
     def recover_session(
         self,
         master: str,
-        saver: Any = None,
+        saver: Saver | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
-        config: Any = None,
+        config: ConfigProto | None = None,
     ) -> tuple[Any, bool]:
         """A session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
         sess, restored = self._restored_session(
@@ -149,7 +156,7 @@ class SessionManager:
         self._seal(master, config, source)
         return sess, True
 
-    def rejoin_session(self, master: str, config: Any = None) -> Any:
+    def rejoin_session(self, master: str, config: ConfigProto | None = None) -> Any:
         """A session whose model is ready as it is, without initialisation; None where it is not.
 
         Args:
@@ -167,7 +174,7 @@ class SessionManager:
         _close(sess)
         return None
 
-    def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = math.inf) -> Any:
+    def wait_for_session(self, master: str, config: ConfigProto | None = None, max_wait_secs: float = math.inf) -> Any:
         """A session whose model is ready, made so by another task: the chief.
 
         Every few seconds a line says what is missing and where.
@@ -185,7 +192,7 @@ class SessionManager:
         begin = time.monotonic()
         said = begin - _SAY_EVERY_S / 2
         pause = _FIRST_PAUSE_S
-        sess: Any = None
+        sess = None
         while True:
             try:
                 if sess is None:
@@ -231,7 +238,7 @@ class SessionManager:
         checkpoint_filename_with_path: str | None,
         wait_for_checkpoint: bool,
         max_wait_secs: float,
-        config: Any,
+        config: ConfigProto,
     ) -> tuple[Any, bool]:
         """A session, and whether something was restored into it."""
         if checkpoint_dir and checkpoint_filename_with_path:
@@ -260,7 +267,7 @@ class SessionManager:
             raise
         return sess, True
 
-    def _is_whole(self, master: str, config: Any) -> bool:
+    def _is_whole(self, master: str, config: ConfigProto) -> bool:
         """Whether the parameter servers hold what this chief has prepared, if it has prepared anything."""
         if self._training is None:
             return True
@@ -270,7 +277,7 @@ class SessionManager:
         """Whether the training that the parameter servers hold, as their seals say, is one to go on with."""
         return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
 
-    def _keeps(self, sess: Any, master: str, config: Any, source: str | None) -> bool:
+    def _keeps(self, sess: SessionLike, master: str, config: ConfigProto, source: str | None) -> bool:
         """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole."""
         seals = Seals(master, self._graph, config)
         found = seals.read()
@@ -291,26 +298,26 @@ class SessionManager:
             seals.write(None)
         return False
 
-    def _seal(self, master: str, config: Any, source: str | None) -> None:
+    def _seal(self, master: str, config: ConfigProto, source: str | None) -> None:
         """The model is ready: a chief that is started anew may go on with it."""
         self._training = self._training or secrets.token_hex(8)
         seal = Seal(training=self._training, process=THIS_PROCESS, source=source or "")
         Seals(master, self._graph, config).write(seal)
 
-    def _has_all_values(self, sess: Any) -> bool:
+    def _has_all_values(self, sess: SessionLike) -> bool:
         """Whether every global variable has a value; False where no operation tells."""
         op = self._ready_op if self._ready_op is not None else self._ready_for_local_init_op
         if op is None:
             return False
         try:
-            found: Any = sess.run(op)
+            found = sess.run(op)
         except FailedPreconditionError:
             return False
         with self._graph.as_default():
             held = {variable.op.name for variable in global_variables()}
         return _are_names(found) and held.isdisjoint(name.decode() for name in found.ravel())
 
-    def _step(self, sess: Any) -> int | None:
+    def _step(self, sess: SessionLike) -> int | None:
         """The global step; None without a global step, or where it has no value."""
         if self._global_step is None:
             return None
@@ -342,7 +349,7 @@ class SessionManager:
             _logger.info("Waiting for a checkpoint in %s.", folder)
             self._pause.wait(min(left, self._recovery_wait_secs))
 
-    def _run_local_init(self, sess: Any) -> str | None:
+    def _run_local_init(self, sess: BaseSession) -> str | None:
         """Runs ``local_init_op`` once the model is ready for it; what it waits for, or None."""
         if self._local_init_op is None:
             return None
@@ -352,20 +359,20 @@ class SessionManager:
             sess.run(self._local_init_op, feed_dict=self._local_init_feed_dict, options=self._local_init_run_options)
         return missing
 
-    def _missing(self, sess: Any) -> str | None:
+    def _missing(self, sess: SessionLike) -> str | None:
         """What the model waits for, or None when it is ready."""
         return self._without_value(sess, self._ready_op)
 
-    def _without_value(self, sess: Any, op: Any) -> str | None:
+    def _without_value(self, sess: SessionLike, op: Any) -> str | None:
         if op is None:
             return None
         try:
-            found: Any = sess.run(op)
+            found = sess.run(op)
         except FailedPreconditionError as error:
             if "uninitialized" not in str(error):
                 raise
             return str(error)
-        names: list[Any] = list(found.ravel()) if _are_names(found) else []
+        names = list(found.ravel()) if _are_names(found) else []
         return "Variables not initialized: " + self._located([name.decode() for name in names]) if names else None
 
     def _located(self, names: list[str]) -> str:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, Structure
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import RunMetadata
+    from headwater.training.coordinator import Coordinator
 
 
 class SessionRunHook:
@@ -12,7 +18,7 @@ class SessionRunHook:
     def begin(self) -> None:
         """Called once, before the session is made: the last moment to add to the graph."""
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         """Called after every new session, the first one and those that follow a lost one.
 
         Args:
@@ -32,13 +38,13 @@ class SessionRunHook:
           run_values: the values of what `before_run` asked for.
         """
 
-    def end(self, session: Any) -> None:
+    def end(self, session: SessionLike) -> None:
         """Called once, at the end, unless there was an error; the session is still open."""
 
 
 class _RunArgs(NamedTuple):
-    fetches: Any
-    feed_dict: Mapping[Any, Any] | None
+    fetches: Structure
+    feed_dict: FeedDict | None
     options: Any
 
 
@@ -66,7 +72,7 @@ class SessionRunContext:
       stop_requested: whether a hook asked to stop.
     """
 
-    def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
+    def __init__(self, original_args: SessionRunArgs, session: BaseSession) -> None:
         self._original_args = original_args
         self._session = session
         self._stop_requested = False
@@ -99,4 +105,4 @@ class SessionRunValues(NamedTuple):
 
     results: Any
     options: Any
-    run_metadata: Any
+    run_metadata: RunMetadata

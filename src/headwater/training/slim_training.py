@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,11 +17,20 @@ from headwater.graph.graph import Graph
 from headwater.training.supervisor import Supervisor
 from headwater.training.training_util import get_or_create_global_step
 
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, GraphTensor, OpOrTensor, SessionLike, Structure, TensorLike
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.training.saver import Saver
+    from headwater.variables.variables import Variable
+
+
 _logger: Final = logging.getLogger(__name__)
 _USE_DEFAULT: Final = 0
 
 
-def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Mapping[str, Any]) -> tuple[float, bool]:
+def train_step(
+    sess: SessionLike, train_op: OpOrTensor, global_step: Variable, train_step_kwargs: Mapping[str, object]
+) -> tuple[float, bool]:
     """One step: its loss, and whether to stop.
 
     Args:
@@ -44,21 +53,21 @@ def train(
     graph: Graph | None = None,
     master: str = "",
     is_chief: bool = True,
-    global_step: Any = None,
+    global_step: GraphTensor | None = None,
     number_of_steps: int | None = None,
     init_op: Any = _USE_DEFAULT,
-    init_feed_dict: Any = None,
+    init_feed_dict: FeedDict | None = None,
     local_init_op: Any = _USE_DEFAULT,
-    init_fn: Any = None,
+    init_fn: Callable[..., Structure] | None = None,
     ready_op: Any = _USE_DEFAULT,
     summary_op: Any = _USE_DEFAULT,
     save_summaries_secs: int = 600,
     summary_writer: Any = _USE_DEFAULT,
     startup_delay_steps: int = 0,
-    saver: Any = None,
+    saver: Saver | None = None,
     save_interval_secs: int = 600,
     sync_optimizer: Any = None,
-    session_config: Any = None,
+    session_config: ConfigProto | None = None,
 ) -> float | None:
     """Trains until ``number_of_steps``, with checkpoints and summaries in ``logdir``.
 
@@ -140,8 +149,8 @@ def _saver(graph: Graph) -> Any:
     return found[0] if found else Supervisor.USE_DEFAULT
 
 
-def _step_kwargs(step: Any, number_of_steps: int | None, log_every_n_steps: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _step_kwargs(step: TensorLike, number_of_steps: int | None, log_every_n_steps: int) -> dict[str, Any]:
+    found: dict[str, object] = {}
     if number_of_steps is not None:
         found["should_stop"] = greater_equal(step, number_of_steps)
     if log_every_n_steps > 0:
@@ -149,7 +158,7 @@ def _step_kwargs(step: Any, number_of_steps: int | None, log_every_n_steps: int)
     return found
 
 
-def _wait_for(session: Any, step: Any, count: int) -> None:
+def _wait_for(session: SessionLike, step: TensorLike, count: int) -> None:
     pause = threading.Event()
     while session.run(step) < count:
         pause.wait(1)

@@ -6,7 +6,7 @@ A slot is named after its variable: ``weight/Adagrad`` is the accumulator that A
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import as_dtype
 from headwater.graph.context import get_default_graph
@@ -17,8 +17,13 @@ from headwater.variables.save_slice import SaveSliceInfo
 from headwater.variables.variable_scope import get_variable, variable_scope
 from headwater.variables.variables import Variable
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import GraphTensor
+    from headwater.variables.types import InitializerLike
 
-def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
+
+def create_slot(primary: GraphTensor, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
     """A slot whose initial value is the tensor ``val``.
 
     Args:
@@ -33,7 +38,12 @@ def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool =
 
 
 def create_slot_with_initializer(
-    primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
+    primary: GraphTensor,
+    initializer: InitializerLike,
+    shape: Any,
+    dtype: DTypeLike,
+    name: str,
+    colocate_with_primary: bool = True,
 ) -> Any:
     """A slot of ``shape`` and ``dtype`` that starts as ``initializer`` says; see `create_slot`."""
     validate_shape = as_shape(shape).is_fully_defined()
@@ -56,7 +66,13 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 
 
 def _create(
-    primary: Any, name: str, initial: Any, shape: TensorShape | None, dtype: Any, validate_shape: bool, colocate: bool
+    primary: Any,
+    name: str,
+    initial: Any,
+    shape: TensorShape | None,
+    dtype: DTypeLike | None,
+    validate_shape: bool,
+    colocate: bool,
 ) -> Any:
     full_name = f"{primary.op.name}/{name}"
     with variable_scope(None, full_name) as scope:

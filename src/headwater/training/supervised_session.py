@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from headwater.graph.graph import Graph
 from headwater.session import Session
 from headwater.training.progress import progress_reporter
 from headwater.transport.waiting import Patience
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto, RunMetadata
+
 
 _logger: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.5
@@ -39,16 +43,16 @@ class SupervisedSession(Session):
 
     _steps_resume = True
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None) -> None:
         super().__init__(target, graph, config)
         reporter = progress_reporter()
         self._reporter = reporter if reporter.listening else None
-        self._steps: set[Any] = set()
+        self._steps: set[object] = set()
         self._recover: Callable[[], Session] | None = None
         self._give_up_after_s = 0.0
         self._recovery = threading.RLock()
         self._life = 0
-        self._lives: dict[Any, tuple[int, int]] = {}
+        self._lives: dict[object, tuple[int, int]] = {}
 
     def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float | None = None) -> None:
         """From now on, outlives lost tasks.
@@ -77,7 +81,7 @@ class SupervisedSession(Session):
                     self._steps.add(runner)
             return runner
 
-    def _run(self, runner: Any, arrays: Sequence[Any], options: Any, run_metadata: Any = None) -> Any:
+    def _run(self, runner: Any, arrays: Sequence[object], options: Any, run_metadata: RunMetadata | None = None) -> Any:
         while True:
             life = self._life
             try:

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
@@ -36,6 +36,12 @@ from headwater.variables.variable_lists import (
     global_variables_initializer,
     report_uninitialized_variables,
 )
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, TensorLike
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.training.queue_runner import QueueRunner
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -89,12 +95,12 @@ class Supervisor:
         ready_for_local_init_op: Any = USE_DEFAULT,
         is_chief: bool = True,
         init_op: Any = USE_DEFAULT,
-        init_feed_dict: Any = None,
+        init_feed_dict: FeedDict | None = None,
         local_init_op: Any = USE_DEFAULT,
         logdir: str | None = None,
         summary_op: Any = USE_DEFAULT,
         saver: Any = USE_DEFAULT,
-        global_step: Any = USE_DEFAULT,
+        global_step: TensorLike | None = USE_DEFAULT,
         save_summaries_secs: float = 120,
         save_model_secs: float = 600,
         recovery_wait_secs: float = 30,
@@ -102,7 +108,7 @@ class Supervisor:
         checkpoint_basename: str = "model.ckpt",
         session_manager: Any = None,
         summary_writer: Any = USE_DEFAULT,
-        init_fn: Callable[[Any], Any] | None = None,
+        init_fn: Callable[[SessionLike], object] | None = None,
         local_init_run_options: Any = None,
     ) -> None:
         self._graph = graph or get_default_graph()
@@ -132,7 +138,7 @@ class Supervisor:
         self._writer_open = self._summary_writer is not None
         self._graph_added_to_summary = False
         self._at_sigterm: SaveOnSigterm | None = None
-        self._session_manager: Any = session_manager or SessionManager(
+        self._session_manager: SessionManager = session_manager or SessionManager(
             local_init_op=self._local_init_op,
             ready_op=self._ready_op,
             ready_for_local_init_op=self._ready_for_local_init_op,
@@ -146,7 +152,7 @@ class Supervisor:
 
     # What it was given, or made ---------------------------------------------------------------------------------
 
-    def _chosen(self, given: Any, collection: str, make: Callable[[], Any] | None) -> Any:
+    def _chosen(self, given: Any, collection: str, make: Callable[[], object] | None) -> Any:
         """``given``, or what the collection has first, or a new one, which is added to the collection."""
         # Not by ==: a variable or tensor may stand here.
         if not (isinstance(given, int) and given == self.USE_DEFAULT):
@@ -243,7 +249,7 @@ class Supervisor:
     def prepare_or_wait_for_session(
         self,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
@@ -285,7 +291,7 @@ class Supervisor:
 
     PrepareSession = prepare_or_wait_for_session
 
-    def _ready_session(self, master: str, config: Any, wait_for_checkpoint: bool, max_wait_secs: float) -> Any:
+    def _ready_session(self, master: str, config: ConfigProto, wait_for_checkpoint: bool, max_wait_secs: float) -> Any:
         if not self._is_chief:
             return self._session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
         return self._session_manager.prepare_session(
@@ -300,7 +306,7 @@ class Supervisor:
             init_fn=self._init_fn,
         )
 
-    def _session_after_loss(self, master: str, config: Any, max_wait_secs: float) -> Any:
+    def _session_after_loss(self, master: str, config: ConfigProto, max_wait_secs: float) -> Any:
         """A session after a task was lost: on with what is there, if it is all there, else as at the begin."""
         if self._is_chief:
             sess = self._session_manager.rejoin_session(master, config)
@@ -312,7 +318,7 @@ class Supervisor:
     def managed_session(
         self,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         start_standard_services: bool = True,
         close_summary_writer: bool = True,
     ) -> Generator[Any]:
@@ -353,7 +359,7 @@ class Supervisor:
 
     # Services ---------------------------------------------------------------------------------------------------
 
-    def start_standard_services(self, sess: Any) -> list[LooperThread] | None:
+    def start_standard_services(self, sess: SessionLike) -> list[LooperThread] | None:
         """Starts the chief's threads: summaries, the step counter, checkpoints. From then on SIGTERM saves a checkpoint
         before it ends the process, unless the program handles it itself.
 
@@ -390,7 +396,9 @@ class Supervisor:
             thread.start()
         return threads
 
-    def start_queue_runners(self, sess: Any, queue_runners: Iterable[Any] | None = None) -> list[threading.Thread]:
+    def start_queue_runners(
+        self, sess: SessionLike, queue_runners: Iterable[QueueRunner] | None = None
+    ) -> list[threading.Thread]:
         """Starts the threads of ``queue_runners``, or of all in the graph."""
         if queue_runners is None:
             queue_runners = self._graph.get_collection(GraphKeys.QUEUE_RUNNERS)
@@ -402,14 +410,14 @@ class Supervisor:
     def loop(
         self,
         timer_interval_secs: float | None,
-        target: Callable[..., Any],
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        target: Callable[..., object],
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
     ) -> LooperThread:
         """Starts a thread that calls ``target`` at an interval of seconds until the coordinator stops."""
         return LooperThread.loop(self._coord, timer_interval_secs, target, args, kwargs)
 
-    def summary_computed(self, sess: Any, summary: Any, global_step: Any = None) -> None:
+    def summary_computed(self, sess: Any, summary: Any, global_step: TensorLike | None = None) -> None:
         """Writes a summary that the program has computed.
 
         Args:

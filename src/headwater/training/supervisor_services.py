@@ -14,6 +14,7 @@ from headwater.training.training_util import global_step as read_global_step
 
 if TYPE_CHECKING:
     from headwater.training.supervisor import Supervisor
+    from headwater.variables.variables import Variable
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -44,11 +45,11 @@ class SVStepCounterThread(LooperThread):
       step_counter: what counts; the supervisor's global step when None.
     """
 
-    def __init__(self, sv: Supervisor, sess: Any, step_counter: Any = None) -> None:
+    def __init__(self, sv: Supervisor, sess: Any, step_counter: Variable | None = None) -> None:
         super().__init__(sv.coord, sv.save_summaries_secs)
         self._sv = sv
         self._sess = sess
-        self._step_counter: Any = sv.global_step if step_counter is None else step_counter
+        self._step_counter: Variable = sv.global_step if step_counter is None else step_counter
         self._summary_tag = f"{self._step_counter.op.name}/sec"
         self._last_time = 0.0
         self._last_step = 0

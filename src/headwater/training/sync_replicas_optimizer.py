@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.functional.accumulators import as_int64
 from headwater.functional.control_flow import group, no_op
@@ -33,6 +33,11 @@ from headwater.training.session_run_hook import SessionRunHook
 from headwater.variables.state import assign
 from headwater.variables.variable_lists import global_variables, report_uninitialized_variables
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Gradient, OpOrTensor, SessionLike
+    from headwater.training.coordinator import Coordinator
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -69,7 +74,7 @@ class SyncReplicasOptimizer(Optimizer):
         replicas_to_aggregate: int,
         total_num_replicas: int | None = None,
         variable_averages: Any = None,
-        variables_to_average: Iterable[Any] | None = None,
+        variables_to_average: Iterable[Variable] | None = None,
         use_locking: bool = False,
         name: str = "sync_replicas",
         replica_id: int | None = None,
@@ -87,7 +92,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._chief_queue_runner: QueueRunner | None = None
         self.local_step_init_op: Any = None
         self.chief_init_op: Any = None
-        self.ready_for_local_init_op: Any = None
+        self.ready_for_local_init_op: OpOrTensor | None = None
         _logger.info(
             "SyncReplicas: replicas_to_aggregate=%s; total_num_replicas=%s",
             replicas_to_aggregate,
@@ -99,7 +104,10 @@ class SyncReplicasOptimizer(Optimizer):
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Operation:
         """The operation that gives this replica's gradients and waits for the next step.
 
@@ -205,7 +213,7 @@ class SyncReplicasOptimizer(Optimizer):
         """As that of the wrapped optimizer."""
         return self._opt.get_slot(*args, **kwargs)
 
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+    def get_slot_names(self, *args: object, **kwargs: object) -> list[str]:
         """As that of the wrapped optimizer."""
         return self._opt.get_slot_names(*args, **kwargs)
 
@@ -227,7 +235,7 @@ class _SyncReplicasHook(SessionRunHook):
         if self._is_chief:
             self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         missing: Sequence[bytes] = session.run(self._optimizer.ready_for_local_init_op).tolist()
         if missing:
             names = ", ".join(name.decode() for name in missing)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import arrays, clip, math, nn, summary
 from headwater.functional.checks import check_numerics as checked
@@ -25,6 +25,14 @@ from headwater.training.optimizers.rmsprop import RMSPropOptimizer
 from headwater.training.training_util import get_global_step, get_or_create_global_step
 from headwater.variables.variable_scope import get_variable, variable_scope
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Gradient, TensorLike
+    from headwater.shapes import TensorShape
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
+
+
 OPTIMIZER_CLS_NAMES: Mapping[str, Any] = {
     "Adagrad": AdagradOptimizer,
     "Adam": AdamOptimizer,
@@ -43,13 +51,15 @@ def _values(gradient: Any) -> Tensor:
     return gradient.values if isinstance(gradient, IndexedSlices) else gradient
 
 
-def _changed(gradient: Any, function: Callable[[Any], Any]) -> Any:
+def _changed(gradient: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(gradient, IndexedSlices):
         return IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
     return function(gradient)
 
 
-def clip_gradient_norms(gradients_to_variables: Sequence[tuple[Any, Any]], max_norm: float) -> Gradients:
+def clip_gradient_norms(
+    gradients_to_variables: Sequence[tuple[Gradient | None, Variable]], max_norm: float
+) -> Gradients:
     """Gradients scaled down, each by itself, to a norm of at most ``max_norm``."""
     return [
         (gradient if gradient is None else clip.clip_by_norm(gradient, max_norm), variable)
@@ -57,7 +67,9 @@ def clip_gradient_norms(gradients_to_variables: Sequence[tuple[Any, Any]], max_n
     ]
 
 
-def multiply_gradients(grads_and_vars: Sequence[tuple[Any, Any]], gradient_multipliers: Mapping[Any, Any]) -> Gradients:
+def multiply_gradients(
+    grads_and_vars: Sequence[tuple[Gradient | None, Variable]], gradient_multipliers: Mapping[TensorLike, TensorLike]
+) -> Gradients:
     """Gradients times a factor, for the variables, or names of such, that have one.
 
     Raises:
@@ -77,9 +89,9 @@ def multiply_gradients(grads_and_vars: Sequence[tuple[Any, Any]], gradient_multi
     return found
 
 
-def add_gradients_summaries(grads_and_vars: Sequence[tuple[Any, Any]]) -> list[Any]:
+def add_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Any]:
     """Histograms of gradients and of their norms."""
-    made: list[Any] = []
+    made: list[Tensor] = []
     for gradient, variable in grads_and_vars:
         if gradient is not None:
             values = _values(gradient)
@@ -91,9 +103,9 @@ def add_gradients_summaries(grads_and_vars: Sequence[tuple[Any, Any]]) -> list[A
 def create_train_op(
     total_loss: Tensor,
     optimizer: Any,
-    global_step: Any = _USE_GLOBAL_STEP,
+    global_step: TensorLike | None = _USE_GLOBAL_STEP,
     update_ops: Any = None,
-    variables_to_train: Any = None,
+    variables_to_train: Iterable[Variable] | None = None,
     clip_gradient_norm: float = 0,
     summarize_gradients: bool = False,
     gate_gradients: int = Optimizer.GATE_OP,
@@ -156,15 +168,15 @@ def create_train_op(
 
 def optimize_loss(
     loss: Any,
-    global_step: Any,
-    learning_rate: Any,
+    global_step: Variable | None,
+    learning_rate: Hyperparameter | None,
     optimizer: Any,
     gradient_noise_scale: float | None = None,
     gradient_multipliers: Any = None,
     clip_gradients: Any = None,
-    learning_rate_decay_fn: Callable[[Any, Any], Any] | None = None,
+    learning_rate_decay_fn: Callable[[Tensor, Tensor], Tensor] | None = None,
     update_ops: Any = None,
-    variables: Any = None,
+    variables: Sequence[Variable] | None = None,
     name: str | None = None,
     summaries: Sequence[str] | None = None,
     colocate_gradients_with_ops: bool = False,
@@ -235,7 +247,7 @@ def optimize_loss(
         return with_dependencies([updates], loss)
 
 
-def _rate(learning_rate: Any, decay: Callable[[Any, Any], Any] | None, step: Any) -> Any:
+def _rate(learning_rate: Hyperparameter | None, decay: Callable[[Tensor, Tensor], Tensor] | None, step: Any) -> Any:
     if learning_rate is None:
         return None
     if isinstance(learning_rate, Tensor) and learning_rate.dims in ((), None):
@@ -257,7 +269,7 @@ def _rate(learning_rate: Any, decay: Callable[[Any, Any], Any] | None, step: Any
 
 
 def _constant(value: float) -> Any:
-    def initializer(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+    def initializer(shape: TensorShape, dtype: DTypeLike | None = None, partition_info: Any = None) -> Any:
         del partition_info
         return arrays.fill(shape, convert_to_tensor(value, dtype))
 
@@ -284,21 +296,21 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
     raise ValueError(f"Unrecognized optimizer: should be string, subclass of Optimizer, or function: {optimizer}")
 
 
-def summarize_activation(op: Any) -> Any:
+def summarize_activation(op: Tensor) -> Any:
     """Summaries of a layer's result: its values, and for relu and sigmoid how many are zero or saturated."""
     if op.op.type in ("Relu", "Softplus", "Relu6"):
         summary.scalar(f"{op.op.name}/zeros", nn.zero_fraction(op))
     return summary.histogram(f"{op.op.name}/activation", op)
 
 
-def summarize_tensor(tensor: Any, tag: str | None = None) -> Any:
+def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Any:
     """A scalar or a histogram of a tensor, whatever it is."""
     name = tag or tensor.op.name
     scalar = convert_to_tensor(tensor).dims == ()
     return summary.scalar(name, tensor) if scalar else summary.histogram(name, tensor)
 
 
-def summarize_tensors(tensors: Sequence[Any], summarizer: Callable[[Any], Any] = summarize_tensor) -> list[Any]:
+def summarize_tensors(tensors: Sequence[object], summarizer: Callable[[Any], Any] = summarize_tensor) -> list[Any]:
     """Summaries of several tensors."""
     return [summarizer(tensor) for tensor in tensors]
 

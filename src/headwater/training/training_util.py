@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import text_format
 
@@ -18,10 +18,14 @@ from headwater.variables.initializers import Zeros
 from headwater.variables.variable_scope import get_variable
 from headwater.variables.variables import Variable, VariableAggregation
 
+if TYPE_CHECKING:
+    from headwater.graph.types import GraphTensor, TensorLike
+
+
 _logger: Final = logging.getLogger(__name__)
 
 
-def global_step(sess: Any, global_step_tensor: Any) -> int:
+def global_step(sess: Any, global_step_tensor: GraphTensor) -> int:
     """The value of the global step in ``sess``."""
     return int(sess.run(global_step_tensor))
 
@@ -41,7 +45,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
         _logger.error("Multiple tensors in global_step collection.")
         return None
     if collected:
-        found: Any = collected[0]
+        found = collected[0]
     else:
         try:
             found = graph.get_tensor_by_name("global_step:0")
@@ -82,7 +86,7 @@ def get_or_create_global_step(graph: Graph | None = None) -> Any:
     return create_global_step(graph) if found is None else found
 
 
-def assert_global_step(global_step_tensor: Any) -> None:
+def assert_global_step(global_step_tensor: TensorLike) -> None:
     """Checks that this can be a global step.
 
     Raises:

@@ -33,7 +33,7 @@ class VocabInfo(NamedTuple):
     num_oov_buckets: int
     old_vocab: str
     old_vocab_size: int = -1
-    backup_initializer: Callable[..., Any] | None = None
+    backup_initializer: Callable[..., object] | None = None
     axis: int = 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional.arrays import placeholder
 from headwater.functional.control_flow import group
@@ -21,6 +21,10 @@ from headwater.training.vocabularies import VocabInfo, remapped
 from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.state import assign
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+    from headwater.variables.variables import Variable
 
 
 def _parts(variable: Any) -> list[Any]:
@@ -44,7 +48,7 @@ def _checkpoint_path(path: Path) -> str:
     return found
 
 
-def init_from_checkpoint(ckpt_dir_or_file: Path, assignment_map: Mapping[str, Any]) -> None:
+def init_from_checkpoint(ckpt_dir_or_file: Path, assignment_map: Mapping[str, object]) -> None:
     """From now on the initializers of some variables take their values from a checkpoint.
 
     Args:
@@ -74,7 +78,7 @@ def _begin_scope(path: str, shapes: Mapping[str, Sequence[int]], source: str, ta
     outer = "" if source == "/" else source
     if outer and not outer.endswith("/"):
         raise ValueError(f"Assignment map with scope only name {target} should map to scope only {source}: end it in /")
-    whole: dict[str, list[Any]] = {}
+    whole: dict[str, list[Variable]] = {}
     for variable in get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES):
         name = re.sub(r"/part_\d+$", "", variable.op.name)
         if name.startswith(prefix):
@@ -108,7 +112,7 @@ def _begin(path: str, shapes: Mapping[str, Sequence[int]], name: str, parts: Seq
 
 
 def assign_from_checkpoint(
-    model_path: Path, var_list: Any, ignore_missing_vars: bool = False
+    model_path: Path, var_list: Sequence[Variable], ignore_missing_vars: bool = False
 ) -> tuple[Any, dict[Any, Any]]:
     """An operation that gives variables values of a checkpoint, and what to feed to it.
 
@@ -140,14 +144,14 @@ def assign_from_checkpoint(
     return group(*updates), feeds
 
 
-def _named(var_list: Any) -> dict[str, Any]:
+def _named(var_list: Sequence[Variable] | Mapping[str, Variable]) -> dict[str, Any]:
     if isinstance(var_list, Mapping):
         return dict(var_list)  # pyright: ignore[reportUnknownArgumentType]
     return {variable.op.name: variable for variable in var_list}
 
 
 def assign_from_checkpoint_fn(
-    model_path: Path, var_list: Any, ignore_missing_vars: bool = False, reshape_variables: bool = False
+    model_path: Path, var_list: Sequence[Variable], ignore_missing_vars: bool = False, reshape_variables: bool = False
 ) -> Callable[[Any], None] | None:
     """A function of a session that gives variables values of a checkpoint; None where there is nothing to give.
 
@@ -164,7 +168,7 @@ def assign_from_checkpoint_fn(
         return None
     saver = Saver(wanted, reshape=reshape_variables)
 
-    def restore(session: Any) -> None:
+    def restore(session: SessionLike) -> None:
         saver.restore(session, as_path(model_path))
 
     return restore
@@ -194,7 +198,7 @@ def warm_start(
         chosen: list[Any] = []
         for item in vars_to_warm_start:
             chosen += graph.get_collection(GraphKeys.GLOBAL_VARIABLES, item) if isinstance(item, str) else [item]
-    whole: dict[str, list[Any]] = {}
+    whole: dict[str, list[Variable]] = {}
     for variable in chosen:
         for part in _parts(variable):
             whole.setdefault(re.sub(r"/part_\d+$", "", part.op.name), []).append(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from headwater.graph.operation import Tensor
 from headwater.registry import HostArray
 from headwater.variables.partitioned import PartitionedVariable
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 #: A batch of which nobody knows the size has more ids than this, as a rule.
 _FEW_ROWS: Final = 256
 
 
 def embedding_lookup(
     params: Any,
-    ids: Any,
+    ids: TensorLike,
     partition_strategy: str = "mod",
     name: str | None = None,
     validate_indices: bool = True,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 from headwater.variables.partitioned import PartitionInfo
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
+
+
 _LARGEST_CONST = 1000  # elements; a larger tensor of one value is filled at run time rather than kept in the graph
 _TRUNCATED_STDDEV = 0.87962566103423978  # standard deviation of a unit normal cut at two
 
@@ -31,7 +37,9 @@ class Initializer:
 
     _fields: ClassVar[tuple[str, ...]] = ()
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
@@ -40,19 +48,19 @@ class Initializer:
         return {key: value.name if isinstance(value, DType) else value for key, value in config.items()}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls, config: Mapping[str, object]) -> Self:
         """The initializer that has this configuration."""
         return cls(**{key: value for key, value in config.items() if key in cls._fields})
 
 
-def _floating(dtype: Any) -> DType:
+def _floating(dtype: DTypeLike) -> DType:
     found = as_dtype(dtype)
     if not found.is_floating:
         raise ValueError(f"Expected floating point type, got {found!r}.")
     return found
 
 
-def _one_value(value: Any, shape: Any, dtype: DType, name: str) -> Tensor:
+def _one_value(value: TensorLike, shape: ShapeLike, dtype: DType, name: str) -> Tensor:
     dims = [int(d) for d in as_shape(shape)]
     if math.prod(dims) <= _LARGEST_CONST:
         return constant(value, dtype, shape=dims, name=name)
@@ -64,10 +72,12 @@ class Zeros(Initializer):
 
     _fields = ("dtype",)
 
-    def __init__(self, dtype: Any = float32) -> None:
+    def __init__(self, dtype: DTypeLike = float32) -> None:
         self.dtype: DType = as_dtype(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
         return _one_value(_zero(kind), shape, kind, "zeros")
 
@@ -77,10 +87,12 @@ class Ones(Initializer):
 
     _fields = ("dtype",)
 
-    def __init__(self, dtype: Any = float32) -> None:
+    def __init__(self, dtype: DTypeLike = float32) -> None:
         self.dtype: DType = as_dtype(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
         return _one_value(kind.as_numpy_dtype(1), shape, kind, "ones")
 
@@ -109,20 +121,20 @@ class Constant(Initializer):
 
     _fields = ("value", "dtype")
 
-    def __init__(self, value: Any = 0, dtype: Any = float32, verify_shape: bool = False) -> None:
+    def __init__(self, value: Any = 0, dtype: DType = float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
             raise TypeError(
                 f"Invalid type for initial value: {type(value)} (expected Python scalar, list or tuple of "
                 "values, or numpy.ndarray)."
             )
-        self.value: Any = value
+        self.value: TensorLike = value
         self.dtype: DType = as_dtype(dtype)
         self._verify_shape = verify_shape
 
     def __call__(
         self,
-        shape: Any,
-        dtype: Any = None,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
         partition_info: PartitionInfo | None = None,
         verify_shape: bool | None = None,
     ) -> Tensor:
@@ -138,7 +150,13 @@ class RandomUniform(Initializer):
 
     _fields = ("minval", "maxval", "seed", "dtype")
 
-    def __init__(self, minval: Any = 0, maxval: Any = None, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(
+        self,
+        minval: TensorLike = 0,
+        maxval: TensorLike | None = None,
+        seed: int | None = None,
+        dtype: DTypeLike = float32,
+    ) -> None:
         self.minval = minval
         self.maxval = maxval
         self.seed = seed
@@ -153,20 +171,26 @@ class RandomNormal(Initializer):
 
     _fields = ("mean", "stddev", "seed", "dtype")
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(
+        self, mean: TensorLike = 0.0, stddev: TensorLike = 1.0, seed: int | None = None, dtype: DTypeLike = float32
+    ) -> None:
         self.mean = mean
         self.stddev = stddev
         self.seed = seed
         self.dtype: DType = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         return random_normal(shape, self.mean, self.stddev, as_dtype(dtype or self.dtype), seed=self.seed)
 
 
 class TruncatedNormal(RandomNormal):
     """As `RandomNormal`; values more than two standard deviations away are drawn again."""
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         return truncated_normal(shape, self.mean, self.stddev, as_dtype(dtype or self.dtype), seed=self.seed)
 
 
@@ -175,7 +199,7 @@ class UniformUnitScaling(Initializer):
 
     _fields = ("factor", "seed", "dtype")
 
-    def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: DTypeLike = float32) -> None:
         self.factor = factor
         self.seed = seed
         self.dtype: DType = _floating(dtype)
@@ -209,7 +233,7 @@ class VarianceScaling(Initializer):
         mode: str = "fan_in",
         distribution: str = "truncated_normal",
         seed: int | None = None,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         if scale <= 0.0:
             raise ValueError("`scale` must be positive float.")
@@ -241,7 +265,7 @@ class GlorotUniform(VarianceScaling):
 
     _fields = ("seed", "dtype")
 
-    def __init__(self, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(self, seed: int | None = None, dtype: DTypeLike = float32) -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
 
 
@@ -250,7 +274,7 @@ class GlorotNormal(VarianceScaling):
 
     _fields = ("seed", "dtype")
 
-    def __init__(self, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(self, seed: int | None = None, dtype: DTypeLike = float32) -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
 
 
@@ -262,12 +286,14 @@ class Orthogonal(Initializer):
 
     _fields = ("gain", "seed", "dtype")
 
-    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
+    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: DTypeLike = float32) -> None:
         self.gain = gain
         self.seed = seed
         self.dtype: DType = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
         dims = [int(d) for d in as_shape(shape)]
         if len(dims) < 2:
@@ -286,11 +312,13 @@ class Identity(Initializer):
 
     _fields = ("gain", "dtype")
 
-    def __init__(self, gain: float = 1.0, dtype: Any = float32) -> None:
+    def __init__(self, gain: float = 1.0, dtype: DTypeLike = float32) -> None:
         self.gain = gain
         self.dtype: DType = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
+    def __call__(
+        self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
         whole = _whole(shape, partition_info)
         if len(whole) != 2:

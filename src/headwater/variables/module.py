@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.graph.convert import name_scope
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 class Module:
@@ -56,22 +59,22 @@ class Module:
         """All modules in it."""
         return tuple(self._flatten(lambda value: isinstance(value, Module)))
 
-    def _flatten(self, predicate: Callable[[Any], bool]) -> Iterator[Any]:
+    def _flatten(self, predicate: Callable[[object], bool]) -> Iterator[Any]:
         return _found(self, predicate, {id(self)})
 
     @classmethod
-    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_name_scope(cls, method: Callable[..., object]) -> Callable[..., Any]:
         """``method`` of a module, in the module's `name_scope`."""
 
         @wraps(method)
-        def within(self: Module, *args: Any, **kwargs: Any) -> Any:
+        def within(self: Module, *args: object, **kwargs: object) -> Any:
             with self.name_scope:
                 return method(self, *args, **kwargs)
 
         return within
 
 
-def _found(module: Module, predicate: Callable[[Any], bool], seen: set[int]) -> Iterator[Any]:
+def _found(module: Module, predicate: Callable[[object], bool], seen: set[int]) -> Iterator[Any]:
     inner: list[Module] = []
     for _, value in sorted(vars(module).items()):
         for leaf in _leaves(value):
@@ -86,7 +89,7 @@ def _found(module: Module, predicate: Callable[[Any], bool], seen: set[int]) -> 
         yield from _found(each, predicate, seen)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: TensorLike) -> Iterator[Any]:
     if isinstance(value, dict):
         for _, item in sorted(cast("dict[str, Any]", value).items()):
             yield from _leaves(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.dtypes import float32
 from headwater.variables.partitioned import Partitioner
@@ -11,11 +11,15 @@ from headwater.variables.scope_settings import VariableScope
 from headwater.variables.variable_scope import get_variable, get_variable_scope, variable_scope
 from headwater.variables.variables import Variable
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.variables.types import InitializerLike
+
 
 def _always(slicing: Sequence[int]) -> Partitioner:
     """The partitioner that cuts every variable so."""
 
-    def cut(**of: Any) -> Sequence[int]:
+    def cut(**of: object) -> Sequence[int]:
         del of
         return list(slicing)
 
@@ -25,8 +29,8 @@ def _always(slicing: Sequence[int]) -> Partitioner:
 def create_partitioned_variables(
     shape: Sequence[int],
     slicing: Sequence[int],
-    initializer: Any,
-    dtype: Any = float32,
+    initializer: InitializerLike,
+    dtype: DTypeLike = float32,
     trainable: bool = True,
     collections: Sequence[str] | None = None,
     name: str | None = None,

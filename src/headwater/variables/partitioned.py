@@ -276,7 +276,7 @@ def variable_axis_size_partitioner(
     if max_shards and max_shards < 1:
         raise ValueError("max_shards must be positive.")
 
-    def partition(shape: Any, dtype: Any) -> list[int]:
+    def partition(shape: Any, dtype: DType) -> list[int]:
         shape = as_shape(shape)
         counts = [1] * len(shape)
         count = shape.num_elements()
@@ -305,7 +305,7 @@ def min_max_variable_partitioner(
       bytes_per_string_element: what a string counts for.
     """
 
-    def partition(shape: Any, dtype: Any) -> list[int]:
+    def partition(shape: Any, dtype: DType) -> list[int]:
         shape = as_shape(shape)
         if axis >= len(shape):
             raise ValueError(f"Cannot partition variable along axis {axis} when shape is only {shape}")

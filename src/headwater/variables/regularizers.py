@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import math, nn, reductions
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 Regularizer = Callable[[Any], "Tensor | None"]
 
@@ -33,7 +37,7 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
     return _scaled(scale, scope, "l2_regularizer", nn.l2_loss)
 
 
-def _scaled(scale: float, scope: str | None, default: str, size: Callable[[Any], Tensor]) -> Regularizer:
+def _scaled(scale: float, scope: str | None, default: str, size: Callable[[Tensor], Tensor]) -> Regularizer:
     if isinstance(scale, numbers.Integral):
         raise ValueError(f"scale cannot be an integer: {scale}")
     if scale < 0.0:
@@ -41,7 +45,7 @@ def _scaled(scale: float, scope: str | None, default: str, size: Callable[[Any],
     if scale == 0.0:
         return lambda weights: None
 
-    def regularizer(weights: Any) -> Tensor:
+    def regularizer(weights: TensorLike) -> Tensor:
         with name_scope(scope, default, [weights]) as name:
             tensor = convert_to_tensor(weights)
             factor = convert_to_tensor(scale, tensor.dtype.base_dtype, name="scale")
@@ -60,7 +64,7 @@ def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str |
     """The sum of several regularizers; None among them counts nothing."""
     used = [regularizer for regularizer in regularizer_list if regularizer is not None]
 
-    def regularizer(weights: Any) -> Tensor | None:
+    def regularizer(weights: TensorLike) -> Tensor | None:
         with name_scope(scope, "sum_regularizer", [weights]) as name:
             parts = [part for part in (item(weights) for item in used) if part is not None]
             return math.add_n(parts, name=name) if parts else None
@@ -68,7 +72,7 @@ def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str |
     return regularizer
 
 
-def apply_regularization(regularizer: Regularizer, weights_list: Sequence[Any] | None = None) -> Tensor:
+def apply_regularization(regularizer: Regularizer, weights_list: Sequence[TensorLike] | None = None) -> Tensor:
     """The sum of ``regularizer`` over weights, which also joins the collection ``REGULARIZATION_LOSSES``.
 
     Args:

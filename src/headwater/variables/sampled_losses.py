@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from headwater.graph.operation import Tensor
 from headwater.variables.embedding import embedding_lookup
 from headwater.variables.partitioned import PartitionedVariable
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 def _sampled_logits(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int,
@@ -59,21 +62,21 @@ def _sampled_logits(
     return arrays.concat([true_logits, sampled_logits], 1), out_labels
 
 
-def _parts(weights: Any) -> list[Any]:
+def _parts(weights: TensorLike) -> list[Any]:
     if isinstance(weights, PartitionedVariable | list | tuple):
         return list(weights)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return [weights]
 
 
 def nce_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,
-    sampled_values: Any = None,
+    sampled_values: TensorLike | None = None,
     remove_accidental_hits: bool = False,
     partition_strategy: str = "mod",
     name: str | None = "nce_loss",
@@ -112,14 +115,14 @@ def nce_loss(
 
 
 def sampled_softmax_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,
-    sampled_values: Any = None,
+    sampled_values: TensorLike | None = None,
     remove_accidental_hits: bool = True,
     partition_strategy: str = "mod",
     name: str | None = "sampled_softmax_loss",

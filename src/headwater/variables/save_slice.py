@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.tensorboard_protos import variable_pb2
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import SaveSliceInfoDef
 
 
 class SaveSliceInfo:
@@ -24,7 +27,7 @@ class SaveSliceInfo:
         full_shape: Sequence[int] | None = None,
         var_offset: Sequence[int] | None = None,
         var_shape: Sequence[int] | None = None,
-        save_slice_info_def: Any = None,
+        save_slice_info_def: SaveSliceInfoDef | None = None,
         import_scope: str | None = None,
     ) -> None:
         if save_slice_info_def is not None:
@@ -47,7 +50,7 @@ class SaveSliceInfo:
         """This as a ``SaveSliceInfoDef``; None when the tensor is outside ``export_scope``."""
         if export_scope is not None and not self.full_name.startswith(export_scope):
             return None
-        proto: Any = variable_pb2.SaveSliceInfoDef()
+        proto = variable_pb2.SaveSliceInfoDef()
         proto.full_name = self.full_name.removeprefix(f"{export_scope}/") if export_scope else self.full_name
         proto.full_shape.extend(self.full_shape)
         proto.var_offset.extend(self.var_offset)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype, float32, from_numpy
 from headwater.graph.collections import GraphKeys
@@ -13,12 +13,20 @@ from headwater.graph.convert import to_array
 from headwater.variables.variable_store import VariableStore
 from headwater.variables.variables import VariableAggregation, VariableSynchronization
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import DeviceLike, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.partitioned import Partitioner
+    from headwater.variables.regularizers import Regularizer
+    from headwater.variables.types import Constraint, CustomGetter, InitializerLike, Reuse
 
-class _ReuseMode(enum.Enum):
+
+class ReuseMode(enum.Enum):
     AUTO_REUSE = 1
 
 
-AUTO_REUSE = _ReuseMode.AUTO_REUSE
+AUTO_REUSE = ReuseMode.AUTO_REUSE
 """Value of ``reuse``: find the variable, or make it where there is none."""
 
 
@@ -42,15 +50,15 @@ class VariableScope:
         self,
         reuse: Any,
         name: str = "",
-        initializer: Any = None,
-        regularizer: Callable[[Any], Any] | None = None,
-        caching_device: Any = None,
+        initializer: InitializerLike | None = None,
+        regularizer: Regularizer | None = None,
+        caching_device: DeviceLike | None = None,
         partitioner: Any = None,
-        custom_getter: Callable[..., Any] | None = None,
+        custom_getter: CustomGetter | None = None,
         name_scope: str = "",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
         use_resource: bool | None = None,
-        constraint: Callable[[Any], Any] | None = None,
+        constraint: Constraint | None = None,
     ) -> None:
         self._name = name
         self._name_scope = name_scope
@@ -116,22 +124,22 @@ class VariableScope:
         """From now on, `get_variable` in this scope only makes variables."""
         self._reuse = False
 
-    def set_initializer(self, initializer: Any) -> None:
+    def set_initializer(self, initializer: InitializerLike) -> None:
         self._initializer = initializer
 
     def set_regularizer(self, regularizer: Any) -> None:
         self._regularizer = regularizer
 
-    def set_caching_device(self, caching_device: Any) -> None:
+    def set_caching_device(self, caching_device: DeviceLike) -> None:
         self._caching_device = caching_device
 
     def set_partitioner(self, partitioner: Any) -> None:
         self._partitioner = partitioner
 
-    def set_custom_getter(self, custom_getter: Any) -> None:
+    def set_custom_getter(self, custom_getter: CustomGetter) -> None:
         self._custom_getter = custom_getter
 
-    def set_dtype(self, dtype: Any) -> None:
+    def set_dtype(self, dtype: DTypeLike) -> None:
         self._dtype = dtype
 
     def set_use_resource(self, use_resource: bool | None) -> None:
@@ -154,19 +162,19 @@ class VariableScope:
         self,
         var_store: VariableStore,
         name: str,
-        shape: Any = None,
-        dtype: Any = None,
-        initializer: Any = None,
+        shape: TensorLike | ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        initializer: InitializerLike | None = None,
         regularizer: Any = None,
-        reuse: Any = None,
+        reuse: Reuse | None = None,
         trainable: bool | None = None,
-        collections: Any = None,
+        collections: str | Sequence[str] | None = None,
         caching_device: Any = None,
-        partitioner: Any = None,
+        partitioner: Partitioner | None = None,
         validate_shape: bool = True,
         use_resource: bool | None = None,
         custom_getter: Any = None,
-        constraint: Any = None,
+        constraint: Constraint | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Any:

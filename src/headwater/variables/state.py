@@ -7,7 +7,7 @@ operation gives the new value. Updates are atomic and one at a time; ``use_locki
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
 from headwater.functional import arrays
@@ -17,10 +17,16 @@ from headwater.graph.indexed_slices import checked
 from headwater.graph.operation import Operation, Tensor
 from headwater.registry import SIZES_KNOWN
 
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.variables import Variable
+
+
 Value = tuple[str, Any, DType | None]
 
 
-def as_reference(value: Any, op_type: str) -> Tensor:
+def as_reference(value: TensorLike, op_type: str) -> Tensor:
     """The reference that ``value``, a variable or the result of an update, stands for.
 
     Raises:
@@ -36,7 +42,7 @@ def as_reference(value: Any, op_type: str) -> Tensor:
 
 def update_op(
     op_type: str,
-    refs: Sequence[Any],
+    refs: Sequence[TensorLike],
     values: Sequence[Value],
     attrs: dict[str, Any] | None = None,
     name: str | None = None,
@@ -61,7 +67,7 @@ def update_op(
             return graph.create_op(op_type, [*references, *inputs], attrs, name=scope).outputs[0]
 
 
-def is_variable_initialized(variable: Any) -> Tensor:
+def is_variable_initialized(variable: Variable) -> Tensor:
     """A truth value: whether ``variable`` has a value."""
     return update_op("IsVariableInitialized", [variable], [])
 
@@ -103,7 +109,7 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     return _add_or_subtract("AssignSub", ref, value, use_locking, name)
 
 
-def assign_slice(ref: Any, taken: Operation, value: Any, name: str | None = None) -> Tensor:
+def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, name: str | None = None) -> Tensor:
     """Gives the elements of ``ref`` that ``taken``, a strided slice of it, reads the new ``value``, of their shape."""
     attrs = {key: given for key, given in taken.attrs.items() if key.endswith("_mask") or key == SIZES_KNOWN}
     bounds: list[Value] = [
@@ -112,18 +118,18 @@ def assign_slice(ref: Any, taken: Operation, value: Any, name: str | None = None
     return update_op("StridedSliceAssign", [ref], [*bounds, ("value", value, ref.dtype.base_dtype)], attrs, name)
 
 
-def _is_reference(ref: Any) -> bool:
+def _is_reference(ref: TensorLike) -> bool:
     """Whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
     dtype = getattr(ref, "dtype", None)
     return not isinstance(dtype, DType) or dtype.is_ref
 
 
-def _add_or_subtract(op_type: str, ref: Any, value: Any, use_locking: bool | None, name: str | None) -> Tensor:
+def _add_or_subtract(op_type: str, ref: Any, value: Tensor, use_locking: bool | None, name: str | None) -> Tensor:
     attrs = {"use_locking": bool(use_locking)}
     return update_op(op_type, [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
 
 
-def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
+def count_up_to(ref: Variable | Tensor, limit: int, name: str | None = None) -> Tensor:
     """Adds one to the integer ``ref`` and gives its old value.
 
     At run time `OutOfRangeError` where ``ref`` has reached ``limit`` already.
@@ -131,12 +137,16 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     return update_op("CountUpTo", [ref], [], {"limit": limit}, name)
 
 
-def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Tensor:
+def _scatter(
+    op_type: str, ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool, name: str | None
+) -> Tensor:
     values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
     return update_op(op_type, [ref], values, {"use_locking": use_locking, **checked(indices)}, name)
 
 
-def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Tensor:
+def scatter_update(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Tensor:
     """Replaces the rows ``ref[indices]`` by ``updates``.
 
     Args:
@@ -146,38 +156,50 @@ def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = Tru
     return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
 
 
-def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_add(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Adds ``updates`` to the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
     return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
 
 
-def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_sub(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Subtracts ``updates`` from the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
     return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
 
 
-def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_mul(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Multiplies the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
     return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
 
 
-def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_div(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Divides the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
     return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
 
 
-def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_min(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Lowers the rows ``ref[indices]`` to ``updates`` where these are less; see `scatter_update`."""
     return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
 
 
-def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_max(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Raises the rows ``ref[indices]`` to ``updates`` where these are greater; see `scatter_update`."""
     return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
 ) -> Tensor:
     """Replaces slices of ``ref`` by ``updates``.
 
@@ -188,17 +210,21 @@ def scatter_nd_update(
     return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
 
 
-def scatter_nd_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_nd_add(
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."""
     return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
 
 
-def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+def scatter_nd_sub(
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
     """Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."""
     return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
 
 
-def variable_op(shape: Any, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
+def variable_op(shape: ShapeLike, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
     """Adds a cell for a variable to the graph and gives the reference to it."""
     graph = get_default_graph()
     container = container or graph.current_container
@@ -207,7 +233,7 @@ def variable_op(shape: Any, dtype: DType, name: str, shared_name: str = "", cont
 
 
 def batch_scatter_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
 ) -> Tensor:
     """Replaces slices of many tensors that ``ref`` holds: ``ref[i, indices[i, j]] = updates[i, j]``.
 

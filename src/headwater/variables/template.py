@@ -18,7 +18,7 @@ class Template:
     def __init__(
         self,
         name: str,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         create_scope_now: bool = False,
         unique_name: str | None = None,
         custom_getter: Callable[..., Any] | None = None,
@@ -38,7 +38,7 @@ class Template:
     def _first_scope(self) -> variable_scope:
         return variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self._scope is None:
             entered = self._first_scope()
         else:
@@ -93,11 +93,11 @@ class Template:
 
 def make_template(
     name_: str,
-    func_: Callable[..., Any],
+    func_: Callable[..., object],
     create_scope_now_: bool = False,
     unique_name_: str | None = None,
-    custom_getter_: Callable[..., Any] | None = None,
-    **kwargs: Any,
+    custom_getter_: Callable[..., object] | None = None,
+    **kwargs: object,
 ) -> Template:
     """``func_`` as a function whose calls share the variables that the first one makes with `get_variable`.
 

@@ -46,12 +46,12 @@ def moving_average_variables(scope: str | None = None) -> list[Any]:
     return get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
 
 
-def variables_initializer(var_list: Iterable[Any], name: str = "init") -> Operation:
+def variables_initializer(var_list: Iterable[Variable], name: str = "init") -> Operation:
     """An operation that runs the initializers of ``var_list``."""
     return group(*[variable.initializer for variable in var_list], name=name)
 
 
-def initialize_variables(var_list: Iterable[Any], name: str = "init") -> Operation:
+def initialize_variables(var_list: Iterable[Variable], name: str = "init") -> Operation:
     """Older spelling of `variables_initializer`."""
     return variables_initializer(var_list, name)
 
@@ -77,7 +77,7 @@ def initialize_local_variables() -> Operation:
 
 
 def report_uninitialized_variables(
-    var_list: Sequence[Any] | None = None, name: str = "report_uninitialized_variables"
+    var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
     """The names of variables that have no value yet.
 
@@ -99,7 +99,7 @@ def report_uninitialized_variables(
             return graph.create_op("UninitializedNames", flags, {"names": names}).outputs[0]
 
 
-def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Tensor | None:
+def assert_variables_initialized(var_list: Sequence[Variable] | None = None) -> Tensor | None:
     """An operation that fails with `FailedPreconditionError` while a variable has no value; None without variables.
 
     Args:

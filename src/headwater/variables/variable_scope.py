@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -16,6 +16,15 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.variables.scope_settings import AUTO_REUSE, VariableScope, first
 from headwater.variables.variable_store import default_store
 from headwater.variables.variables import VariableAggregation, VariableSynchronization
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import DeviceLike, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.variables.partitioned import Partitioner
+    from headwater.variables.regularizers import Regularizer
+    from headwater.variables.types import Constraint, CustomGetter, InitializerLike, Reuse
+
 
 _KEY = ("__varscope",)
 
@@ -85,18 +94,18 @@ def get_variable_scope() -> VariableScope:
 
 def get_variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = None,
-    initializer: Any = None,
+    shape: TensorLike | ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    initializer: InitializerLike | None = None,
     regularizer: Callable[[Any], Any] | None = None,
     trainable: bool | None = None,
-    collections: Any = None,
+    collections: str | Sequence[str] | None = None,
     caching_device: Any = None,
-    partitioner: Any = None,
+    partitioner: Partitioner | None = None,
     validate_shape: bool = True,
     use_resource: bool | None = None,
     custom_getter: Callable[..., Any] | None = None,
-    constraint: Callable[[Any], Any] | None = None,
+    constraint: Constraint | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
@@ -139,18 +148,18 @@ def get_variable(
 
 def get_local_variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = None,
-    initializer: Any = None,
-    regularizer: Callable[[Any], Any] | None = None,
+    shape: ShapeLike = None,
+    dtype: DTypeLike | None = None,
+    initializer: InitializerLike | None = None,
+    regularizer: Regularizer | None = None,
     trainable: bool | None = False,
-    collections: Any = None,
-    caching_device: Any = None,
-    partitioner: Any = None,
+    collections: Sequence[str] | None = None,
+    caching_device: DeviceLike | None = None,
+    partitioner: Partitioner | None = None,
     validate_shape: bool = True,
     use_resource: bool | None = None,
-    custom_getter: Callable[..., Any] | None = None,
-    constraint: Callable[[Any], Any] | None = None,
+    custom_getter: CustomGetter | None = None,
+    constraint: Constraint | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
@@ -197,15 +206,15 @@ class variable_scope:
         name_or_scope: Any,
         default_name: str | None = None,
         values: Any = None,
-        initializer: Any = None,
-        regularizer: Any = None,
-        caching_device: Any = None,
+        initializer: InitializerLike | None = None,
+        regularizer: Regularizer | None = None,
+        caching_device: DeviceLike | None = None,
         partitioner: Any = None,
-        custom_getter: Any = None,
+        custom_getter: CustomGetter | None = None,
         reuse: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         use_resource: bool | None = None,
-        constraint: Any = None,
+        constraint: Constraint | None = None,
         auxiliary_name_scope: bool = True,
     ) -> None:
         if default_name is None and name_or_scope is None:
@@ -248,11 +257,11 @@ class variable_scope:
     ) -> None:
         self._stack.pop().__exit__(kind, error, traceback)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., object]) -> Callable[..., Any]:
         """As a decorator: every call runs in the scope."""
 
         @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def within(*args: object, **kwargs: object) -> Any:
             with self:
                 return function(*args, **kwargs)
 
@@ -297,17 +306,17 @@ def _derived(base: VariableScope, name: str, reuse: Any, changes: dict[str, Any]
     )
 
 
-def _wrapped(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped(outer: Callable[..., Any], inner: Callable[..., object]) -> Callable[..., Any]:
     """A custom getter within another one: the inner scope's is asked first and calls the other."""
 
-    def getter_of_getters(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def getter_of_getters(getter: Callable[..., object], *args: object, **kwargs: object) -> Any:
         return outer(functools.partial(inner, getter), *args, **kwargs)
 
     return getter_of_getters
 
 
 @contextmanager
-def _prolong(name: str, reuse: Any, changes: dict[str, Any], name_scope: str) -> Generator[VariableScope]:
+def _prolong(name: str, reuse: Reuse, changes: dict[str, Any], name_scope: str) -> Generator[VariableScope]:
     """Enters a scope whose name continues the current one's."""
     state = _state()
     outer = state.current
@@ -322,7 +331,7 @@ def _prolong(name: str, reuse: Any, changes: dict[str, Any], name_scope: str) ->
 
 
 @contextmanager
-def _again(scope: VariableScope, reuse: Any, changes: dict[str, Any]) -> Generator[VariableScope]:
+def _again(scope: VariableScope, reuse: Reuse, changes: dict[str, Any]) -> Generator[VariableScope]:
     """Enters a scope that was entered before, whatever the current one is."""
     state = _state()
     outer = state.current
@@ -338,18 +347,18 @@ def _again(scope: VariableScope, reuse: Any, changes: dict[str, Any]) -> Generat
 
 @contextmanager
 def variable_op_scope(
-    values: Any,
-    name_or_scope: Any,
+    values: TensorLike,
+    name_or_scope: str | VariableScope,
     default_name: str | None = None,
-    initializer: Any = None,
-    regularizer: Any = None,
-    caching_device: Any = None,
-    partitioner: Any = None,
-    custom_getter: Any = None,
-    reuse: Any = None,
-    dtype: Any = None,
+    initializer: InitializerLike | None = None,
+    regularizer: Regularizer | None = None,
+    caching_device: DeviceLike | None = None,
+    partitioner: Partitioner | None = None,
+    custom_getter: CustomGetter | None = None,
+    reuse: Reuse | None = None,
+    dtype: DTypeLike | None = None,
     use_resource: bool | None = None,
-    constraint: Any = None,
+    constraint: Constraint | None = None,
 ) -> Generator[VariableScope]:
     """Older form of `variable_scope`, with ``values`` first."""
     with variable_scope(

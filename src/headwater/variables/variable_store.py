@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.dtypes import DType, as_dtype, float32, string
 from headwater.graph.collections import GraphKeys
@@ -20,6 +20,15 @@ from headwater.variables.variables import Variable, VariableAggregation, Variabl
 
 import numpy as np  # isort: skip
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
+    from headwater.shapes import ShapeLike
+    from headwater.variables.partitioned import Partitioner
+    from headwater.variables.regularizers import Regularizer
+    from headwater.variables.types import Constraint, InitializerLike, Reuse
+
+
 _KEY = ("__variable_store",)
 
 
@@ -27,25 +36,25 @@ class VariableStore:
     """Variables by full name. Of one graph; see `default_store`."""
 
     def __init__(self) -> None:
-        self._variables: dict[str, Any] = {}
+        self._variables: dict[str, Variable] = {}
         self._partitioned: dict[str, PartitionedVariable] = {}
 
     def get_variable(
         self,
         name: str,
-        shape: Any = None,
-        dtype: Any = float32,
-        initializer: Any = None,
+        shape: TensorLike | ShapeLike | None = None,
+        dtype: DTypeLike = float32,
+        initializer: InitializerLike | None = None,
         regularizer: Callable[[Any], Any] | None = None,
-        reuse: Any = None,
+        reuse: Reuse | None = None,
         trainable: bool | None = None,
-        collections: Any = None,
+        collections: str | Sequence[str] | None = None,
         caching_device: Any = None,
-        partitioner: Any = None,
+        partitioner: Partitioner | None = None,
         validate_shape: bool = True,
         use_resource: bool | None = None,
         custom_getter: Callable[..., Any] | None = None,
-        constraint: Callable[[Any], Any] | None = None,
+        constraint: Constraint | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Any:
@@ -77,8 +86,8 @@ class VariableStore:
     def _get(
         self,
         name: str,
-        shape: Any = None,
-        dtype: Any = float32,
+        shape: TensorLike | ShapeLike | None = None,
+        dtype: DType = float32,
         initializer: Any = None,
         reuse: Any = None,
         partitioner: Any = None,
@@ -105,13 +114,13 @@ class VariableStore:
         shape: Any,
         dtype: DType,
         initializer: Any,
-        reuse: Any,
+        reuse: Reuse,
         partition_info: PartitionInfo | None,
         *,
         regularizer: Callable[[Any], Any] | None = None,
         trainable: bool | None = None,
-        collections: Any = None,
-        caching_device: Any = None,
+        collections: str | Sequence[str] | None = None,
+        caching_device: str | None = None,
         validate_shape: bool = True,
         use_resource: bool | None = None,
         constraint: Callable[[Any], Any] | None = None,
@@ -148,7 +157,7 @@ class VariableStore:
             _regularize(variable, name, regularizer)
         return variable
 
-    def _shared(self, name: str, shape: TensorShape, dtype: DType, reuse: Any) -> Any:
+    def _shared(self, name: str, shape: TensorShape, dtype: DType, reuse: Reuse) -> Any:
         found = self._variables[name]
         if not reuse:
             source = f" Originally defined at {found.op.source}." if found.op.source else ""
@@ -174,7 +183,7 @@ class VariableStore:
         shape: Any,
         dtype: DType,
         initializer: Any,
-        reuse: Any,
+        reuse: Reuse,
         others: dict[str, Any],
     ) -> PartitionedVariable:
         from_value = initializer is not None and not callable(initializer)
@@ -214,7 +223,7 @@ class VariableStore:
         return result
 
     def _shared_parts(
-        self, name: str, shape: TensorShape, dtype: DType, partitions: Sequence[int] | None, reuse: Any
+        self, name: str, shape: TensorShape, dtype: DType, partitions: Sequence[int] | None, reuse: Reuse
     ) -> PartitionedVariable:
         found = self._partitioned[name]
         if not reuse:
@@ -259,7 +268,7 @@ def _initial_value(
     if isinstance(initializer, type):
         initializer = initializer()
     if shape.is_fully_defined():
-        arguments: dict[str, Any] = {"dtype": dtype}
+        arguments: dict[str, object] = {"dtype": dtype}
         if _takes(initializer, "partition_info", by_name=True):
             arguments["partition_info"] = partition_info
         return functools.partial(initializer, shape.as_list(), **arguments), dtype
@@ -284,7 +293,7 @@ def default_initializer(name: str, dtype: DType) -> Any:
     raise ValueError(f"An initializer for variable {name} of {dtype!r} is required")
 
 
-def _regularize(variable: Any, name: str, regularizer: Callable[[Any], Any]) -> None:
+def _regularize(variable: Variable, name: str, regularizer: Regularizer) -> None:
     graph = get_default_graph()
     with graph.colocate_with(variable.op), graph.name_scope(f"{name}/Regularizer/"), init_scope():
         loss = regularizer(variable)
@@ -292,7 +301,7 @@ def _regularize(variable: Any, name: str, regularizer: Callable[[Any], Any]) -> 
         graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
 
-def _parameters(function: Any) -> list[inspect.Parameter]:
+def _parameters(function: Callable[..., Structure]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin that does not say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype
 from headwater.functional import indexing
@@ -20,6 +20,13 @@ from headwater.tensorboard_protos import variable_pb2
 from headwater.variables import state
 from headwater.variables.initial_values import with_initialized_values
 from headwater.variables.save_slice import SaveSliceInfo
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import DeviceLike, SessionLike, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.tensorboard_protos import VariableDef
+    from headwater.variables.types import Constraint
 
 
 class VariableSynchronization(enum.Enum):
@@ -80,17 +87,17 @@ class Variable:
         trainable: bool | None = None,
         collections: Iterable[str] | None = None,
         validate_shape: bool = True,
-        caching_device: Any = None,
+        caching_device: DeviceLike | None = None,
         name: str | None = None,
-        variable_def: Any = None,
-        dtype: Any = None,
-        expected_shape: Any = None,
+        variable_def: VariableDef | None = None,
+        dtype: DTypeLike | None = None,
+        expected_shape: ShapeLike = None,
         import_scope: str | None = None,
-        constraint: Callable[[Any], Any] | None = None,
+        constraint: Constraint | None = None,
         use_resource: bool | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
-        shape: Any = None,
+        shape: ShapeLike = None,
     ) -> None:
         del expected_shape, use_resource
         self._constraint = constraint
@@ -126,7 +133,7 @@ class Variable:
         dtype: DType | None,
         scope: str,
         validate_shape: bool,
-        caching_device: Any,
+        caching_device: DeviceLike,
         shape: Any,
     ) -> None:
         graph = get_default_graph()
@@ -199,7 +206,7 @@ class Variable:
     def get_shape(self) -> TensorShape:
         return self.shape
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: ShapeLike) -> None:
         """Adds what the program knows of the static shape."""
         self._variable.set_shape(shape)
         self._snapshot.set_shape(shape)
@@ -247,11 +254,11 @@ class Variable:
         with self.graph.as_default(), self._beside():
             return self.graph.create_op("InitializedValue", [self._variable, self._initial_value]).outputs[0]
 
-    def eval(self, session: Any = None) -> Any:
+    def eval(self, session: SessionLike | None = None) -> Any:
         """The value in ``session``, or in the default one."""
         return self._variable.eval(session=session)
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: TensorLike, session: SessionLike | None = None) -> None:
         """Gives the variable ``value`` in ``session``, or in the default one, without adding to the graph.
 
         Raises:
@@ -279,14 +286,14 @@ class Variable:
         return result if read_value else result.op
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds ``delta``; see `assign`."""
         result = state.assign_add(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts ``delta``; see `assign`."""
         result = state.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
@@ -296,52 +303,54 @@ class Variable:
         """Adds one and gives the old value; `OutOfRangeError` at run time once ``limit`` is reached."""
         return state.count_up_to(self._variable, limit)
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_update(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Replaces the rows that ``sparse_delta``, `IndexedSlices`, has."""
         return self._scatter(state.scatter_update, sparse_delta, use_locking, name)
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_add(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Adds `IndexedSlices`."""
         return self._scatter(state.scatter_add, sparse_delta, use_locking, name)
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_sub(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Subtracts `IndexedSlices`."""
         return self._scatter(state.scatter_sub, sparse_delta, use_locking, name)
 
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_mul(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Multiplies the rows that `IndexedSlices` have."""
         return self._scatter(state.scatter_mul, sparse_delta, use_locking, name)
 
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_div(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Divides the rows that `IndexedSlices` have."""
         return self._scatter(state.scatter_div, sparse_delta, use_locking, name)
 
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_min(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Lowers rows to those of `IndexedSlices` where these are less."""
         return self._scatter(state.scatter_min, sparse_delta, use_locking, name)
 
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    def scatter_max(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
         """Raises rows to those of `IndexedSlices` where these are greater."""
         return self._scatter(state.scatter_max, sparse_delta, use_locking, name)
 
-    def _scatter(self, function: Callable[..., Tensor], delta: Any, use_locking: bool, name: str | None) -> Tensor:
+    def _scatter(
+        self, function: Callable[..., Tensor], delta: TensorLike, use_locking: bool, name: str | None
+    ) -> Tensor:
         if not isinstance(delta, IndexedSlices):
             raise TypeError(f"sparse_delta is not IndexedSlices: {delta}")
         return function(self._variable, delta.indices, delta.values, use_locking, name)
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
         """Replaces slices; see `headwater.variables.state.scatter_nd_update`."""
         return state.scatter_nd_update(self._variable, indices, updates, True, name)
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
         """Adds to slices."""
         return state.scatter_nd_add(self._variable, indices, updates, True, name)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
         """Subtracts from slices."""
         return state.scatter_nd_sub(self._variable, indices, updates, True, name)
 
-    def assign_slice(self, taken: Operation, value: Any, name: str | None = None) -> Tensor:
+    def assign_slice(self, taken: Operation, value: TensorLike, name: str | None = None) -> Tensor:
         """Gives the elements that ``taken``, a strided slice of this variable, reads the new ``value``."""
         return state.assign_slice(self._variable, taken, value, name)
 
@@ -360,7 +369,7 @@ class Variable:
         def strip(name: str) -> str:
             return name.removeprefix(f"{export_scope}/") if export_scope else name
 
-        proto: Any = variable_pb2.VariableDef()
+        proto = variable_pb2.VariableDef()
         proto.variable_name = strip(self.name)
         if self._initial_value is not None:
             proto.initial_value_name = strip(self._initial_value.name)
@@ -374,7 +383,7 @@ class Variable:
         return proto
 
     @staticmethod
-    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+    def from_proto(variable_def: VariableDef, import_scope: str | None = None) -> Variable:
         """The variable that a ``VariableDef`` describes; its operations must be in the default graph."""
         return Variable(variable_def=variable_def, import_scope=import_scope)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
 
 class ReparameterizationType:
@@ -58,7 +61,7 @@ class Distribution:
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DTypeLike,
         reparameterization_type: ReparameterizationType,
         validate_args: bool,
         allow_nan_stats: bool,
@@ -114,7 +117,7 @@ class Distribution:
             return cls._param_shapes(sample_shape)
 
     @classmethod
-    def param_static_shapes(cls, sample_shape: Any) -> dict[str, TensorShape]:
+    def param_static_shapes(cls, sample_shape: ShapeLike) -> dict[str, TensorShape]:
         """As `param_shapes`, for a shape that is known.
 
         Raises:
@@ -208,7 +211,7 @@ class Distribution:
 
     # What it computes -----------------------------------------------------------------------------------------------
 
-    def sample(self, sample_shape: Any = (), seed: int | None = None, name: str = "sample") -> Tensor:
+    def sample(self, sample_shape: ShapeLike = (), seed: int | None = None, name: str = "sample") -> Tensor:
         """What is drawn: [*sample_shape, *batch, *event]."""
         with name_scope(f"{self._name}{name}/", ""):
             shape = convert_to_tensor(
@@ -230,31 +233,31 @@ class Distribution:
     def _value(self, value: Tensor) -> Tensor:
         return convert_to_tensor(value, self._dtype, name="value")
 
-    def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
+    def log_prob(self, value: Tensor, name: str = "log_prob") -> Tensor:
         """The logarithm of the probability, or of its density."""
         return self._call("log_prob", name, self._value(value))
 
-    def prob(self, value: Any, name: str = "prob") -> Tensor:
+    def prob(self, value: Tensor, name: str = "prob") -> Tensor:
         """The probability, or its density."""
         return self._call("prob", name, self._value(value))
 
-    def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
+    def log_cdf(self, value: Tensor, name: str = "log_cdf") -> Tensor:
         """The logarithm of `cdf`."""
         return self._call("log_cdf", name, self._value(value))
 
-    def cdf(self, value: Any, name: str = "cdf") -> Tensor:
+    def cdf(self, value: Tensor, name: str = "cdf") -> Tensor:
         """How probable it is that not more is drawn."""
         return self._call("cdf", name, self._value(value))
 
-    def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
+    def log_survival_function(self, value: Tensor, name: str = "log_survival_function") -> Tensor:
         """The logarithm of `survival_function`."""
         return self._call("log_survival_function", name, self._value(value))
 
-    def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
+    def survival_function(self, value: Tensor, name: str = "survival_function") -> Tensor:
         """How probable it is that more is drawn."""
         return self._call("survival_function", name, self._value(value))
 
-    def quantile(self, value: Any, name: str = "quantile") -> Tensor:
+    def quantile(self, value: Tensor, name: str = "quantile") -> Tensor:
         """What not more is drawn than with this probability."""
         if self._find("quantile") is None:
             raise NotImplementedError(f"quantile is not implemented: {type(self).__name__}")

@@ -328,7 +328,7 @@ class StudentT(_Moved):
         """Degrees of freedom."""
         return self._df
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         normal = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
         half = 0.5 * self._spread(self._df)
         chi = random.random_gamma(arrays.stack([n]), half, 0.5, self.dtype, None if seed is None else seed + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from headwater.functional.distributions.base import (
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
 
 def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple[Tensor, Tensor]:
@@ -55,8 +58,8 @@ class Bernoulli(Distribution):
     def __init__(
         self,
         logits: object = None,
-        probs: Any = None,
-        dtype: Any = int32,
+        probs: TensorLike | None = None,
+        dtype: DTypeLike = int32,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Bernoulli",
@@ -87,7 +90,7 @@ class Bernoulli(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return arrays.shape(self._logits)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         shape = arrays.concat([arrays.stack([n]), arrays.shape(self._probs)], 0)
         drawn = random.random_uniform(shape, dtype=self._probs.dtype, seed=seed)
         return math.cast(drawn < self._probs, self.dtype)
@@ -128,8 +131,8 @@ class Categorical(Distribution):
     def __init__(
         self,
         logits: object = None,
-        probs: Any = None,
-        dtype: Any = int32,
+        probs: TensorLike | None = None,
+        dtype: DTypeLike = int32,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Categorical",
@@ -169,7 +172,7 @@ class Categorical(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return arrays.shape(self._logits)[:-1]
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         rows = arrays.reshape(self._logits, arrays.stack([-1, self.event_size]))
         kind = int64 if self.dtype == int64 else int32
         drawn = arrays.transpose(random.multinomial(rows, n, seed=seed, output_dtype=kind))
@@ -263,7 +266,7 @@ class Multinomial(_OfCounts):
         self,
         total_count: TensorLike,
         logits: object = None,
-        probs: Any = None,
+        probs: TensorLike | None = None,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Multinomial",
@@ -480,7 +483,7 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
     def _weights(self) -> Tensor:
         return self._concentration
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         shape = arrays.concat([self.batch_shape_tensor(), self.event_shape_tensor()], 0)
         spread = arrays.broadcast_to(self._concentration, shape)
         weights = random.random_gamma(arrays.stack([n]), spread, dtype=self.dtype, seed=seed)

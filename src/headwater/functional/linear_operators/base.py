@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.dtypes import DType, as_dtype
 from headwater.functional import arrays, linalg, math, reductions
@@ -13,6 +13,10 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import Dimension, TensorShape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+
 
 _SINGULAR_BELOW = 1e-6
 """A matrix whose determinant is smaller, beside the scale of its elements, passes for singular in assertions."""
@@ -51,7 +55,7 @@ class LinearOperator:
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DTypeLike,
         graph_parents: list[Tensor] | None = None,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
@@ -227,7 +231,7 @@ class LinearOperator:
         with self._scope(name):
             return self._to_dense()
 
-    def matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Any:
+    def matmul(self, x: TensorLike, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Any:
         """The product with a matrix [..., N, R], or the operator that is the product with an operator.
 
         Args:
@@ -248,14 +252,14 @@ class LinearOperator:
             check_sizes(self.range_dimension if adjoint else self.domain_dimension, x.shape[-1 if adjoint_arg else -2])
             return self._matmul(x, adjoint, adjoint_arg)
 
-    def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Tensor:
+    def matvec(self, x: TensorLike, adjoint: bool = False, name: str = "matvec") -> Tensor:
         """The product with a vector [..., N]."""
         with self._scope(name):
             x = convert_to_tensor(x, self._dtype, name="x")
             check_sizes(self.range_dimension if adjoint else self.domain_dimension, x.shape[-1])
             return arrays.squeeze(self._matmul(arrays.expand_dims(x, -1), adjoint, False), [-1])
 
-    def solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
+    def solve(self, rhs: TensorLike, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
         """``X`` of ``A X = rhs``, rhs being a matrix [..., M, R] or an operator.
 
         Args:
@@ -280,7 +284,7 @@ class LinearOperator:
             check_sizes(self.domain_dimension, rhs.shape[-1 if adjoint_arg else -2])
             return self._solve(linalg.adjoint(rhs) if adjoint_arg else rhs, adjoint)
 
-    def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
+    def solvevec(self, rhs: TensorLike, adjoint: bool = False, name: str = "solve") -> Tensor:
         """``x`` of ``A x = rhs``, rhs being a vector [..., M]."""
         rhs = convert_to_tensor(rhs, self._dtype, name="rhs")
         return arrays.squeeze(self.solve(arrays.expand_dims(rhs, -1), adjoint, name=name), [-1])

@@ -210,7 +210,7 @@ class _Several(LinearOperator):
         ]
         return self._outer().concatenate(TensorShape(inner))
 
-    def _combined_tensor(self, sizes: Callable[[Sequence[Any]], Any]) -> Tensor:
+    def _combined_tensor(self, sizes: Callable[[Sequence[Tensor]], Tensor]) -> Tensor:
         inner = [
             sizes([getattr(part, f"{side}_tensor")() for part in self._operators])
             for side in ("range_dimension", "domain_dimension")
@@ -453,8 +453,8 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         self,
         base_operator: LinearOperator,
         u: TensorLike,
-        diag_update: Any = None,
-        v: Any = None,
+        diag_update: TensorLike | None = None,
+        v: TensorLike | None = None,
         is_diag_update_positive: bool | None = None,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,

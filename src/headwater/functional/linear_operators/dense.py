@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
 
 class LinearOperatorFullMatrix(LinearOperator):
@@ -82,7 +85,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     def __init__(
         self,
-        tril: Any,
+        tril: TensorLike,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
         is_positive_definite: bool | None = None,
@@ -138,7 +141,7 @@ class LinearOperatorHouseholder(LinearOperator):
 
     def __init__(
         self,
-        reflection_axis: Any,
+        reflection_axis: int,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
         is_positive_definite: bool | None = None,
@@ -254,8 +257,8 @@ class LinearOperatorToeplitz(LinearOperator):
         edge = arrays.concat([arrays.reverse(col, [-1]), row[..., 1:]], -1)
         size = size_of(col, -1)
         if isinstance(size, int):
-            steps: Any = np.arange(size)
-            places: Any = size - 1 - steps[:, None] + steps
+            steps = np.arange(size)
+            places = size - 1 - steps[:, None] + steps
         else:
             steps = arrays.range(size)
             places = size - 1 - arrays.expand_dims(steps, 1) + steps
@@ -269,8 +272,8 @@ class _Circulant(LinearOperator):
 
     def __init__(
         self,
-        spectrum: Any,
-        input_output_dtype: Any = dtypes.complex64,
+        spectrum: TensorLike,
+        input_output_dtype: DTypeLike = dtypes.complex64,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
         is_positive_definite: bool | None = None,

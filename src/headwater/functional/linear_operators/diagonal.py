@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -14,6 +14,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, TensorShape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
 
 
 class LinearOperatorDiag(LinearOperator):
@@ -112,7 +115,7 @@ class _Sized(LinearOperator):
       _batch: the outer dimensions.
     """
 
-    _rows: Any
+    _rows: Tensor
     _columns: object
     _batch: Any
 
@@ -207,9 +210,9 @@ class LinearOperatorIdentity(_Identity):
 
     def __init__(
         self,
-        num_rows: Any,
-        batch_shape: Any = None,
-        dtype: Any = None,
+        num_rows: TensorLike,
+        batch_shape: TensorLike | ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
         is_non_singular: bool = True,
         is_self_adjoint: bool = True,
         is_positive_definite: bool = True,
@@ -265,8 +268,8 @@ class LinearOperatorScaledIdentity(_Identity):
 
     def __init__(
         self,
-        num_rows: Any,
-        multiplier: Any,
+        num_rows: TensorLike,
+        multiplier: TensorLike,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
         is_positive_definite: bool | None = None,
@@ -318,7 +321,7 @@ class LinearOperatorScaledIdentity(_Identity):
         return LinearOperatorScaledIdentity(self._rows, math.sqrt(self._multiplier), is_positive_definite=True)
 
 
-def _size(value: Any, name: str) -> Any:
+def _size(value: TensorLike, name: str) -> Any:
     size = known(value)
     if isinstance(size, int) and size < 0:
         raise ValueError(f"{name} must be non-negative. Found: {size}")

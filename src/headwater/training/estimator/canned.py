@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.feature_columns.dense import input_layer, linear_model
 from headwater.functional.control_flow import group
@@ -25,6 +25,13 @@ from headwater.variables.initializers import GlorotUniform
 from headwater.variables.partitioned import min_max_variable_partitioner
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.feature_columns.base import Column, DenseColumn
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.training.optimizer import Optimizer
+    from headwater.variables.partitioned import Partitioner
+
 
 _MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"
@@ -48,7 +55,7 @@ def optimizer_of(given: Any, rate: float) -> Any:
     return found
 
 
-def _spread(partitioner: Any) -> Any:
+def _spread(partitioner: Partitioner) -> Any:
     """``partitioner``, or one that cuts large tables into a part for each ps; None where there are none."""
     count = RunConfig().num_ps_replicas if partitioner is None else 0
     return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
@@ -81,7 +88,9 @@ def _deep_logits(
             return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
 
 
-def _linear_logits(features: Mapping[str, Any], units: int, columns: Any, partitioner: Any, combiner: str) -> Tensor:
+def _linear_logits(
+    features: Mapping[str, Tensor], units: int, columns: Any, partitioner: Partitioner, combiner: str
+) -> Tensor:
     with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
         return linear_model(features, columns, units=units, sparse_combiner=combiner)
 
@@ -111,13 +120,13 @@ class Canned(Estimator):
     def __init__(
         self,
         head: Head,
-        logits: Callable[[Mapping[str, Any], str, int], Tensor],
-        optimizers: Callable[[], Sequence[tuple[str, Any]]],
+        logits: Callable[[Mapping[str, Tensor], str, int], Tensor],
+        optimizers: Callable[[], Sequence[tuple[str, Optimizer]]],
         model_dir: str | None,
-        config: Any,
+        config: RunConfig,
         warm_start_from: Any,
     ) -> None:
-        def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        def model_fn(features: Structure, labels: TensorLike, mode: str) -> Any:
             train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
             found = logits(features, mode, head.logits_dimension)
             return head.create_estimator_spec(features, mode, found, labels=labels, train_op_fn=train)
@@ -132,17 +141,17 @@ class Deep(Canned):
         self,
         head: Head,
         hidden_units: Sequence[int],
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None,
-        optimizer: Any,
-        activation_fn: Any,
+        optimizer: Optimizer,
+        activation_fn: Callable[[Tensor], Tensor],
         dropout: float | None,
         input_layer_partitioner: Any,
-        config: Any,
+        config: RunConfig,
         warm_start_from: Any,
         batch_norm: bool,
     ) -> None:
-        def logits(features: Any, mode: str, units: int) -> Tensor:
+        def logits(features: Structure, mode: str, units: int) -> Tensor:
             return _deep_logits(
                 features,
                 mode,
@@ -181,13 +190,13 @@ class DNNClassifier(Deep):
     def __init__(
         self,
         hidden_units: Sequence[int],
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         n_classes: int = 2,
-        weight_column: Any = None,
+        weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
         optimizer: Any = "Adagrad",
-        activation_fn: Any = relu,
+        activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
@@ -216,12 +225,12 @@ class DNNRegressor(Deep):
     def __init__(
         self,
         hidden_units: Sequence[int],
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         label_dimension: int = 1,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         optimizer: Any = "Adagrad",
-        activation_fn: Any = relu,
+        activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
@@ -255,13 +264,13 @@ class Linear(Canned):
         head: Head,
         feature_columns: Any,
         model_dir: str | None,
-        optimizer: Any,
-        config: Any,
+        optimizer: Optimizer,
+        config: RunConfig,
         partitioner: Any,
         warm_start_from: Any,
         sparse_combiner: str,
     ) -> None:
-        def logits(features: Any, mode: str, units: int) -> Tensor:
+        def logits(features: Structure, mode: str, units: int) -> Tensor:
             del mode
             return _linear_logits(features, units, feature_columns, partitioner, sparse_combiner)
 
@@ -276,10 +285,10 @@ class LinearClassifier(Linear):
 
     def __init__(
         self,
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         n_classes: int = 2,
-        weight_column: Any = None,
+        weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
@@ -305,10 +314,10 @@ class LinearRegressor(Linear):
 
     def __init__(
         self,
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         label_dimension: int = 1,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
         partitioner: Any = None,
@@ -334,12 +343,12 @@ class Together(Canned):
         linear_feature_columns: Any,
         linear_optimizer: Any,
         dnn_feature_columns: Any,
-        dnn_optimizer: Any,
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer],
         dnn_hidden_units: Any,
-        dnn_activation_fn: Any,
+        dnn_activation_fn: Callable[[Tensor], Tensor],
         dnn_dropout: Any,
         input_layer_partitioner: Any,
-        config: Any,
+        config: RunConfig,
         warm_start_from: Any,
         batch_norm: bool,
         linear_sparse_combiner: str,
@@ -371,7 +380,7 @@ class Together(Canned):
             return found[0] if len(found) == 1 else found[0] + found[1]
 
         def optimizers() -> Sequence[tuple[str, Any]]:
-            parts: list[tuple[str, Any]] = []
+            parts: list[tuple[str, Optimizer]] = []
             if deep:
                 parts.append((_DEEP, optimizer_of(dnn_optimizer, _TOGETHER_DEEP_RATE)))
             if wide:
@@ -389,14 +398,14 @@ class DNNLinearCombinedClassifier(Together):
         self,
         model_dir: str | None = None,
         linear_feature_columns: Any = None,
-        linear_optimizer: Any = "Ftrl",
+        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
         dnn_feature_columns: Any = None,
-        dnn_optimizer: Any = "Adagrad",
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
         dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu,
+        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         n_classes: int = 2,
-        weight_column: Any = None,
+        weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
@@ -430,14 +439,14 @@ class DNNLinearCombinedRegressor(Together):
         self,
         model_dir: str | None = None,
         linear_feature_columns: Any = None,
-        linear_optimizer: Any = "Ftrl",
+        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
         dnn_feature_columns: Any = None,
-        dnn_optimizer: Any = "Adagrad",
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
         dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu,
+        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         label_dimension: int = 1,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
         warm_start_from: Any = None,

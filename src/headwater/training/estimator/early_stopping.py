@@ -9,7 +9,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
 from headwater.graph.collections import GraphKeys
@@ -24,6 +24,11 @@ from headwater.variables.initializers import Constant
 from headwater.variables.scope_settings import AUTO_REUSE
 from headwater.variables.state import assign
 from headwater.variables.variable_scope import get_variable, variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.training.session_run_hook import SessionRunContext, SessionRunValues
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -57,7 +62,7 @@ def make_early_stopping_hook(
 
 
 def stop_if_higher_hook(
-    estimator: Any,
+    estimator: Estimator,
     metric_name: str,
     threshold: float,
     eval_dir: str | None = None,
@@ -78,7 +83,7 @@ def stop_if_higher_hook(
 
 
 def stop_if_lower_hook(
-    estimator: Any,
+    estimator: Estimator,
     metric_name: str,
     threshold: float,
     eval_dir: str | None = None,
@@ -92,7 +97,7 @@ def stop_if_lower_hook(
 
 
 def stop_if_no_increase_hook(
-    estimator: Any,
+    estimator: Estimator,
     metric_name: str,
     max_steps_without_increase: int,
     eval_dir: str | None = None,
@@ -108,7 +113,7 @@ def stop_if_no_increase_hook(
 
 
 def stop_if_no_decrease_hook(
-    estimator: Any,
+    estimator: Estimator,
     metric_name: str,
     max_steps_without_decrease: int,
     eval_dir: str | None = None,
@@ -124,7 +129,7 @@ def stop_if_no_decrease_hook(
 
 
 def make_stop_at_checkpoint_step_hook(
-    estimator: Any, last_step: int, wait_after_file_check_secs: float = 30
+    estimator: Estimator, last_step: int, wait_after_file_check_secs: float = 30
 ) -> SessionRunHook:
     """A hook that ends the training at ``last_step``; other tasks than the chief wait until its checkpoint is there.
 
@@ -160,7 +165,7 @@ def _values(folder: str) -> Iterator[tuple[int, str, float]]:
 
 
 def _reached(
-    estimator: Any,
+    estimator: Estimator,
     metric: str,
     threshold: float,
     better: Callable[[float, float], bool],
@@ -182,7 +187,7 @@ def _reached(
 
 
 def _stalled(
-    estimator: Any,
+    estimator: Estimator,
     metric: str,
     most_steps: int,
     better: Callable[[float, float], bool],
@@ -230,17 +235,17 @@ class _StopWhen(SessionRunHook):
             raise TypeError("`should_stop_fn` must be callable.")
         self._should_stop = should_stop
         self._timer = SecondOrStepTimer(every_secs=every_secs, every_steps=every_steps)
-        self._step: Any = None
+        self._step: TensorLike | None = None
         self._stop: Any = None
 
     def begin(self) -> None:
         self._step = get_global_step()
         self._stop = assign(_stop_variable(), True)
 
-    def before_run(self, run_context: Any) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> Any:
         return SessionRunArgs(self._step)
 
-    def after_run(self, run_context: Any, run_values: Any) -> None:
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         step = run_values.results
         if self._timer.should_trigger_for_step(step):
             self._timer.update_last_triggered_step(step)
@@ -259,10 +264,10 @@ class _StopWithTheChief(SessionRunHook):
     def begin(self) -> None:
         self._stop = _stop_variable()
 
-    def before_run(self, run_context: Any) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> Any:
         return SessionRunArgs(self._stop)
 
-    def after_run(self, run_context: Any, run_values: Any) -> None:
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         if run_values.results:
             _logger.info("Early stopping requested, suspending run.")
             run_context.request_stop()
@@ -275,15 +280,15 @@ class _StopAtCheckpoint(SessionRunHook):
         self._model_dir = model_dir
         self._last_step = last_step
         self._wait_secs = wait_secs
-        self._step: Any = None
+        self._step: TensorLike | None = None
 
     def begin(self) -> None:
         self._step = get_global_step()
 
-    def before_run(self, run_context: Any) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> Any:
         return SessionRunArgs(self._step)
 
-    def after_run(self, run_context: Any, run_values: Any) -> None:
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         if run_values.results + 1 < self._last_step:
             return
         pause = threading.Event()

@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -40,6 +40,13 @@ from headwater.training.saver import Saver
 from headwater.training.saving_hooks import CheckpointSaverHook
 from headwater.training.scaffold import Scaffold
 from headwater.training.training_util import create_global_step, get_global_step
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.registry import HostArray
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.training.estimator.export import ServingInputReceiver
+
 
 _logger: Final = logging.getLogger(__name__)
 _MODEL_ARGUMENTS: Final = {"features", "labels", "mode", "params", "config", "self"}
@@ -382,7 +389,7 @@ class Estimator:
     def export_saved_model(
         self,
         export_dir_base: str,
-        serving_input_receiver_fn: Callable[[], Any],
+        serving_input_receiver_fn: Callable[[], ServingInputReceiver],
         assets_extra: Any = None,
         as_text: bool = False,
         checkpoint_path: str | None = None,
@@ -449,7 +456,7 @@ class Estimator:
     def export_savedmodel(
         self,
         export_dir_base: str,
-        serving_input_receiver_fn: Callable[[], Any],
+        serving_input_receiver_fn: Callable[[], ServingInputReceiver],
         assets_extra: Any = None,
         as_text: bool = False,
         checkpoint_path: str | None = None,
@@ -502,7 +509,7 @@ class Estimator:
         return spec
 
 
-def _with_folder(config: Any, model_dir: str | None) -> Any:
+def _with_folder(config: ConfigProto, model_dir: str | None) -> Any:
     found = RunConfig() if config is None else config
     if not isinstance(found, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
@@ -533,7 +540,7 @@ def _signatures(spec: EstimatorSpec, receivers: Mapping[str, Any]) -> dict[str, 
     return {name: output.as_signature_def(receivers) for name, output in outputs.items()}
 
 
-def _chosen(predictions: Any, keys: Any) -> Any:
+def _chosen(predictions: TensorLike, keys: Any) -> Any:
     if not keys:
         return predictions
     if not isinstance(predictions, Mapping):
@@ -545,12 +552,12 @@ def _chosen(predictions: Any, keys: Any) -> Any:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-def _examples(batch: Mapping[str, Any]) -> Generator[dict[str, Any]]:
+def _examples(batch: Mapping[str, HostArray]) -> Generator[dict[str, Any]]:
     for index in range(_count(batch)):
         yield {key: value[index] for key, value in batch.items()}
 
 
-def _count(batch: Mapping[str, Any]) -> int:
+def _count(batch: Mapping[str, HostArray]) -> int:
     sizes = {len(value) for value in flatten(dict(batch))}
     if len(sizes) != 1:
         raise ValueError("Batch length of predictions should be same: they have " + ", ".join(map(str, sorted(sizes))))

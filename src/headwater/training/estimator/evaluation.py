@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional.control_flow import group
@@ -16,6 +16,12 @@ from headwater.training.scaffold import Scaffold
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import get_local_variable
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.training.estimator.run_config import RunConfig
 
 
 def get_or_create_eval_step() -> Any:
@@ -35,7 +41,7 @@ def get_or_create_eval_step() -> Any:
     )
 
 
-def _zero(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+def _zero(shape: TensorLike | ShapeLike, dtype: Any = None, partition_info: Any = None) -> Any:
     del partition_info
     graph = get_default_graph()
     value = graph.create_op("Const", [], {"value": dtype.numpy_dtype.type(0).reshape(shape), "dtype": dtype})
@@ -48,7 +54,7 @@ class StopAfterNEvalsHook(SessionRunHook):
     def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
         del log_progress
         self._count = num_evals
-        self._step: Any = None
+        self._step: TensorLike | None = None
 
     def begin(self) -> None:
         self._step = get_or_create_eval_step()
@@ -64,13 +70,13 @@ class StopAfterNEvalsHook(SessionRunHook):
 
 def evaluate_once(
     checkpoint_path: str | None,
-    eval_ops: Any,
-    final_ops: Mapping[str, Any],
+    eval_ops: Structure,
+    final_ops: Mapping[str, Tensor],
     steps: int | None,
     hooks: Sequence[SessionRunHook] = (),
     scaffold: Scaffold | None = None,
     master: str = "",
-    config: Any = None,
+    config: RunConfig | None = None,
 ) -> tuple[dict[str, Any], float]:
     """Runs ``eval_ops`` for ``steps`` batches and then ``final_ops`` once.
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.feature_columns.dense import NumericColumn, make_parse_example_spec, numeric_column
 from headwater.input.parsing import FixedLenFeature
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.feature_columns.base import Column, DenseColumn
+
 
 def classifier_parse_example_spec(
-    feature_columns: Any,
+    feature_columns: Iterable[Column],
     label_key: str,
-    label_dtype: Any = dtypes.int64,
+    label_dtype: DTypeLike = dtypes.int64,
     label_default: Any = None,
-    weight_column: Any = None,
+    weight_column: str | DenseColumn | None = None,
 ) -> dict[str, Any]:
     """What `parse_example` has to read for a classifier.
 
@@ -32,12 +37,12 @@ def classifier_parse_example_spec(
 
 
 def regressor_parse_example_spec(
-    feature_columns: Any,
+    feature_columns: Iterable[Column],
     label_key: str,
-    label_dtype: Any = dtypes.float32,
+    label_dtype: DTypeLike = dtypes.float32,
     label_default: Any = None,
     label_dimension: int = 1,
-    weight_column: Any = None,
+    weight_column: str | DenseColumn | None = None,
 ) -> dict[str, Any]:
     """What `parse_example` has to read for a regressor with ``label_dimension`` numbers as label; see
     `classifier_parse_example_spec`.

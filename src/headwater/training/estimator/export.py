@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from headwater.dtypes import string
 from headwater.errors import DataLossError
@@ -19,6 +19,11 @@ from headwater.io import files
 from headwater.io.event_file import summary_iterator
 from headwater.training import saved_model
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.training.estimator.estimator import Estimator
+
+
 _logger: Final = logging.getLogger(__name__)
 DEFAULT_RECEIVER = "receiver_tensor"
 _FEATURE, _LABEL = "feature", "label"
@@ -27,7 +32,7 @@ _FEATURE, _LABEL = "feature", "label"
 class ExportOutput:
     """One signature of an exported model."""
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
         """The ``SignatureDef`` with these inputs."""
         raise NotImplementedError
 
@@ -47,7 +52,7 @@ class PredictOutput(ExportOutput):
     def outputs(self) -> dict[str, Tensor]:
         return self._outputs
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
         return saved_model.predict_signature_def(receiver_tensors, self._outputs)
 
 
@@ -67,7 +72,7 @@ class RegressionOutput(ExportOutput):
     def value(self) -> Tensor:
         return self._value
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
         return saved_model.regression_signature_def(_examples(receiver_tensors), self._value)
 
 
@@ -78,7 +83,7 @@ class ClassificationOutput(ExportOutput):
       ValueError: neither, or tensors of another type.
     """
 
-    def __init__(self, scores: Any = None, classes: Any = None) -> None:
+    def __init__(self, scores: TensorLike | None = None, classes: Any = None) -> None:
         if scores is not None and not (isinstance(scores, Tensor) and scores.dtype.is_floating):
             raise ValueError(f"Classification scores must be a float32 Tensor; got {scores}")
         if classes is not None and not (isinstance(classes, Tensor) and classes.dtype.base_dtype == string):
@@ -95,11 +100,11 @@ class ClassificationOutput(ExportOutput):
     def classes(self) -> Any:
         return self._classes
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
         return saved_model.classification_signature_def(_examples(receiver_tensors), self._classes, self._scores)
 
 
-def _examples(receiver_tensors: Mapping[str, Any]) -> Any:
+def _examples(receiver_tensors: Mapping[str, Tensor]) -> Any:
     if len(receiver_tensors) != 1:
         raise ValueError(f"Classification and regression input must be a single string Tensor; got {receiver_tensors}")
     (examples,) = receiver_tensors.values()
@@ -112,7 +117,7 @@ def _examples(receiver_tensors: Mapping[str, Any]) -> Any:
 
 
 class _Receiver(NamedTuple):
-    features: Any
+    features: Structure
     receiver_tensors: Any
     receiver_tensors_alternatives: Any = None
 
@@ -140,11 +145,11 @@ class TensorServingInputReceiver(ServingInputReceiver):
     """As `ServingInputReceiver`, with one tensor for features."""
 
 
-def _by_name(features: Any) -> dict[str, Any]:
+def _by_name(features: Structure) -> dict[str, Any]:
     return dict(features) if isinstance(features, dict) else {_FEATURE: features}  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _checked(features: Any) -> Any:
+def _checked(features: Structure) -> Any:
     for key, value in _by_name(features).items():
         if not (isinstance(value, Tensor) or hasattr(value, "dense_shape")):
             raise ValueError(f"feature {key} must be a Tensor or SparseTensor.")
@@ -152,7 +157,7 @@ def _checked(features: Any) -> Any:
 
 
 def build_parsing_serving_input_receiver_fn(
-    feature_spec: Mapping[str, Any], default_batch_size: int | None = None
+    feature_spec: Mapping[str, object], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
     """A function that takes serialised examples.
 
@@ -169,7 +174,7 @@ def build_parsing_serving_input_receiver_fn(
 
 
 def build_raw_serving_input_receiver_fn(
-    features: Mapping[str, Any], default_batch_size: int | None = None
+    features: Mapping[str, Tensor], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
     """A function that takes the features themselves.
 
@@ -215,7 +220,7 @@ class _SavedModelExporter(Exporter):
     def __init__(
         self,
         name: str,
-        serving_input_receiver_fn: Callable[[], Any],
+        serving_input_receiver_fn: Callable[[], ServingInputReceiver],
         assets_extra: Any,
         as_text: bool,
         exports_to_keep: int | None,
@@ -232,7 +237,7 @@ class _SavedModelExporter(Exporter):
     def name(self) -> str:
         return self._name
 
-    def _export(self, estimator: Any, export_path: str, checkpoint_path: str | None) -> Any:
+    def _export(self, estimator: Estimator, export_path: str, checkpoint_path: str | None) -> Any:
         result = estimator.export_saved_model(
             export_path, self._receiver_fn, self._assets_extra, self._as_text, checkpoint_path
         )
@@ -247,7 +252,11 @@ class FinalExporter(_SavedModelExporter):
     """Exports once, at the end."""
 
     def __init__(
-        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None, as_text: bool = False
+        self,
+        name: str,
+        serving_input_receiver_fn: Callable[[], ServingInputReceiver],
+        assets_extra: Any = None,
+        as_text: bool = False,
     ) -> None:
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, None)
 
@@ -269,7 +278,7 @@ class LatestExporter(_SavedModelExporter):
     def __init__(
         self,
         name: str,
-        serving_input_receiver_fn: Callable[[], Any],
+        serving_input_receiver_fn: Callable[[], ServingInputReceiver],
         assets_extra: Any = None,
         as_text: bool = False,
         exports_to_keep: int | None = 5,
@@ -288,7 +297,7 @@ class LatestExporter(_SavedModelExporter):
         return self._export(estimator, export_path, checkpoint_path)
 
 
-def _loss_smaller(best_eval_result: Mapping[str, Any], current_eval_result: Mapping[str, Any]) -> bool:
+def _loss_smaller(best_eval_result: Mapping[str, float], current_eval_result: Mapping[str, Any]) -> bool:
     return current_eval_result["loss"] < best_eval_result["loss"]
 
 
@@ -333,9 +342,9 @@ class BestExporter(_SavedModelExporter):
         self._best = eval_result
         return self._export(estimator, export_path, checkpoint_path)
 
-    def _best_before(self, now: Mapping[str, Any]) -> Any:
+    def _best_before(self, now: Mapping[str, float]) -> Any:
         """The best result that the event files have of earlier steps than that of ``now``; None without any."""
-        best: Any = None
+        best = None
         for path in files.glob(os.path.join(glob.escape(self._looked_in), self._event_file_pattern)):
             try:
                 for event in summary_iterator(path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater import dtypes
 from headwater.functional import arrays, math
@@ -19,6 +19,14 @@ from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
 from headwater.variables.initializers import Zeros
 from headwater.variables.variable_scope import get_variable, variable_scope
 
+if TYPE_CHECKING:
+    from headwater.feature_columns.base import Column, DenseColumn
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.metrics.state import Metric
+    from headwater.training.estimator.run_config import RunConfig
+    from headwater.training.optimizer import Optimizer
+
+
 _BASELINE_RATE = 0.3
 
 
@@ -31,8 +39,14 @@ class BaselineEstimator(Canned):
       model_dir, config: see `Estimator`.
     """
 
-    def __init__(self, head: Head, model_dir: str | None = None, optimizer: Any = "Ftrl", config: Any = None) -> None:
-        def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
+    def __init__(
+        self,
+        head: Head,
+        model_dir: str | None = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        config: Any = None,
+    ) -> None:
+        def logits(features: Mapping[str, Tensor], mode: str, units: int) -> Tensor:
             del mode
             first = next(iter(features.values()))
             with variable_scope("baseline"):
@@ -56,10 +70,10 @@ class BaselineClassifier(BaselineEstimator):
         self,
         model_dir: str | None = None,
         n_classes: int = 2,
-        weight_column: Any = None,
+        weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
-        optimizer: Any = "Ftrl",
-        config: Any = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        config: RunConfig | None = None,
         loss_reduction: str = Reduction.SUM,
     ) -> None:
         head = class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
@@ -73,9 +87,9 @@ class BaselineRegressor(BaselineEstimator):
         self,
         model_dir: str | None = None,
         label_dimension: int = 1,
-        weight_column: Any = None,
-        optimizer: Any = "Ftrl",
-        config: Any = None,
+        weight_column: str | None = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        config: RunConfig | None = None,
         loss_reduction: str = Reduction.SUM,
     ) -> None:
         head = RegressionHead(
@@ -91,10 +105,10 @@ class DNNEstimator(Deep):
         self,
         head: Head,
         hidden_units: Sequence[int],
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         optimizer: Any = "Adagrad",
-        activation_fn: Any = relu,
+        activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
@@ -122,7 +136,7 @@ class LinearEstimator(Linear):
     def __init__(
         self,
         head: Head,
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
@@ -140,11 +154,11 @@ class DNNLinearCombinedEstimator(Together):
         head: Head,
         model_dir: str | None = None,
         linear_feature_columns: Any = None,
-        linear_optimizer: Any = "Ftrl",
+        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
         dnn_feature_columns: Any = None,
-        dnn_optimizer: Any = "Adagrad",
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
         dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu,
+        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: Any = None,
         input_layer_partitioner: Any = None,
         config: Any = None,
@@ -171,7 +185,7 @@ class DNNLinearCombinedEstimator(Together):
 _METRIC_ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
-def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Any]]) -> Estimator:
+def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Metric]]) -> Estimator:
     """An estimator like ``estimator`` whose evaluations have further metrics.
 
     Args:
@@ -186,7 +200,7 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Any]]) 
     if wrong:
         raise ValueError(f"metric_fn ({metric_fn}) has following not expected args: {wrong}")
 
-    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+    def model_fn(features: Structure, labels: TensorLike, mode: str, config: RunConfig) -> EstimatorSpec:
         spec = estimator.model_fn(features, labels, mode, config)
         if mode != ModeKeys.EVAL:
             return spec
@@ -197,7 +211,9 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Any]]) 
     return Estimator(model_fn, estimator.model_dir, estimator.config)
 
 
-def call_logit_fn(logit_fn: Callable[..., Any], features: Any, mode: str, params: Any, config: Any) -> Any:
+def call_logit_fn(
+    logit_fn: Callable[..., Structure], features: Structure, mode: str, params: Any, config: RunConfig
+) -> Any:
     """What ``logit_fn`` gives for the features, and for those of the other arguments that it names.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, losses, math, nn, reductions, strings, tables
@@ -15,6 +15,9 @@ from headwater.metrics import counts, means, thresholds
 from headwater.training import saved_model
 from headwater.training.estimator.export import ClassificationOutput, ExportOutput, PredictOutput, RegressionOutput
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
+
+if TYPE_CHECKING:
+    from headwater.graph.types import OpOrTensor, TensorLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +39,11 @@ class Head:
 
     def create_estimator_spec(
         self,
-        features: Mapping[str, Any],
+        features: Mapping[str, Tensor],
         mode: str,
         logits: Tensor,
         labels: Any,
-        train_op_fn: Callable[[Tensor], Any] | None,
+        train_op_fn: Callable[[Tensor], OpOrTensor] | None,
     ) -> EstimatorSpec:
         """The model with these logits."""
         predictions = self._predictions(logits)
@@ -58,13 +61,13 @@ class Head:
         assert train_op_fn is not None
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
 
-    def _weights(self, features: Mapping[str, Any]) -> Any:
+    def _weights(self, features: Mapping[str, Tensor]) -> Any:
         if self.weight_column is None:
             return None
         key = self.weight_column if isinstance(self.weight_column, str) else self.weight_column.key
         return _column(math.to_float(features[key]))
 
-    def _labels(self, labels: Any) -> Tensor:
+    def _labels(self, labels: TensorLike) -> Tensor:
         raise NotImplementedError
 
     def _loss(self, labels: Tensor, logits: Tensor) -> Tensor:
@@ -80,7 +83,7 @@ class Head:
         raise NotImplementedError
 
 
-def _column(value: Any) -> Tensor:
+def _column(value: TensorLike) -> Tensor:
     """A vector as a matrix of one column."""
     tensor = convert_to_tensor(value)
     return arrays.expand_dims(tensor, -1) if tensor.dims is not None and len(tensor.dims) == 1 else tensor
@@ -96,7 +99,7 @@ class _ClassHead(Head):
     n_classes: int
     label_vocabulary: Sequence[str] | None = None
 
-    def _ids(self, labels: Any) -> Tensor:
+    def _ids(self, labels: TensorLike) -> Tensor:
         tensor = _column(labels)
         if self.label_vocabulary is None:
             if tensor.dtype.base_dtype == dtypes.string:
@@ -139,7 +142,7 @@ class BinaryHead(_ClassHead):
     def logits_dimension(self) -> int:
         return 1
 
-    def _labels(self, labels: Any) -> Tensor:
+    def _labels(self, labels: TensorLike) -> Tensor:
         return math.to_float(self._ids(labels))
 
     def _loss(self, labels: Tensor, logits: Tensor) -> Tensor:
@@ -188,7 +191,7 @@ class MultiClassHead(_ClassHead):
     def logits_dimension(self) -> int:
         return self.n_classes
 
-    def _labels(self, labels: Any) -> Tensor:
+    def _labels(self, labels: TensorLike) -> Tensor:
         return self._ids(labels)
 
     def _loss(self, labels: Tensor, logits: Tensor) -> Tensor:
@@ -220,7 +223,7 @@ class RegressionHead(Head):
     def logits_dimension(self) -> int:
         return self.label_dimension
 
-    def _labels(self, labels: Any) -> Tensor:
+    def _labels(self, labels: TensorLike) -> Tensor:
         return math.to_float(_column(labels))
 
     def _loss(self, labels: Tensor, logits: Tensor) -> Tensor:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.input.dataset import Dataset
 from headwater.training.session_run_hook import SessionRunHook
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+    from headwater.graph.types import SessionLike, Structure
+    from headwater.training.coordinator import Coordinator
+    from headwater.training.estimator.run_config import RunConfig
 
 
 class _IteratorInitializer(SessionRunHook):
@@ -18,22 +24,22 @@ class _IteratorInitializer(SessionRunHook):
 
     def __init__(self, iterator: Any) -> None:
         self._iterator = iterator
-        self._initializer: Any = None
+        self._initializer: Operation | None = None
 
     def begin(self) -> None:
         self._initializer = self._iterator.initializer
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         del coord
         session.run(self._initializer)
 
 
-def arguments_of(function: Any) -> set[str]:
+def arguments_of(function: Callable[..., Structure]) -> set[str]:
     """Names of the arguments of a function, a method, a partial or a callable object."""
     return set(inspect.signature(function).parameters)
 
 
-def call_input_fn(input_fn: Callable[..., Any], mode: str, params: Any, config: Any) -> Any:
+def call_input_fn(input_fn: Callable[..., object], mode: str, params: Any, config: RunConfig) -> Any:
     """What ``input_fn`` returns, given those of mode, params and config that it takes."""
     wanted = arguments_of(input_fn)
     given = {"mode": mode, "params": params, "config": config}
@@ -51,7 +57,7 @@ def features_and_labels(result: Any) -> tuple[Any, Any, list[SessionRunHook]]:
         iterator = result.make_initializable_iterator()
         hooks.append(_IteratorInitializer(iterator))
         result = iterator.get_next()
-    pair: Any = result
+    pair = result
     if isinstance(result, list | tuple):
         if len(pair) != 2:
             raise ValueError("input_fn should return (features, labels) as a len 2 tuple.")
@@ -86,7 +92,7 @@ def numpy_input_fn(
         raise ValueError(f"shuffle must be provided and explicitly set as boolean, got {shuffle!r}")
 
     def input_fn() -> Any:
-        features: Any = OrderedDict(sorted(x.items())) if isinstance(x, Mapping) else x  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
+        features = OrderedDict(sorted(x.items())) if isinstance(x, Mapping) else x  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
         if isinstance(features, dict) and not features:
             raise ValueError("x cannot be an empty dict")
         arrays: list[Any] = list(features.values()) if isinstance(features, dict) else [features]  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
@@ -94,13 +100,13 @@ def numpy_input_fn(
             arrays += list(y.values()) if isinstance(y, Mapping) else [y]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         if len({len(np.asarray(array)) for array in arrays}) != 1:
             raise ValueError(f"Length of tensors in x and y is mismatched: {[len(array) for array in arrays]}")
-        examples: Any = Dataset.from_tensor_slices(features if y is None else (features, y))
+        examples = Dataset.from_tensor_slices(features if y is None else (features, y))
         return _batches(examples, batch_size, num_epochs, shuffle, queue_capacity)
 
     return input_fn
 
 
-def _batches(examples: Any, batch_size: int, num_epochs: int | None, shuffle: bool, capacity: int) -> Any:
+def _batches(examples: Structure, batch_size: int, num_epochs: int | None, shuffle: bool, capacity: int) -> Any:
     if shuffle:
         examples = examples.shuffle(capacity)
     return examples.repeat(num_epochs).batch(batch_size).make_one_shot_iterator().get_next()

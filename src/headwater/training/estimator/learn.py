@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from headwater.training.estimator import canned
 from headwater.training.estimator.run_config import CHIEFS, RunConfig, TaskType
 from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
+
+if TYPE_CHECKING:
+    from headwater.feature_columns.base import Column
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.training.estimator.estimator import Estimator
+    from headwater.training.optimizer import Optimizer
+    from headwater.training.saving_hooks import CheckpointSaverListener
+    from headwater.training.session_run_hook import SessionRunHook
 
 
 class LearnRunConfig(RunConfig):
@@ -45,7 +55,7 @@ class LearnRunConfig(RunConfig):
         protocol: str | None = None,
         evaluation_master: str = "",
         model_dir: str | None = None,
-        session_config: Any = None,
+        session_config: ConfigProto | None = None,
         session_creation_timeout_secs: float = 7200,
     ) -> None:
         if session_config is None:
@@ -77,9 +87,9 @@ class _Fits(canned.Estimator):
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
-        input_fn: Any = None,
+        x: TensorLike | None = None,
+        y: TensorLike | None = None,
+        input_fn: Callable[..., Structure] | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
         monitors: Any = None,
@@ -96,8 +106,8 @@ class _Fits(canned.Estimator):
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
-        x: Any = None,
-        input_fn: Any = None,
+        x: TensorLike | None = None,
+        input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
         outputs: Any = None,
         as_iterable: bool = True,
@@ -114,7 +124,7 @@ class _Fits(canned.Estimator):
         if input_fn is None or x is not None or batch_size is not None:
             raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
         if outputs is not None:
-            found: Any = canned.Estimator.predict(self, input_fn, list(outputs))
+            found = canned.Estimator.predict(self, input_fn, list(outputs))
         else:
             found = (each["class_ids"][0] for each in canned.Estimator.predict(self, input_fn, "class_ids"))
         if as_iterable:
@@ -125,7 +135,11 @@ class _Fits(canned.Estimator):
         return {name: np.array([example[name] for example in examples]) for name in outputs}
 
     def predict_classes(
-        self, x: Any = None, input_fn: Any = None, batch_size: int | None = None, as_iterable: bool = True
+        self,
+        x: TensorLike | None = None,
+        input_fn: Callable[..., Structure] | None = None,
+        batch_size: int | None = None,
+        as_iterable: bool = True,
     ) -> Any:
         """The class of each example; see `predict`."""
         return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
@@ -136,17 +150,17 @@ class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[repor
 
     def __init__(
         self,
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        optimizer: Any = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
         _joint_weight: bool = False,
-        config: Any = None,
+        config: RunConfig | None = None,
         feature_engineering_fn: Any = None,
-        label_keys: Any = None,
+        label_keys: Sequence[str] | None = None,
     ) -> None:
         _require_none(
             gradient_clip_norm=gradient_clip_norm,
@@ -172,20 +186,20 @@ class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncom
     def __init__(
         self,
         hidden_units: Sequence[int],
-        feature_columns: Any,
+        feature_columns: Sequence[Column],
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        optimizer: Any = None,
-        activation_fn: Any = relu,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
-        config: Any = None,
+        config: RunConfig | None = None,
         feature_engineering_fn: Any = None,
         embedding_lr_multipliers: Any = None,
         input_layer_min_slice_size: Any = None,
-        label_keys: Any = None,
+        label_keys: Sequence[str] | None = None,
     ) -> None:
         _require_none(
             gradient_clip_norm=gradient_clip_norm,
@@ -218,20 +232,20 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
         n_classes: int = 2,
         weight_column_name: str | None = None,
         linear_feature_columns: Any = None,
-        linear_optimizer: Any = None,
+        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         _joint_linear_weights: bool = False,
         dnn_feature_columns: Any = None,
-        dnn_optimizer: Any = None,
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu,
+        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
-        config: Any = None,
+        config: RunConfig | None = None,
         feature_engineering_fn: Any = None,
         embedding_lr_multipliers: Any = None,
         input_layer_min_slice_size: Any = None,
-        label_keys: Any = None,
+        label_keys: Sequence[str] | None = None,
         fix_global_step_increment_bug: bool = False,
     ) -> None:
         del fix_global_step_increment_bug  # a step of training counts one here, which True asks for
@@ -260,7 +274,7 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
         )
 
 
-def _require_none(**settings: Any) -> None:
+def _require_none(**settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
             raise ValueError(f"{name} is not supported; leave it out")
@@ -290,23 +304,23 @@ class Experiment:
 
     def __init__(
         self,
-        estimator: Any,
-        train_input_fn: Any,
-        eval_input_fn: Any,
+        estimator: Estimator,
+        train_input_fn: Callable[..., Structure],
+        eval_input_fn: Callable[..., Structure],
         eval_metrics: Any = None,
         train_steps: int | None = None,
         eval_steps: int | None = 100,
         train_monitors: Any = None,
-        eval_hooks: Any = None,
-        local_eval_frequency: Any = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        local_eval_frequency: int | None = None,
         eval_delay_secs: float = 120,
         continuous_eval_throttle_secs: float = 60,
-        min_eval_frequency: Any = None,
+        min_eval_frequency: int | None = None,
         delay_workers_by_global_step: bool = False,
         export_strategies: Any = None,
         train_steps_per_iteration: int | None = None,
         checkpoint_and_export: bool = False,
-        saving_listeners: Any = None,
+        saving_listeners: Sequence[CheckpointSaverListener] | None = None,
         check_interval_secs: float = 5,
     ) -> None:
         del local_eval_frequency, min_eval_frequency, check_interval_secs  # how often to look; a checkpoint tells
@@ -370,7 +384,7 @@ def run(
     experiment_fn: Callable[..., Experiment],
     output_dir: str | None = None,
     schedule: str | None = None,
-    run_config: Any = None,
+    run_config: RunConfig | None = None,
     hparams: Any = None,
 ) -> Any:
     """Makes an experiment, and does with it what this task of the cluster has to do.

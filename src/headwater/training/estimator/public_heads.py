@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional import losses, math
 from headwater.functional.default_graph import control_dependencies
@@ -16,6 +16,10 @@ from headwater.training.estimator import heads
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
 from headwater.training.training_util import get_global_step
 
+if TYPE_CHECKING:
+    from headwater.graph.types import OpOrTensor, Structure, TensorLike
+
+
 _REDUCTIONS = {"sum_over_batch_size": Reduction.SUM_OVER_BATCH_SIZE, "sum": Reduction.SUM}
 
 
@@ -23,9 +27,9 @@ class Head(heads.Head):
     """Base of the heads that programs make."""
 
     _name: str | None = None
-    _loss_fn: Callable[..., Any] | None = None
+    _loss_fn: Callable[..., Structure] | None = None
 
-    def _set(self, name: str | None, loss_fn: Callable[..., Any] | None, **more: Any) -> None:
+    def _set(self, name: str | None, loss_fn: Callable[..., object] | None, **more: object) -> None:
         for key, value in {"_name": name, "_loss_fn": loss_fn, **more}.items():
             object.__setattr__(self, key, value)  # frozen: settings of a head never change
 
@@ -34,7 +38,7 @@ class Head(heads.Head):
         """What its metrics' names end in."""
         return self._name
 
-    def predictions(self, logits: Any, keys: Sequence[str] | None = None) -> dict[str, Tensor]:
+    def predictions(self, logits: TensorLike, keys: Sequence[str] | None = None) -> dict[str, Tensor]:
         """Predictions by their names; those of ``keys`` when given.
 
         Raises:
@@ -47,7 +51,12 @@ class Head(heads.Head):
         return found if keys is None else {key: found[key] for key in keys}
 
     def loss(
-        self, labels: Any, logits: Any, features: Any = None, mode: Any = None, regularization_losses: Any = None
+        self,
+        labels: TensorLike,
+        logits: TensorLike,
+        features: Structure = None,
+        mode: Any = None,
+        regularization_losses: Any = None,
     ) -> Tensor:
         """The loss of a batch, with regularization losses where there are some."""
         del mode
@@ -59,7 +68,7 @@ class Head(heads.Head):
             return self._loss(labels, logits)
         return convert_to_tensor(self._loss_fn(labels=labels, logits=logits))
 
-    def _whole_loss(self, labels: Tensor, logits: Tensor, features: Any, more: Any) -> tuple[Tensor, Tensor, Any]:
+    def _whole_loss(self, labels: Tensor, logits: Tensor, features: Structure, more: Any) -> tuple[Tensor, Tensor, Any]:
         each = self._each_loss(labels, logits)
         weights = None if features is None else self._weights(features)
         loss = compute_weighted_loss(each, 1.0 if weights is None else weights, reduction=self.loss_reduction)
@@ -69,13 +78,13 @@ class Head(heads.Head):
 
     def create_estimator_spec(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
-        features: Mapping[str, Any],
+        features: Mapping[str, Tensor],
         mode: str,
-        logits: Any,
-        labels: Any = None,
+        logits: TensorLike,
+        labels: Tensor | None = None,
         optimizer: Any = None,
         trainable_variables: Any = None,
-        train_op_fn: Callable[[Tensor], Any] | None = None,
+        train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
         update_ops: Any = None,
         regularization_losses: Any = None,
     ) -> EstimatorSpec:
@@ -150,11 +159,11 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
 
     def __init__(
         self,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         thresholds: Sequence[float] | None = None,
         label_vocabulary: Sequence[str] | None = None,
         loss_reduction: str = "sum_over_batch_size",
-        loss_fn: Callable[..., Any] | None = None,
+        loss_fn: Callable[..., object] | None = None,
         name: str | None = None,
     ) -> None:
         wrong = [threshold for threshold in thresholds or () if not 0 < threshold < 1]
@@ -193,10 +202,10 @@ class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncom
     def __init__(
         self,
         n_classes: int,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         label_vocabulary: Sequence[str] | None = None,
         loss_reduction: str = "sum_over_batch_size",
-        loss_fn: Callable[..., Any] | None = None,
+        loss_fn: Callable[..., object] | None = None,
         name: str | None = None,
     ) -> None:
         if n_classes is None or n_classes <= 2:  # pyright: ignore[reportUnnecessaryComparison]
@@ -229,10 +238,10 @@ class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncom
     def __init__(
         self,
         label_dimension: int = 1,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         loss_reduction: str = "sum_over_batch_size",
-        loss_fn: Callable[..., Any] | None = None,
-        inverse_link_fn: Callable[[Tensor], Any] | None = None,
+        loss_fn: Callable[..., object] | None = None,
+        inverse_link_fn: Callable[[Tensor], Tensor] | None = None,
         name: str | None = None,
     ) -> None:
         if label_dimension < 1:
@@ -252,7 +261,7 @@ class LogisticRegressionHead(RegressionHead):
     """Probabilities: labels from 0 to 1, and the cross entropy. See `RegressionHead`."""
 
     def __init__(
-        self, weight_column: Any = None, loss_reduction: str = "sum_over_batch_size", name: str | None = None
+        self, weight_column: str | None = None, loss_reduction: str = "sum_over_batch_size", name: str | None = None
     ) -> None:
         def loss_fn(labels: Tensor, logits: Tensor) -> Tensor:
             return losses.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
@@ -270,7 +279,7 @@ class PoissonRegressionHead(RegressionHead):
     def __init__(
         self,
         label_dimension: int = 1,
-        weight_column: Any = None,
+        weight_column: str | None = None,
         loss_reduction: str = "sum_over_batch_size",
         compute_full_loss: bool = True,
         name: str | None = None,

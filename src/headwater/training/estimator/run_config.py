@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from headwater.cluster.config import EVALUATOR, task_config_from_environment
 from headwater.cluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from headwater.graph.scopes import DeviceFunction
+    from headwater.tensorboard_protos import ConfigProto
+
 
 _DEFAULT: Final = object()
 _DEFAULT_SECS: Final = 600
@@ -87,12 +91,12 @@ class RunConfig:
         save_summary_steps: int | None = 100,
         save_checkpoints_steps: Any = _DEFAULT,
         save_checkpoints_secs: Any = _DEFAULT,
-        session_config: Any = None,
+        session_config: ConfigProto | None = None,
         keep_checkpoint_max: int | None = 5,
         keep_checkpoint_every_n_hours: float = 10000,
         log_step_count_steps: int | None = 100,
         train_distribute: Any = None,
-        device_fn: Callable[[Any], Any] | None = None,
+        device_fn: DeviceFunction | None = None,
         protocol: str | None = None,
         eval_distribute: Any = None,
         experimental_distribute: Any = None,
@@ -170,7 +174,7 @@ class RunConfig:
                 f"`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in "
                 f"TF_CONFIG: {model_dir} and {from_environment}"
             )
-        self.model_dir: str | Any | None = model_dir or from_environment
+        self.model_dir: str | None = model_dir or from_environment
 
     @property
     def global_id_in_cluster(self) -> int | None:
@@ -184,7 +188,7 @@ class RunConfig:
         counts = [len(self.cluster_spec.task_indices(job)) for job in before if job in self.cluster_spec.jobs]
         return sum(counts) + self.task_id
 
-    def replace(self, **kwargs: Any) -> Self:
+    def replace(self, **kwargs: object) -> Self:
         """A copy with other settings.
 
         Raises:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from headwater.functional.nest import flatten
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation
 from headwater.training.scaffold import Scaffold
 from headwater.training.session_run_hook import SessionRunHook
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import OpOrTensor, Structure
+    from headwater.metrics.state import Metric
+    from headwater.training.estimator.export import Exporter, ExportOutput
 
 
 class ModeKeys:
@@ -22,11 +28,11 @@ class ModeKeys:
 
 class _EstimatorSpec(NamedTuple):
     mode: str
-    predictions: Any
+    predictions: Tensor
     loss: Any
-    train_op: Any
-    eval_metric_ops: Mapping[str, Any]
-    export_outputs: Mapping[str, Any] | None
+    train_op: OpOrTensor | None
+    eval_metric_ops: Mapping[str, Metric]
+    export_outputs: Mapping[str, ExportOutput] | None
     training_chief_hooks: Sequence[SessionRunHook]
     training_hooks: Sequence[SessionRunHook]
     scaffold: Scaffold
@@ -113,7 +119,7 @@ class EstimatorSpec(_EstimatorSpec):
 
 
 class _TrainSpec(NamedTuple):
-    input_fn: Any
+    input_fn: Callable[..., Structure]
     max_steps: int | None
     hooks: Sequence[SessionRunHook]
 
@@ -136,11 +142,11 @@ class TrainSpec(_TrainSpec):
 
 
 class _EvalSpec(NamedTuple):
-    input_fn: Any
+    input_fn: Callable[..., Structure]
     steps: int | None
     name: str | None
     hooks: Sequence[SessionRunHook]
-    exporters: Sequence[Any]
+    exporters: Sequence[Exporter]
     start_delay_secs: float
     throttle_secs: float
 

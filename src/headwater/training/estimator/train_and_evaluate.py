@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.config import EVALUATOR
 from headwater.server.server import Server
@@ -13,6 +13,11 @@ from headwater.training.estimator.run_config import CHIEFS, TaskType
 from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.saving_hooks import CheckpointSaverListener
 from headwater.training.step_timer import SecondOrStepTimer
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+    from headwater.tensorboard_protos import ConfigProto
+
 
 _logger: Final = logging.getLogger(__name__)
 _POLL_S: Final = 1.0
@@ -74,7 +79,7 @@ class _EvaluateAfterSaving(CheckpointSaverListener):
         self._timer.reset()
         self._first = True
 
-    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+    def after_save(self, session: SessionLike, global_step_value: int) -> bool | None:
         del session
         if self._first:
             # The checkpoint with which training begins: only starts the clock.
@@ -87,7 +92,7 @@ class _EvaluateAfterSaving(CheckpointSaverListener):
             self._step = global_step_value
         return None
 
-    def end(self, session: Any, global_step_value: int) -> None:
+    def end(self, session: SessionLike, global_step_value: int) -> None:
         del session
         if global_step_value != self._step:
             self._evaluator.evaluate()
@@ -134,14 +139,14 @@ def train_and_evaluate(
         )
     if config.master:
         start_server(config)
-    listeners: list[Any] = []
+    listeners: list[CheckpointSaverListener] = []
     if config.task_type == TaskType.MASTER:
         listeners.append(_EvaluateAfterSaving(evaluator, eval_spec.throttle_secs))
     estimator.train(train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=listeners)
     return None
 
 
-def start_server(config: Any) -> Server:
+def start_server(config: ConfigProto) -> Server:
     """This task's server, running."""
     more = {} if config.protocol is None else {"protocol": config.protocol}
     return Server(

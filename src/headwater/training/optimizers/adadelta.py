@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.training.optimizers.common import SettingsOptimizer
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
 
 
 class AdadeltaOptimizer(SettingsOptimizer):
@@ -30,9 +36,9 @@ class AdadeltaOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
-        rho: Any = 0.95,
-        epsilon: Any = 1e-8,
+        learning_rate: Hyperparameter = 0.001,
+        rho: Hyperparameter = 0.95,
+        epsilon: Hyperparameter = 1e-8,
         use_locking: bool = False,
         name: str = "Adadelta",
     ) -> None:
@@ -41,7 +47,7 @@ class AdadeltaOptimizer(SettingsOptimizer):
         self._rho = rho
         self._epsilon = epsilon
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             self._zeros_slot(var, "accum", self._name)
             self._zeros_slot(var, "accum_update", self._name)
@@ -49,13 +55,13 @@ class AdadeltaOptimizer(SettingsOptimizer):
     def _prepare(self) -> None:
         self._prepare_settings(lr=self._lr, rho=self._rho, epsilon=self._epsilon)
 
-    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [*((key, self._setting(key, var)) for key in ("lr", "rho", "epsilon")), ("grad", grad)]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply("ApplyAdadelta", var, self._SLOTS, self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         return self._apply(
             "SparseApplyAdadelta", var, self._SLOTS, [*self._values(grad, var), ("indices", grad.indices)]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import int32, int64
 from headwater.graph.context import get_default_graph
@@ -11,6 +11,12 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Constant, Zeros
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Gradient, GraphTensor, TensorLike
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.types import AnyVariable
+    from headwater.variables.variables import Variable
 
 
 def _constant_slot(optimizer: Any, var: Any, value: float, slot: str, name: str) -> Any:
@@ -47,7 +53,7 @@ class AdagradOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: Hyperparameter,
         initial_accumulator_value: float = 0.1,
         use_locking: bool = False,
         name: str = "Adagrad",
@@ -58,18 +64,18 @@ class AdagradOptimizer(SettingsOptimizer):
         self._learning_rate = learning_rate
         self._initial_accumulator_value = initial_accumulator_value
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             _constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         values = [("lr", self._setting("learning_rate", var)), ("grad", grad)]
         return self._apply("ApplyAdagrad", var, ("accumulator",), values)
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         values = [("lr", self._setting("learning_rate", var)), ("grad", grad), ("indices", grad.indices)]
         return self._apply("SparseApplyAdagrad", var, ("accumulator",), values)
 
@@ -95,10 +101,10 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: Hyperparameter,
         initial_accumulator_value: float = 0.1,
-        l1_regularization_strength: Any = 0.0,
-        l2_regularization_strength: Any = 0.0,
+        l1_regularization_strength: Hyperparameter = 0.0,
+        l2_regularization_strength: Hyperparameter = 0.0,
         use_locking: bool = False,
         name: str = "ProximalAdagrad",
     ) -> None:
@@ -110,7 +116,7 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
         self._l1 = l1_regularization_strength
         self._l2 = l2_regularization_strength
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             _constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
 
@@ -119,7 +125,7 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
             learning_rate=self._learning_rate, l1_regularization_strength=self._l1, l2_regularization_strength=self._l2
         )
 
-    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [
             ("lr", self._setting("learning_rate", var)),
             ("l1", self._setting("l1_regularization_strength", var)),
@@ -127,10 +133,10 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply("ApplyProximalAdagrad", var, ("accumulator",), self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         values = [*self._values(grad, var), ("indices", grad.indices)]
         return self._apply("SparseApplyProximalAdagrad", var, ("accumulator",), values)
 
@@ -160,11 +166,11 @@ class AdagradDAOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
+        learning_rate: TensorLike,
         global_step: Any,
         initial_gradient_squared_accumulator_value: float = 0.1,
-        l1_regularization_strength: Any = 0.0,
-        l2_regularization_strength: Any = 0.0,
+        l1_regularization_strength: TensorLike = 0.0,
+        l2_regularization_strength: TensorLike = 0.0,
         use_locking: bool = False,
         name: str = "AdagradDA",
     ) -> None:
@@ -180,7 +186,7 @@ class AdagradDAOptimizer(SettingsOptimizer):
         self._l1 = l1_regularization_strength
         self._l2 = l2_regularization_strength
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[AnyVariable]) -> None:
         for var in var_list:
             dtype = var.dtype.base_dtype
             self._get_or_make_slot_with_initializer(
@@ -204,7 +210,7 @@ class AdagradDAOptimizer(SettingsOptimizer):
             ("global_step", self._step),
         ]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Gradient, var: AnyVariable) -> Any:
         return self._apply("ApplyAdagradDA", var, self._SLOTS, [("grad", grad), *self._rest(var)])
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.functional.control_flow import group
 from headwater.training.optimizers.common import SettingsOptimizer
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
 
 
 class AdamOptimizer(SettingsOptimizer):
@@ -37,10 +43,10 @@ class AdamOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any = 0.001,
-        beta1: Any = 0.9,
-        beta2: Any = 0.999,
-        epsilon: Any = 1e-8,
+        learning_rate: Hyperparameter = 0.001,
+        beta1: Hyperparameter = 0.9,
+        beta2: Hyperparameter = 0.999,
+        epsilon: Hyperparameter = 1e-8,
         use_locking: bool = False,
         name: str = "Adam",
     ) -> None:
@@ -53,7 +59,7 @@ class AdamOptimizer(SettingsOptimizer):
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable("beta2_power")
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         first = min(var_list, key=lambda var: var.name)
         self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
         self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
@@ -66,7 +72,7 @@ class AdamOptimizer(SettingsOptimizer):
         for name, power in zip(("beta1_power", "beta2_power"), self._get_beta_accumulators(), strict=True):
             self._settings[name] = power.value()
 
-    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [
             ("beta1_power", self._setting("beta1_power", var)),
             ("beta2_power", self._setting("beta2_power", var)),
@@ -77,16 +83,16 @@ class AdamOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply("ApplyAdam", var, self._SLOTS, self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         return self._apply("SparseApplyAdam", var, self._SLOTS, [*self._values(grad, var), ("indices", grad.indices)])
 
-    def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
+    def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
         powers = self._get_beta_accumulators()
         graph = powers[0].graph
-        decays: list[Any] = []
+        decays: list[Operation] = []
         # Not after the updates: these have the powers as the step found them, and other tasks need not be waited for.
         with graph.colocate_with(powers[0].op):
             for power, beta in zip(powers, ("beta1", "beta2"), strict=True):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.training.optimizer import Optimizer
 from headwater.variables.state import update_op
+
+if TYPE_CHECKING:
+    from headwater.graph.types import GraphTensor
 
 
 class SettingsOptimizer(Optimizer):
@@ -18,13 +21,13 @@ class SettingsOptimizer(Optimizer):
         super().__init__(use_locking, name)
         self._settings: dict[str, Tensor] = {}
 
-    def _prepare_settings(self, **settings: Any) -> None:
+    def _prepare_settings(self, **settings: object) -> None:
         """Makes a tensor of every setting, under its name."""
         self._settings = {
             key: convert_to_tensor(self._call_if_callable(value), name=key) for key, value in settings.items()
         }
 
-    def _setting(self, name: str, var: Any) -> Tensor:
+    def _setting(self, name: str, var: GraphTensor) -> Tensor:
         """The setting in the element type of ``var``."""
         tensor = self._settings[name]
         dtype = var.dtype.base_dtype
@@ -33,7 +36,7 @@ class SettingsOptimizer(Optimizer):
         return tensor.graph.create_op("Cast", [tensor], {"DstT": dtype}).outputs[0]
 
     def _apply(
-        self, op_type: str, var: Any, slots: tuple[str, ...], values: list[tuple[str, Any]], **attrs: Any
+        self, op_type: str, var: GraphTensor, slots: tuple[str, ...], values: list[tuple[str, Any]], **attrs: object
     ) -> Operation:
         """Adds the update ``op_type`` of ``var`` and its ``slots``.
 

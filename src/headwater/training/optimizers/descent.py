@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.state import update_op
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import GraphTensor
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
 
 
 class GradientDescentOptimizer(SettingsOptimizer):
@@ -18,18 +24,18 @@ class GradientDescentOptimizer(SettingsOptimizer):
       name: name of the operations it adds.
     """
 
-    def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
+    def __init__(self, learning_rate: Hyperparameter, use_locking: bool = False, name: str = "GradientDescent") -> None:
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         rate = self._setting("learning_rate", var)
         return self._apply("ApplyGradientDescent", var, (), [("alpha", rate), ("delta", grad)])
 
-    def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Any:
         # Subtracting rows one after the other adds up those with the same index.
         grad, rate = grad.summed, self._setting("learning_rate", var)
         scaled = grad.graph.create_op("Mul", [grad.values, rate]).outputs[0]
@@ -58,8 +64,8 @@ class MomentumOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
-        momentum: Any,
+        learning_rate: Hyperparameter,
+        momentum: Hyperparameter,
         use_locking: bool = False,
         name: str = "Momentum",
         use_nesterov: bool = False,
@@ -69,19 +75,19 @@ class MomentumOptimizer(SettingsOptimizer):
         self._momentum = momentum
         self._use_nesterov = use_nesterov
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             self._zeros_slot(var, "momentum", self._name)
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate, momentum=self._momentum)
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
         values = [("lr", rate), ("grad", grad), ("momentum", momentum)]
         return self._apply("ApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         values = [
             ("lr", self._setting("learning_rate", var)),
             ("grad", grad),
@@ -106,9 +112,9 @@ class ProximalGradientDescentOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
-        l1_regularization_strength: Any = 0.0,
-        l2_regularization_strength: Any = 0.0,
+        learning_rate: Hyperparameter,
+        l1_regularization_strength: Hyperparameter = 0.0,
+        l2_regularization_strength: Hyperparameter = 0.0,
         use_locking: bool = False,
         name: str = "ProximalGradientDescent",
     ) -> None:
@@ -122,16 +128,16 @@ class ProximalGradientDescentOptimizer(SettingsOptimizer):
             learning_rate=self._learning_rate, l1_regularization_strength=self._l1, l2_regularization_strength=self._l2
         )
 
-    def _values(self, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, var: GraphTensor) -> list[tuple[str, Any]]:
         return [
             ("alpha", self._setting("learning_rate", var)),
             ("l1", self._setting("l1_regularization_strength", var)),
             ("l2", self._setting("l2_regularization_strength", var)),
         ]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply("ApplyProximalGradientDescent", var, (), [*self._values(var), ("delta", grad)])
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         values = [*self._values(var), ("grad", grad), ("indices", grad.indices)]
         return self._apply("SparseApplyProximalGradientDescent", var, (), values)

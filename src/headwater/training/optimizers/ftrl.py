@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Constant
+
+if TYPE_CHECKING:
+    from headwater.graph.types import GraphTensor
+    from headwater.variables.variables import Variable
 
 
 class FtrlOptimizer(SettingsOptimizer):
@@ -67,7 +71,7 @@ class FtrlOptimizer(SettingsOptimizer):
         self._accum_name = accum_name
         self._linear_name = linear_name
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             dtype = var.dtype.base_dtype
             initializer = Constant(self._initial_accumulator_value, dtype)
@@ -88,11 +92,11 @@ class FtrlOptimizer(SettingsOptimizer):
         values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
         return [*values, ("lr_power", self._setting("learning_rate_power", var))]
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Any, var: GraphTensor) -> Any:
         op_type = "ApplyFtrlV2" if self._shrinks else "ApplyFtrl"
         return self._apply(op_type, var, self._SLOTS, [("grad", grad), *self._values(var)])
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         op_type = "SparseApplyFtrlV2" if self._shrinks else "SparseApplyFtrl"
         values = [("grad", grad), ("indices", grad.indices), *self._values(var)]
         return self._apply(op_type, var, self._SLOTS, values)

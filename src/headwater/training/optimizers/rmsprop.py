@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Ones
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.training.optimizer import Hyperparameter
+    from headwater.variables.variables import Variable
 
 
 class RMSPropOptimizer(SettingsOptimizer):
@@ -34,10 +40,10 @@ class RMSPropOptimizer(SettingsOptimizer):
 
     def __init__(
         self,
-        learning_rate: Any,
-        decay: Any = 0.9,
-        momentum: Any = 0.0,
-        epsilon: Any = 1e-10,
+        learning_rate: Hyperparameter,
+        decay: Hyperparameter = 0.9,
+        momentum: Hyperparameter = 0.0,
+        epsilon: Hyperparameter = 1e-10,
         use_locking: bool = False,
         centered: bool = False,
         name: str = "RMSProp",
@@ -49,7 +55,7 @@ class RMSPropOptimizer(SettingsOptimizer):
         self._epsilon = epsilon
         self._centered = centered
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
             dtype = var.dtype.base_dtype
             self._get_or_make_slot_with_initializer(var, Ones(dtype), var.shape, dtype, "rms", self._name)
@@ -62,7 +68,7 @@ class RMSPropOptimizer(SettingsOptimizer):
             learning_rate=self._learning_rate, decay=self._decay, momentum=self._momentum, epsilon=self._epsilon
         )
 
-    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [
             ("lr", self._setting("learning_rate", var)),
             ("rho", self._setting("decay", var)),
@@ -71,13 +77,13 @@ class RMSPropOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_kind(self, prefix: str, var: Any, values: list[tuple[str, Any]]) -> Any:
+    def _apply_kind(self, prefix: str, var: GraphTensor, values: list[tuple[str, TensorLike]]) -> Any:
         if self._centered:
             return self._apply(f"{prefix}CenteredRMSProp", var, ("mg", "rms", "momentum"), values)
         return self._apply(f"{prefix}RMSProp", var, ("rms", "momentum"), values)
 
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply_kind("Apply", var, self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
         return self._apply_kind("SparseApply", var, [*self._values(grad, var), ("indices", grad.indices)])
