@@ -24,7 +24,7 @@ _FUNCTIONS = ("headwater", "python functions")
 
 
 def py_func(
-    func: Callable[..., object], inp: Sequence[TensorLike], Tout: Any, stateful: bool = True, name: str | None = None
+    func: Callable[..., object], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Calls a Python function in each step, in this process, with arrays.
 
@@ -49,7 +49,7 @@ def py_func(
 
 def numpy_function(
     func: Callable[..., object],
-    inp: Sequence[TensorLike],
+    inp: Sequence[Any],
     Tout: DTypeLike | Sequence[DTypeLike],
     name: str | None = None,
 ) -> Any:
