@@ -16,7 +16,7 @@ import numpy as np
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.consistency import from_text
+from headwater.consistency import Consistency, from_text
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
 from headwater.parameters.process import ParameterTask
@@ -136,11 +136,11 @@ class ParameterHistory:
         self.account = Account()
         self._layout: Layout = make_layout(
             [
-                VariableSpec(name=name, shape=(setting.servers, UNITS), dtype="float32", optimized=True)
+                VariableSpec(name=name, shape=(self.parts, UNITS), dtype="float32", optimized=True)
                 for name in ("a", "b")
             ],
-            setting.servers,
-            FixedShardsPartitioner(setting.servers),
+            self.parts,
+            FixedShardsPartitioner(self.parts),
         )
         self._spec = ClusterSpec(
             {
@@ -155,6 +155,11 @@ class ParameterHistory:
         for index in range(setting.workers):
             self.cluster.add(f"worker{index}", functools.partial(self._train, index))
 
+    @property
+    def parts(self) -> int:
+        """In how many parts the variables are: one on each parameter server."""
+        return self.setting.servers
+
     def run(self) -> None:
         """The whole history; raises HistoryError where a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
@@ -166,11 +171,15 @@ class ParameterHistory:
         cluster.wait_until(lambda: all(task.done for task in workers))
         simulation.note("all workers are done")
         faults.end()
+        self._trained()
         cluster.wait_ended(LAUNCHER_S)
         self._check()
 
     def close(self) -> None:
         """Nothing is left."""
+
+    def _trained(self) -> None:
+        """All workers are done, and nothing happens to tasks any more."""
 
     def _may_fail(self, task: Task) -> bool:
         del task
@@ -203,12 +212,15 @@ class ParameterHistory:
     def _client(self, index: int) -> ParameterClient:
         """What a worker trains by: it is connected, and has the parameters."""
         setting = self.setting
-        zeros = np.zeros((setting.servers, UNITS), np.float32)
+        zeros = np.zeros((self.parts, UNITS), np.float32)
         choice = from_text(setting.consistency, setting.workers)
-        client = self._task("worker", index).client("set", self._layout, choice, [zeros, zeros])
+        client = self._access(self._task("worker", index), choice, [zeros, zeros])
         client.connect()
         client.pull()
         return client
+
+    def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        return task.client("set", self._layout, choice, initial)
 
     def _train(self, index: int) -> None:
         setting, account = self.setting, self.account
@@ -217,7 +229,7 @@ class ParameterHistory:
             self._look(client.values())
             running().sleep(running().random.expovariate(1.0) * setting.work_s)
             unit = account.give()
-            gradient = np.repeat((np.arange(UNITS) == unit)[None], setting.servers, 0).astype(np.float32)
+            gradient = np.repeat((np.arange(UNITS) == unit)[None], self.parts, 0).astype(np.float32)
             account.open.add(unit)
             _, applied = client.push([gradient, gradient])
             account.open.discard(unit)
@@ -225,14 +237,18 @@ class ParameterHistory:
             if applied:
                 account.acknowledged.add(unit)
             running().note(f"unit {unit} of worker{index} is {'acknowledged' if applied else 'dropped'}")
+            self._after_step(index)
             if setting.snapshots and index == 0 and self._left[index] % setting.snapshots == 0:
                 client.snapshot()
         client.finish(client.trainings)
 
+    def _after_step(self, index: int) -> None:
+        """What a worker does besides."""
+
     def _look(self, values: Sequence[Any]) -> None:
         """No reader sees half an update."""
         one, other = values
-        for server in range(self.setting.servers):
+        for server in range(self.parts):
             if not np.array_equal(one[server], other[server]):
                 raise HistoryError(f"a reader of ps{server} saw half an update: {one[server]} and {other[server]}")
 

@@ -285,12 +285,15 @@ def restart(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: Js
 
 def scale(
     job: JobArgument,
-    workers: Annotated[int, typer.Option(min=0, help="How many workers it is to have.")],
+    workers: Annotated[int | None, typer.Option(min=0, help="How many workers it is to have.")] = None,
+    ps: Annotated[int | None, typer.Option(min=1, help="How many parameter servers it is to have.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Gives a job another number of workers, within the range of its file."""
-    _ask(job, "scale", {"workers": workers}, server, as_json)
+    """Gives a job another number of workers, or of parameter servers, within the ranges of its file."""
+    if workers is None and ps is None:
+        raise typer.BadParameter("say --workers, --ps, or both")
+    _ask(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
 
 
 def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:

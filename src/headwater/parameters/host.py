@@ -960,6 +960,11 @@ class HostedParameters:
             self._filled = filled
             self._changed.notify_all()
 
+    def known_workers(self) -> list[str]:
+        """All that have asked for something."""
+        with self._changed:
+            return sorted(self._lives)
+
     @property
     def travelled(self) -> int:
         """Bytes that have come and gone on the channels of the workers that are here."""

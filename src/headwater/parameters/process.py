@@ -71,6 +71,7 @@ class ParameterTask:
       saves: where this task, a ``ps``, saves its state by itself; None where it does not.
       table_service: what keeps embedding tables that grow, see `headwater.parameters.table_cluster.service_of`; None
         without any.
+      holders: by set the shards that this task, a ``ps``, has.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -81,6 +82,7 @@ class ParameterTask:
         self.members = members
         self.saves: Saves | None = None
         self.table_service: Any = None
+        self.holders: dict[str, ShardHolder] = {}
         self._directories: dict[str, Directory] = {}
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
@@ -192,7 +194,10 @@ class ParameterTask:
             address=self.shell.claim.address,
             make=make,
             rehearse=partial(rehearse, layout),
+            expect=self.shell.expect,
+            hear_over=self.shell.hear_over,
         )
+        self.holders[name] = holder
         self._service.host(name, holder)
         holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()

@@ -109,9 +109,10 @@ class StopWish(View):
 
 
 class ScaleWish(View):
-    """How many workers a job is to have."""
+    """How many workers, and how many parameter servers, a job is to have; unless given, as many as now."""
 
-    workers: Annotated[int, Body(ge=0, le=1000)]
+    workers: Annotated[int | None, Body(ge=0, le=1000)] = None
+    ps: Annotated[int | None, Body(ge=1, le=1000)] = None
 
 
 class SecretWish(View):
@@ -258,8 +259,8 @@ def restart(job_id: JobId, platform: PlatformOf, identity: MayRun) -> JobView:
 
 @router.post("/jobs/{job_id}/scale", tags=["jobs"])
 def scale(job_id: JobId, wish: ScaleWish, platform: PlatformOf, identity: MayRun) -> JobView:
-    """Gives a job another number of workers."""
-    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, wish.workers)))
+    """Gives a job another number of workers, of parameter servers, or of both."""
+    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, wish.workers, ps=wish.ps)))
 
 
 @router.get("/jobs/{job_id}/events", tags=["jobs"])

@@ -91,9 +91,9 @@ class Job:
         self._client.post(f"/jobs/{self.id}/restart")
         return self
 
-    def scale(self, workers: int) -> Job:
-        """Gives it another number of workers."""
-        self._client.post(f"/jobs/{self.id}/scale", {"workers": workers})
+    def scale(self, workers: int | None = None, *, ps: int | None = None) -> Job:
+        """Gives it another number of workers, of parameter servers, or of both."""
+        self._client.post(f"/jobs/{self.id}/scale", {"workers": workers, "ps": ps})
         return self
 
     def delete(self) -> None:

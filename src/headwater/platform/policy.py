@@ -316,16 +316,27 @@ def _ask_restart(state: JobState, event: AskRestart, now: float) -> Decision:
 
 
 def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
+    least = state.spec.ps.count.least
+    before = least if state.ps is None else state.ps
+    workers = state.workers if event.workers is None else event.workers
+    ps = before if event.ps is None else event.ps
     try:
-        state.spec.counts(event.workers)
+        state.spec.counts(workers, ps)
     except ValueError as error:
         raise NotPossible(str(error)) from error
     if event.workers == 0 and not state.spec.chief.count.most:
         raise NotPossible("workers must be at least 1 where there is no chief")
-    note = Note("scaled", f"{event.by} scaled it from {state.workers} to {event.workers} workers")
-    if event.workers == state.workers:
+    changes = [
+        f"from {was} to {now_wanted} {what}"
+        for was, now_wanted, what in ((state.workers, workers, "workers"), (before, ps, "ps"))
+        if was != now_wanted
+    ]
+    if not changes:
         return Decision(state)
-    scaled = replace(state, workers=event.workers, fixed=event.fixed)
+    if event.anew and ps != before:
+        raise NotPossible("an engine starts all ps of a job together, so their number does not change while it runs")
+    note = Note("scaled", f"{event.by} scaled it {' and '.join(changes)}")
+    scaled = replace(state, workers=workers, fixed=event.fixed if workers != state.workers else state.fixed, ps=ps)
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.anew:
         return Decision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
@@ -341,8 +352,8 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
 
 
 def _scaled(state: JobState, now: float) -> JobState:
-    """A running job with other workers: new ones wait for a place, those beyond the number are asked to end."""
-    wanted = _tasks(state.spec, state.workers)
+    """A running job with other workers or ``ps``: new ones wait for a place, those too many are asked to end."""
+    wanted = _tasks(state.spec, state.workers, state.ps)
     for name, task in state.tasks.items():
         if name in wanted:
             continue
@@ -488,11 +499,11 @@ def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
 
 def _kept(state: JobState) -> dict[TaskName, TaskState]:
     """The tasks that are wanted now: known ones as they are, and new ones."""
-    return {name: state.tasks.get(name, fresh) for name, fresh in _tasks(state.spec, state.workers).items()}
+    return {name: state.tasks.get(name, fresh) for name, fresh in _tasks(state.spec, state.workers, state.ps).items()}
 
 
-def _tasks(spec: JobSpec, workers: int) -> dict[TaskName, TaskState]:
-    counts = spec.counts(workers)
+def _tasks(spec: JobSpec, workers: int, ps: int | None = None) -> dict[TaskName, TaskState]:
+    counts = spec.counts(workers, ps)
     names = [TaskName(role, index) for role in ROLES for index in range(counts.get(role, 0))]
     return {name: TaskState(name=name) for name in names}
 

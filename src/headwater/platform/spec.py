@@ -454,8 +454,8 @@ class JobSpec(_Model):
         for role in ("chief", "evaluator"):
             if self.role(role).count.most > 1:
                 raise _FieldError(role, f"can be one task at most, not {self.role(role).count}")
-        if self.ps.count.least != self.ps.count.most:
-            raise _FieldError("ps", "must be one number: variables stay where they are, so ps tasks do not scale")
+        if self.ps.count.least != self.ps.count.most and (not self.ps.count.least or self.restart_scope != "task"):
+            raise _FieldError("ps", "may be a range from 1 on, where tasks restart by themselves (restart.scope)")
         if self.workers.count.least == 0 and self.chief.count.least == 0:
             raise _FieldError("workers", "must be at least 1 where there is no chief")
         if self.flags and self.chief.count.most:
@@ -504,21 +504,24 @@ class JobSpec(_Model):
             if isinstance(value, SecretRef)
         }
 
-    def counts(self, workers: int | None = None) -> dict[Role, int]:
+    def counts(self, workers: int | None = None, ps: int | None = None) -> dict[Role, int]:
         """How many tasks each role has, those with none left out.
 
         Args:
           workers: how many workers; the least that the job starts with unless given.
+          ps: likewise.
 
         Raises:
-          ValueError: ``workers`` is not in the job's range.
+          ValueError: ``workers`` or ``ps`` is not in the job's range.
         """
-        allowed = self.workers.count
-        if workers is not None and not allowed.least <= workers <= allowed.most:
-            raise ValueError(f"workers must be within {allowed}, but is {workers}")
+        for field, count, allowed in (("workers", workers, self.workers.count), ("ps", ps, self.ps.count)):
+            if count is not None and not allowed.least <= count <= allowed.most:
+                raise ValueError(f"{field} must be within {allowed}, but is {count}")
         counts: dict[Role, int] = {role: self.role(role).count.least for role in ROLES}
         if workers is not None:
             counts["worker"] = workers
+        if ps is not None:
+            counts["ps"] = ps
         return {role: count for role, count in counts.items() if count}
 
 

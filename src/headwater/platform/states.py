@@ -134,6 +134,7 @@ class JobState:
       then: what follows on ``ending``.
       reason: why it is where it is: what it waits for, or what it ended with.
       workers: how many workers are wanted.
+      ps: how many ``ps`` are wanted; None for as many as the job begins with.
       fixed: whether somebody chose that number, so that it is not to be found by what there is room for.
       queued_at: since when it waits for resources.
       not_before: a pause: it is neither placed nor restarted before.
@@ -157,6 +158,7 @@ class JobState:
     then: JobPhase | None = None
     reason: str = ""
     workers: int
+    ps: int | None = None
     fixed: bool = False
     queued_at: float
     not_before: float = 0.0
@@ -246,19 +248,21 @@ class AskRestart:
 
 @dataclass(frozen=True, slots=True)
 class AskScale:
-    """Somebody wants another number of workers.
+    """Somebody wants another number of workers, or of ``ps``.
 
     Attributes:
       by: who.
-      workers: how many.
+      workers: how many; None for as many as there are.
+      ps: likewise.
       anew: whether that needs a new start of all tasks.
       fixed: whether the number stays, whatever there is room for.
     """
 
     by: str
-    workers: int
+    workers: int | None = None
     anew: bool = False
     fixed: bool = True
+    ps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class JobRow(Base):
     then: Mapped[str | None] = mapped_column(String(12))
     reason: Mapped[str] = mapped_column(Text)
     workers: Mapped[int]
+    ps: Mapped[int | None]
     fixed: Mapped[bool]
     queued_at: Mapped[float]
     not_before: Mapped[float]

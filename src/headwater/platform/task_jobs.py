@@ -235,7 +235,7 @@ class TaskJobs:
         tasks = record.state.tasks
         training = any(task.phase.alive and name.job in policy.WORKING for name, task in tasks.items())
         for name, task in tasks.items():
-            if name.job == "ps" and training:
+            if name.job == "ps" and training and record.state.phase is not JobPhase.RUNNING:
                 continue  # it holds what the others may be about to save
             handle = record.handles.get(name)
             key = (record.id, name, task.attempt)

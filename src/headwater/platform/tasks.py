@@ -10,6 +10,7 @@ from pathlib import Path
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
+from headwater.cluster.variables import FIRST_PS, SHARDS
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
@@ -78,6 +79,10 @@ def task_environment(
         "environment": "cloud",
     }
     folders = {f"HEADWATER_{name.upper()}": value for name in FOLDERS if (value := getattr(spec, name)) is not None}
+    shards: dict[str, str] = {}
+    if spec.ps.count.most > spec.ps.count.least:
+        # Two shards for each ps that there may be, whatever their number is now.
+        shards = {SHARDS: str(2 * spec.ps.count.most), FIRST_PS: str(spec.ps.count.least)}
     given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {
         "PYTHONUNBUFFERED": "1",
@@ -87,6 +92,7 @@ def task_environment(
         **({PROGRAM: spec.program} if spec.program is not None else {}),
         **({PATTERN_VARIABLE: spec.progress.pattern} if spec.progress.pattern is not None else {}),
         **folders,
+        **shards,
         **given,
     }
 

@@ -100,7 +100,15 @@ class Joined:
     address: str
 
 
-Event = Connected | Came | Disconnected | JobOver | Joined
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Tasks will come, as what they talk to elsewhere is here now; or are ``coming`` no more."""
+
+    tasks: frozenset[str]
+    coming: bool = True
+
+
+Event = Connected | Came | Disconnected | JobOver | Joined | Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,10 @@ def decide(state: State, event: Event) -> Decision:
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
             return Decision(state, ends=_is_over(state), reason=f"the job is over{_missing(state)}")
+        case Expected(tasks, coming):
+            awaited = state.awaited | tasks if coming else state.awaited - tasks
+            state = replace(state, awaited=awaited)
+            return Decision(state, ends=not coming and _is_over(state))
         case Joined(task, address):
             joined = {**state.joined, task: address}
             return Decision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")

@@ -34,7 +34,7 @@ from headwater.task import lifetime
 from headwater.task.answers import bad_header
 from headwater.task.ending import Ending
 from headwater.task.garbage import keep_survivors
-from headwater.task.kinds import LEAVES
+from headwater.task.kinds import LEAVES, WHERE
 from headwater.task.links import WaitingLink
 from headwater.task.metrics import MetricsServer, metrics_address
 from headwater.task.progress_watch import ProgressWatch, behind_after_s
@@ -332,7 +332,8 @@ class TaskShell:
         self._happened(lifetime.Connected(life))
         try:
             first = channel.recv()
-            self._happened(lifetime.Came(life))
+            if first.kind != WHERE:  # it looks around, and has not come to stay
+                self._happened(lifetime.Came(life))
             service = self._by_kind.get(first.kind)
             if service is not None:
                 service.serve(channel, first)
@@ -367,6 +368,17 @@ class TaskShell:
             _log.warning("%s: %s", self.me, decision.reason)
         if decision.ends:
             self.end()
+
+    def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
+        """This task does not end with the job before ``tasks`` have come to it; or, not ``coming``, need not wait."""
+        self._happened(lifetime.Expected(frozenset(tasks), coming))
+
+    def hear_over(self, reason: str) -> None:
+        """The job was over before this task came: it waits for nobody, and ends."""
+        _log.warning("%s has come too late: the job is over: %s", self.me, reason)
+        for service in list(self._services):
+            service.job_over(reason)
+        self._happened(lifetime.JobOver(gone=self._state.awaited))
 
     def _is_open(self, session: str) -> bool:
         return any(service.is_open(session) for service in self._services)

@@ -16,13 +16,15 @@ from headwater import ParameterServer
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--size", type=int, default=64)
-parser.add_argument("--shards", type=int, default=6)
+parser.add_argument("--shards", type=int, default=6, help="0: as the environment says")
 parser.add_argument("--consistency", default="async")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
-params = {f"leaf{number}": np.zeros(arguments.size, np.float32) for number in range(arguments.shards)}
-ps = ParameterServer(params, optax.sgd(1.0, momentum=0.5), consistency=arguments.consistency, shards=arguments.shards)
+params = {f"leaf{number}": np.zeros(arguments.size, np.float32) for number in range(arguments.shards or 6)}
+ps = ParameterServer(
+    params, optax.sgd(1.0, momentum=0.5), consistency=arguments.consistency, shards=arguments.shards or None
+)
 gradient = {name: np.full(arguments.size, -1, np.float32) for name in params}
 taken = pushed = 0
 while not (arguments.folder / "end").exists():

@@ -389,3 +389,30 @@ def test_no_server(tmp_path: Path) -> None:
     failed = Process([*HEADWATER, "jobs"], environ)
     assert failed.ends() == 1
     assert "the server at http://127.0.0.1:1 does not answer" in failed.output
+
+
+@pytest.mark.long
+def test_parameter_servers_come_and_go_while_they_train(running: Server, tmp_path: Path) -> None:
+    program = Path(__file__).parents[1] / "parameters" / "moves.py"
+    job = {
+        "name": "moves",
+        "program": str(program),
+        "args": ["--shards", "0", str(tmp_path)],
+        "ps": "2:3",
+        "workers": 2,
+    }
+    job_id = str(running.client.post("/jobs", job)["id"])
+    running.wait_log(job_id, "worker-0", "pushed 20")
+    running.client.post(f"/jobs/{job_id}/scale", {"ps": 3})
+    running.until(job_id, lambda job: "ps-2" in [task["name"] for task in job["tasks"]])
+    running.wait_log(job_id, "ps-2", "/job:ps/task:2 has joined: 2 shards of 'params' have moved")
+    running.client.post(f"/jobs/{job_id}/scale", {"ps": 2})
+    running.wait_log(job_id, "ps-2", "/job:ps/task:2 has given away its shards of 'params'")
+    running.until(job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["ps-2"] == "stopped")
+    (tmp_path / "end").touch()
+    assert running.over(job_id)["phase"] == "succeeded"
+    shown = [line for index in range(2) for line in running.log(job_id, f"worker-{index}")]
+    taken = [re.search(r": (\d+) of (\d+) pushes were taken", line) for line in shown]
+    counts = [(int(found[1]), int(found[2])) for found in taken if found]
+    assert len(counts) == 2
+    assert all(taken == pushed for taken, pushed in counts)

@@ -300,6 +300,25 @@ def test_scaling_up_and_down_leaves_the_others_alone() -> None:
     assert job.phase is JobPhase.SUCCEEDED
 
 
+def test_scaling_ps_leaves_the_others_alone() -> None:
+    third = TaskName("ps", 2)
+    job = Job("ps: 2:3\nworkers: 1:4").placed().happens(AskScale("eve", ps=3))
+    assert policy.needs_place(job.state, job.now) == (third,)
+    job.placed()
+    assert job.in_phase(TaskPhase.RUNNING) == [PS, TaskName("ps", 1), worker(0), third]
+    job.happens(AskScale("eve", 2))
+    assert (job.state.ps, job.state.workers) == (3, 2)
+    job.placed().happens(AskScale("eve", ps=2))
+    assert job.in_phase(TaskPhase.ENDING) == [third]
+    job.all_ended()
+    assert job.state.tasks[third].phase is TaskPhase.STOPPED
+    assert job.phase is JobPhase.RUNNING
+    with pytest.raises(NotPossible, match="ps must be within 2:3"):
+        job.happens(AskScale("eve", ps=4))
+    with pytest.raises(NotPossible, match="engine starts all ps"):
+        job.happens(AskScale("eve", ps=3, anew=True))
+
+
 def test_scaling_without_ps_starts_all_anew() -> None:
     job = Job("workers: 1:4").placed().happens(AskScale("eve", 2)).all_ended()
     assert (job.phase, list(job.state.tasks)) == (JobPhase.QUEUED, [worker(0), worker(1)])

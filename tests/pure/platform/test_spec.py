@@ -58,7 +58,7 @@ def test_a_whole_job() -> None:
         (MINIMAL + "workers: 8:2\n", "job.yaml:3: workers.count: must be from 0 to 1000, the smaller number first"),
         (MINIMAL + "workers:\n  memory: lots\n", "job.yaml:4: workers.memory: must be a size such as 512MiB"),
         (MINIMAL + "workers:\n  count: 2\n  cpus: -1\n", "job.yaml:5: workers.cpus: input should be greater"),
-        (MINIMAL + "ps: 1:2\n", "job.yaml:3: ps: must be one number"),
+        (MINIMAL + "ps: 0:2\n", "job.yaml:3: ps: may be a range from 1 on"),
         (MINIMAL + "workers: 0\n", "job.yaml:3: workers: must be at least 1"),
         (MINIMAL + "chief: {count: 2}\n", "job.yaml:3: chief: can be one task at most"),
         (MINIMAL + "flags: true\nchief: true\n", "job.yaml:3: flags: cannot be used with a chief"),

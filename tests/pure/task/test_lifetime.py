@@ -13,6 +13,7 @@ from headwater.task.lifetime import (
     Decision,
     Disconnected,
     Event,
+    Expected,
     JobOver,
     Joined,
     State,
@@ -44,6 +45,14 @@ def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
 def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
     assert after(*gone(CHIEF), *gone(OTHER), JobOver()).ends
     assert not after(*gone(CHIEF), *gone(OTHER)).ends
+
+
+def test_a_task_that_is_expected_again_is_waited_for_until_it_has_come_or_is_given_up() -> None:
+    expected = after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER})), JobOver())
+    assert not expected.ends
+    assert after(*gone(OTHER, 2), state=expected.state).ends
+    assert after(Expected(frozenset({OTHER}), coming=False), state=expected.state).ends
+    assert not after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER}), coming=False)).ends
 
 
 def test_a_chief_that_had_nothing_to_do_here_is_not_waited_for() -> None:

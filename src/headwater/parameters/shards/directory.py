@@ -2,9 +2,10 @@
 
 On a channel of its own, whose first frame names the set; an answer may be preceded by WAIT frames::
 
-    WHERE   (set, asker, places, begins)    answered by DONE (places, whether it takes further shards, (shard, bytes,
-                                            bytes that travel per second) of each that it has). A ``ps`` that ``begins``
-                                            has nothing: what it was about to give before is void
+    WHERE   (set, asker, places, begins)    answered by DONE (places, whether it takes further shards, whether the job
+                                            is over, (shard, bytes, bytes that travel per second) of each that it has).
+                                            A ``ps`` that ``begins`` has nothing: what it was about to give before is
+                                            void
     MOVE    (set, shard, target, address)   asks the ``ps`` that has a shard to give it to another one; answered by DONE
                                             (seconds for which workers could not have it, bytes)
     OFFER   (set, shard, term, source, places, knobs)   from the ``ps`` that has it: it is about to give a shard;
@@ -63,10 +64,12 @@ class Told:
 
     Attributes:
       takes: whether it takes further shards.
+      over: whether it has heard that the job is over.
       loads: of the shards that it has, by number.
     """
 
     takes: bool
+    over: bool
     loads: Mapping[int, Load]
 
 
@@ -175,7 +178,7 @@ class Directory:
         """
         answer = self.exchange(task, Frame(kinds.WHERE, (self.name, self.me, self.words(), begins)), within_s)
         match answer.header:
-            case (words, bool(takes), [*loads]):
+            case (words, bool(takes), bool(over), [*loads]):
                 moved = self.learn(Places.of(words))
             case _:
                 raise bad_header(answer, task)
@@ -183,7 +186,7 @@ class Directory:
             told = {int(shard): Load(nbytes=int(nbytes), rate=float(rate)) for shard, nbytes, rate in loads}
         except (TypeError, ValueError) as error:
             raise bad_header(answer, task) from error
-        return Told(takes=takes, loads=told), moved
+        return Told(takes=takes, over=over, loads=told), moved
 
     def ask_all(self, first: str = "") -> dict[str, Told]:
         """Asks every ``ps`` that was heard of, ``first`` before the others; what those say that answer."""

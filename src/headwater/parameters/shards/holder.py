@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from headwater.cluster.claims import Claim
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
@@ -54,6 +54,12 @@ Make = Callable[[int], tuple[HostedParameters, Updater]]
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
 
 
+class Expect(Protocol):
+    """Has this task not end with the job before some workers have come to it; see `TaskShell.expect`."""
+
+    def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
+
+
 @dataclass(kw_only=True, slots=True)
 class _Slot:
     """A shard, as this ``ps`` knows it.
@@ -85,6 +91,8 @@ class ShardHolder:
       address: where others reach it.
       make: makes what holds a shard.
       rehearse: see `Rehearse`.
+      expect: see `Expect`.
+      hear_over: called with the reason where this task comes after the job is over.
     """
 
     def __init__(
@@ -96,6 +104,8 @@ class ShardHolder:
         address: str,
         make: Make,
         rehearse: Rehearse,
+        expect: Expect,
+        hear_over: Callable[[str], None],
     ) -> None:
         self.directory: Directory = directory
         self._name = directory.name
@@ -103,11 +113,14 @@ class ShardHolder:
         self._address = address
         self._make = make
         self._rehearse = rehearse
+        self._expect = expect
+        self._hear_over = hear_over
         self._changed = threading.Condition()
         self._slots = [_Slot() for _ in range(shards)]
         self._begun = False
         self._leaves = False
         self._over = False
+        self._late = False
         self._closed = False
         self._steps = 0
         self.moved: int = 0
@@ -148,7 +161,8 @@ class ShardHolder:
 
     def _has_told(self, task: str) -> bool:
         try:
-            self.directory.ask(task, begins=True)
+            told, _ = self.directory.ask(task, begins=True)
+            self._late = self._late or told.over
         except OpError as error:
             cause = error.__cause__
             return isinstance(cause, ConnectFailure) and cause.problem in _NOT_THERE
@@ -175,6 +189,10 @@ class ShardHolder:
     def held(self) -> list[int]:
         """The shards that it has."""
         return [shard for shard, slot in enumerate(self._slots) if slot.host is not None]
+
+    def updater(self, shard: int) -> Updater | None:
+        """The values of a shard; None where another ``ps`` has it."""
+        return self._slots[shard].updater
 
     @property
     def _hosts(self) -> list[HostedParameters]:
@@ -252,12 +270,18 @@ class ShardHolder:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
 
     def join(self) -> None:
-        """Where this ``ps`` has no shard, gets its share from the others."""
+        """Where this ``ps`` has no shard, gets its share from the others; ends where the job is over."""
+        if self._late and not self.held:
+            self._hear_over("other ps say so")
+            return
         while not (self._closed or self._leaves or self.held):
             try:
                 moved = spread(self.directory, me=self._told())
             except OpError as error:
                 _log.info("%s has no shards of %r yet: %s", self._task, self._name, error.message)
+                if any(told.over for told in self.directory.ask_all().values()):
+                    self._hear_over("other ps say so")
+                    return
                 with self._changed:
                     self._changed.wait_for(lambda: self._closed, LOOK_S)
             else:
@@ -325,11 +349,13 @@ class ShardHolder:
             for slot in self._slots:
                 if begins and slot.offered is not None and slot.offered[0] == asker:
                     slot.void = max(slot.void, slot.offered[1])
-            for shard in self.directory.learn(known):
+            self.directory.learn(known)
+            for shard in self.held:
                 self._drop(shard)
+            self._claim()
         told = self._told()
         loads = [(shard, load.nbytes, load.rate) for shard, load in told.loads.items()]
-        return Frame(kinds.DONE, (self.directory.words(), told.takes, loads))
+        return Frame(kinds.DONE, (self.directory.words(), told.takes, told.over, loads))
 
     def _told(self) -> Told:
         """What this ``ps`` says of itself."""
@@ -343,7 +369,8 @@ class ShardHolder:
                 for shard, slot in enumerate(self._slots)
                 if (host := slot.host) is not None
             }
-            return Told(takes=self._begun and not (self._leaves or self._closed or self._over), loads=loads)
+            takes = self._begun and not (self._leaves or self._closed or self._over)
+            return Told(takes=takes, over=self._over, loads=loads)
 
     def _drop(self, shard: int) -> None:
         """What is elsewhere is not here. `_changed` is held."""
@@ -352,6 +379,20 @@ class ShardHolder:
             return
         _log.warning("%s drops shard %d of %r: %s has it", self._task, shard, self._name, place.task)
         self._part_with(slot)
+
+    def _claim(self) -> None:
+        """What this ``ps`` has, as far as is known, though it has it not, it has lost: the chief brings it anew, unless
+        another one turns out to have it. `_changed` is held."""
+        lost = [
+            shard
+            for shard, place in self.directory.places().items()
+            if place.task == self._task and self._slots[shard].host is None and self._begun
+        ]
+        for shard in lost:
+            _log.warning("%s has lost shard %d of %r", self._task, shard, self._name)
+            self._have(shard, *self._make(shard))
+        if lost:  # others may take themselves for its place
+            threading.Thread(target=self.directory.ask_all, daemon=True).start()
 
     def _part_with(self, slot: _Slot) -> None:
         """A shard is here no more; its workers look for it elsewhere. `_changed` is held."""
@@ -389,6 +430,8 @@ class ShardHolder:
         slot = self._slots[shard]
         with self._changed:
             self._changed.wait_for(lambda: self._begun and not slot.moving, PREPARE_S)
+            if self._over:
+                raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
             host, updater, place = slot.host, slot.updater, self.directory.of(shard)
             if not self._begun or slot.moving or host is None or updater is None or place is None:
                 raise UnavailableError(None, None, f"shard {shard} of {self._name!r} is not on {self._task}")
@@ -398,13 +441,14 @@ class ShardHolder:
         try:
             until = time.monotonic() + PREPARE_S
             while not host.wait_filled(LOOK_S):
-                if self._closed or time.monotonic() >= until:
+                if self._closed or self._over or self.directory.of(shard) != place or time.monotonic() >= until:
                     raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has no values yet")
             self.directory.learn(Places(addresses={target: address}))
             return self._hand(shard, slot, host, updater, place.term + 1, target)
         finally:
             with self._changed:
                 slot.moving = False
+                self._drop(shard)  # another one may turn out to have it
                 self._changed.notify_all()
 
     def _hand(
@@ -497,6 +541,8 @@ class ShardHolder:
             values = len(frame.tensors) - len(names)
             updater.fill(frame.tensors[:values], frame.tensors[values:] or None)
             host.take_over(memory, COME_S)
+            workers = host.known_workers()
+            self._expect(workers)
             with self._changed:
                 taken = term > slot.void and not self._closed
                 if taken:
@@ -507,15 +553,18 @@ class ShardHolder:
                 slot.offered = None
         if taken:
             _log.warning("%s has shard %d of %r now, from %s", self._task, shard, self._name, source)
-            threading.Thread(target=self._look_after, args=(slot, host), daemon=True).start()
+            threading.Thread(target=self._look_after, args=(slot, host, workers), daemon=True).start()
+        else:
+            self._expect(workers, coming=False)
         return Frame(kinds.DONE, (taken,))
 
-    def _look_after(self, slot: _Slot, host: HostedParameters) -> None:
+    def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
         """Workers that do not come after a shard has moved are gone."""
         with self._changed:
-            if self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S):
-                return
-        host.leave_absent()
+            left = self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S)
+        self._expect(workers, coming=False)
+        if not left:
+            host.leave_absent()
 
     def _has_taken(self, shard: int, term: int) -> bool:
         """Whether a shard was taken with a term; where it was not, it will not be."""

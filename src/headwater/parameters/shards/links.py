@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from headwater.errors import OpError, UnavailableError
+from headwater.errors import GaveUpError, OpError, UnavailableError
 from headwater.parameters.replicas.shard import PeerLink
 from headwater.parameters.shards.directory import Directory
 from headwater.parameters.shards.places import Place
@@ -73,7 +73,7 @@ class ShardLink:
                     error = failure
             self._doubts = True
             if time.monotonic() >= give_up_at:
-                raise error
+                raise GaveUpError(None, None, error.message) from error
             if self.check is not None and deadline_s is None:
                 self.check()
             self._never.wait(pause)

@@ -1,0 +1,23 @@
+"""How many parameter servers are wanted."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """From revision 0004 to 0005."""
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.add_column(sa.Column("ps", sa.Integer()))
+
+
+def downgrade() -> None:
+    """From revision 0005 to 0004."""
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.drop_column("ps")

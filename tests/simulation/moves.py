@@ -1,0 +1,143 @@
+"""Histories of parameter servers between which shards move.
+
+Workers have shards move at random moments, parameter servers come with nothing, are told to end and hand over what
+they have, and are killed in the midst of all that. Each shard is on one of them at the end, with each unit at most
+once; what was acknowledged is there unless the one that had it was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headwater.cluster.variables import FIRST_PS
+from headwater.consistency import Consistency, from_text
+from headwater.errors import OpError
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.process import ParameterTask
+from headwater.parameters.shards.holder import ShardHolder
+from tests.simulation.account import NO_UNIT
+from tests.simulation.cluster import Task
+from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
+from tests.simulation.scheduler import HistoryError, Simulation, me, running
+
+#: In how many shards the variables are.
+_SHARDS = 5
+#: How often a worker has shards move after a step.
+_MOVES = 0.4
+#: How long a parameter server that was told to end stays away, in seconds.
+_AWAY_S = 0.2
+
+
+class Moves(ParameterHistory):
+    """A history; see `ParameterHistory`.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+      first: how many of the parameter servers have shards at the beginning.
+      leaves: parameter servers that are told to end, each with the moment in seconds after its start.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting, first: int, leaves: dict[int, float]) -> None:
+        super().__init__(simulation, setting)
+        self._leaves = leaves
+        self._tasks: dict[int, ParameterTask] = {}
+        self._holders: dict[int, ShardHolder] = {}
+        self._whole: set[int] = set()
+        self._last: list[int] = []
+        os.environ[FIRST_PS] = str(first)
+        simulation.note(f"the first {first} have the shards; told to end: {leaves}")
+
+    @property
+    def parts(self) -> int:
+        return _SHARDS
+
+    def close(self) -> None:
+        """Other histories have their own number."""
+        os.environ.pop(FIRST_PS, None)
+
+    def _serve(self, index: int) -> None:
+        if index not in self._whole:
+            self.account.lose()
+        self._whole.discard(index)
+        self._holders.pop(index, None)
+        task = self._task("ps", index)
+        ends_at = self._leaves.pop(index, None)
+        if ends_at is not None:
+
+            def end() -> None:
+                running().sleep(ends_at)
+                task.shell.end()
+
+            running().thread(me(), "SIGTERM", end).start()
+        choice = from_text(self.setting.consistency, self.setting.workers)
+
+        def make(shard: int) -> CountingUpdater:
+            del shard
+            return CountingUpdater(1)
+
+        task.host("set", self._layout, make, choice, shards=_SHARDS)
+        self._holders[index] = task.holders["set"]
+        task.shell.wait_until_over()
+        if ends_at is not None and not self.cluster.tasks["worker0"].returned:
+            if not self._holders[index].held:
+                self._whole.add(index)
+            running().note(f"ps{index} has ended with shards {self._holders[index].held}")
+            running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
+
+    def _come_back(self, task: Task) -> None:
+        if self.cluster.tasks["worker0"].returned:
+            return
+        task.done = False
+        task.start()
+
+    def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        worker = task.members.number
+        self._tasks[worker] = task
+        return task.client("set", self._layout, choice, initial, shards=_SHARDS)
+
+    def _after_step(self, index: int) -> None:
+        chance = running().random
+        if chance.random() < _MOVES:
+            servers = chance.choice((None, *range(1, self.setting.servers + 1)))
+            try:
+                moved = self._tasks[index].spread(servers, by_rate=chance.random() < 0.5)
+            except OpError as error:
+                running().note(f"worker{index} has no shards moved: {error.message}")
+            else:
+                running().note(f"worker{index} had {len(moved)} shards moved")
+
+    def _trained(self) -> None:
+        tasks = self.cluster.tasks
+        # One that came when the others had ended waits for them, until a launcher ends it.
+        self.cluster.killed |= any(not holder.held for holder in self._holders.values())
+        # What one has that was killed, nobody can reach.
+        self._last = [
+            index
+            for index in range(self.setting.servers)
+            if tasks[f"ps{index}"].done or not tasks[f"ps{index}"].process.dead
+        ]
+
+    def _check(self) -> None:
+        lossless = sorted(self.account.acknowledged - self.account.void - {NO_UNIT})
+        holders = {index: self._holders[index] for index in self._last if index in self._holders}
+        for shard in range(_SHARDS):
+            having = [index for index, holder in holders.items() if shard in holder.held]
+            if len(having) != 1:
+                raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
+            for name, (applied,) in zip("ab", holders[having[0]].updater(shard).values(None), strict=False):
+                self.account.check(f"{name} of shard {shard} on ps{having[0]}", applied, lossless)
+
+
+def history(seed: int) -> tuple[Simulation, Moves]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"moves {seed}")
+    setting = Setting.draw(chance)
+    setting = replace(setting, consistency=chance.choice(("async", "staleness=2")), servers=max(2, setting.servers))
+    leaves = {index: chance.choice((0.05, 0.2, 1.0)) for index in range(1, setting.servers) if chance.random() < 0.5}
+    return simulation, Moves(simulation, setting, chance.randint(1, setting.servers), leaves)
