@@ -47,6 +47,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "image": {"headwater.keras.eager.images": "resize"},
     "random": {"headwater.keras.eager.at_once": "set_seed"},
+    "summary": {
+        "headwater.keras.eager.summaries": """
+            SummaryWriter audio create_file_writer create_noop_writer experimental flush graph histogram image
+            record_if scalar should_record_summaries text trace_export trace_off trace_on write""",
+    },
     "train": {"headwater.keras.eager.checkpoints": "Checkpoint CheckpointManager"},
 }
 

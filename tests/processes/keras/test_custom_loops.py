@@ -12,7 +12,17 @@ import pytest
 PROGRAM = Path(__file__).parents[3] / "examples" / "custom_loop.py"
 COORDINATED = Path(__file__).parents[3] / "examples" / "coordinator_loop.py"
 
+FOLDER = Path(__file__).parent
+
 pytestmark = pytest.mark.slow
+
+
+def printed(*command: str) -> str:
+    """What a run on several processes prints."""
+    run = [sys.executable, "-m", "headwater", "run", *command]
+    done = subprocess.run(run, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def figures(*command: str) -> list[float]:
@@ -49,3 +59,18 @@ def test_workers_compute_what_a_coordinator_schedules_on_variables_of_two_ps() -
     assert float(epochs[1][0]) > 0.99
     assert "done True" in done.stdout
     assert "was lost" not in done.stderr
+
+
+def test_two_models_with_moving_averages_in_one_loop_on_two_ps() -> None:
+    found = printed("--chief", "--ps", "2", "--workers", "2", str(FOLDER / "adversaries.py"))
+    (made,) = re.findall(r"from (-?[.\d]+) to (-?[.\d]+)", found)
+    assert float(made[0]) + 0.3 < float(made[1])  # the generator moves to where the real ones are
+    (moved,) = re.findall(r"moved ([.\d]+)", found)
+    assert float(moved) > 0.1  # from the ones that moving variances begin with, by both workers
+
+
+def test_replicas_gather_within_compiled_functions() -> None:
+    found = printed("--workers", "2", str(FOLDER / "gathers.py"))
+    rows = "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [10.0, 11.0, 12.0], [13.0, 14.0, 15.0]]"
+    assert found.count(f"rows {rows} large [[False, True], [True, True]]") == 2
+    assert found.count("options True") == 2

@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import jax
@@ -29,6 +31,7 @@ _Variable = keras.Variable
 _stateless = StatelessScope
 
 _log = logging.getLogger("headwater")
+_PACKAGE = str(Path(__file__).parents[2])
 
 #: What asks for the value of a tensor that is not there while a function is traced.
 _NEEDS_VALUES: tuple[type[Exception], ...] = (
@@ -268,7 +271,7 @@ class Function:
         except (RunsInPython, *_NEEDS_VALUES) as error:
             _put_back(pulled)
             quiet = isinstance(error, RunsInPython)
-            return self._give_up(str(error).partition("\n")[0], args, kwargs, quiet=quiet)
+            return self._give_up(_said(error), args, kwargs, quiet=quiet)
         except BaseException:
             _put_back(pulled)
             raise
@@ -353,6 +356,17 @@ class Function:
         closed = jax.make_jaxpr(run)([value_of(variable) for variable in known], values, elements)
         used, trace, results = told
         return closed, used, trace, results
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, and at which line of the program."""
+    said = str(error).partition("\n")[0]
+    lines = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and not frame.filename.startswith(_PACKAGE)
+    ]
+    return f"{said} {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else said
 
 
 def _key_of(leaf: Any) -> Any:

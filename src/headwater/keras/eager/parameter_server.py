@@ -130,6 +130,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         self._optimizers: list[Any] = []
         self.metrics: list[keras.metrics.Metric] = []
         self._fresh: set[int] = set()
+        self._read: dict[int, np.ndarray[Any, Any]] = {}  # by its id, what a variable was that no optimizer changes
         own = _Own.config
         if own is not None and own.task is not None:
             whole = SimpleClusterResolver(own.cluster, task_type=own.task.job, task_id=own.task.index)
@@ -154,24 +155,21 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
     def _served(self) -> list[ServedModel]:
         trained = _outermost([model for model in self._models if model.trainable_variables or not model.built])
-        for model in trained:
-            if getattr(model, "optimizer", None) is not None:
-                continue
+        without = [model for model in trained if getattr(model, "optimizer", None) is None]
+        taken = {id(model.optimizer) for model in self._models if getattr(model, "optimizer", None) is not None}
+        free = [optimizer for optimizer in self._optimizers if id(optimizer) not in taken]
+        for model in without:
             if not model.built:
                 raise ValueError(f"model {model.name!r} has no variables yet: give it an Input, or call its build()")
-            if len(trained) != 1 or len(self._optimizers) != 1:
-                raise ValueError(
-                    f"the scope has {len(trained)} models and {len(self._optimizers)} optimizers, so that it is not "
-                    "said which belong together: give each model its own with model.compile(optimizer=...)"
-                )
-            model.optimizer = self._optimizers[0]
+        if without and len(without) != len(free):
+            raise ValueError(
+                f"the scope has {len(without)} models without an optimizer and {len(free)} optimizers without a model, "
+                "so that it is not said which belong together: make one for each model, in the models' order, or give "
+                "each model its own with model.compile(optimizer=...)"
+            )
+        for model, optimizer in zip(without, free, strict=bool(without)):
+            model.optimizer = optimizer
         return super()._served()
-
-    def _one(self) -> ServedModel:
-        found = self._served()
-        if len(found) != 1:
-            raise NotImplementedError(f"a loop of a program's own trains one model in the scope, not {len(found)}")
-        return found[0]
 
     def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
         trace = tracing()
@@ -182,34 +180,51 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         return super()._in_replica(fn, args, kwargs)
 
     def read(self, variables: Sequence[Any]) -> None:
-        """Gives the model the values that the ``ps`` have, which came with the answer to the last gradients, if any."""
+        """Gives models the values that the ``ps`` have, which came with the answer to the last gradients, if any.
+
+        What this worker has changed since without an optimizer, as moving averages, stays, until gradients of the model
+        bring it along.
+        """
         del variables
-        served = self._one()
-        client = served.connect()
-        if id(client) not in self._fresh:
-            client.pull()
-        self._fresh.discard(id(client))
-        for variable, value in zip(served.variables, client.values(), strict=False):
-            variable._direct_assign(jnp.asarray(value))
+        for served in self._served():
+            client = served.connect()
+            optimized = len(served.model.trainable_variables)
+            if id(client) not in self._fresh:
+                client.set_extras(range(optimized, len(served.variables)))
+                client.pull()
+            self._fresh.discard(id(client))
+            for at, (variable, value) in enumerate(zip(served.variables, client.values(), strict=True)):
+                if at < optimized:
+                    variable._direct_assign(jnp.asarray(value))
+                else:
+                    there = np.asarray(value)
+                    variable._direct_assign(jnp.asarray(there + self._changed(variable), there.dtype))
+                    self._read[id(variable)] = there
+
+    def _changed(self, variable: Any) -> Any:
+        """By how much this worker has changed a variable since it was read."""
+        before = self._read.get(id(variable))
+        return 0 if before is None else np.asarray(variable.value) - before
 
     def write(
         self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
     ) -> None:
-        """Has the ``ps`` apply gradients.
+        """Has the ``ps`` apply gradients, and add what was changed of variables that no optimizer changes.
 
         Raises:
-          NotImplementedError: the step changes other variables of the model, such as moving averages.
-          ValueError: another optimizer than the scope's.
+          NotImplementedError: the step changes trained variables by itself.
+          ValueError: another optimizer than the scope's, or gradients of another model than the optimizer's.
         """
-        served = self._one()
-        if optimizer is not served.model.optimizer:
+        everything = self._served()
+        served = next((served for served in everything if served.model.optimizer is optimizer), None)
+        if served is None:
             raise ValueError(f"optimizer {optimizer.name!r} was not made in the strategy's scope")
-        others = {id(variable) for variable in served.variables}
-        changed = [variable.path for variable in written if id(variable) in others]
+        trained = {id(variable) for each in everything for variable in each.model.trainable_variables}
+        changed = [variable.path for variable in written if id(variable) in trained]
         if changed:
             raise NotImplementedError(
                 f"the step changes {', '.join(changed)} by itself: on parameter servers a loop of a program's own "
-                "changes a model's variables through its optimizer only"
+                "changes what it trains through an optimizer only"
             )
         client = served.connect()
         known = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
@@ -218,8 +233,18 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             for variable in served.model.trainable_variables
         ]
         if known:
-            raise ValueError("gradients of variables that the model in the strategy's scope does not have")
-        client.push([*arrays, *[None] * (len(served.variables) - len(arrays))])
+            raise ValueError(
+                f"optimizer {optimizer.name!r} is that of model {served.model.name!r}, which does not have "
+                f"{len(known)} of the variables that it is to change: models and optimizers of a scope belong together "
+                "in the order in which they are made, unless model.compile(optimizer=...) says it"
+            )
+        rest = list(enumerate(served.variables))[len(arrays) :]
+        changes = {
+            at: np.asarray(self._changed(variable) + np.zeros(variable.shape), variable.dtype) for at, variable in rest
+        }
+        client.push([*arrays, *[None] * len(rest)], changes=changes)
+        for _, variable in rest:
+            self._read[id(variable)] = np.asarray(variable.value)
         self._fresh.add(id(client))
 
     def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:

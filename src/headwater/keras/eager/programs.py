@@ -13,7 +13,7 @@ import numpy as np
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 
 from headwater.graph.operation import Tensor as GraphTensor
-from headwater.keras.eager import tensors
+from headwater.keras.eager import shapes, tensors
 from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.strategies import watch_optimizers
 
@@ -78,6 +78,7 @@ autograph.__dict__["experimental"].__dict__.update(do_not_convert=_same)
 def begin() -> None:
     """Makes arrays and Keras what programs of TensorFlow 2 expect. A second call changes nothing."""
     tensors.attach()
+    shapes.attach()
     watch_optimizers()
     metric: Any = keras.metrics.Metric
     if not hasattr(metric, "reset_states"):

@@ -44,7 +44,14 @@ class Replicating(Strategy):
         kwargs: Mapping[str, object] | None = None,
         options: object = None,
     ) -> Any:
-        """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any."""
+        """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any.
+
+        Raises:
+          NotImplementedError: ``options`` are given, which are for TPUs; or this process has several devices, in a
+            function that is compiled.
+        """
+        if options is not None:
+            raise NotImplementedError("strategy.run: options are for TPUs, and are not supported: leave them out")
         if len(self.local_replicas()) > 1:
             if tracing() is not None:
                 raise NotImplementedError(
@@ -198,7 +205,7 @@ class _Mirrors(Replicating):
             return super().reduce(op, value, axis)
 
         def reduce_leaf(leaf: object) -> Any:
-            array = jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
+            array = _array(leaf)
             count = 1 if axis is None else array.shape[axis]
             array = array if axis is None else jnp.sum(array, axis=axis)
             if op is ReduceOp.SUM:
@@ -216,8 +223,20 @@ class _Mirrors(Replicating):
 
     def gather(self, value: object, axis: int) -> Any:
         if tracing() is not None and self._replicas.processes > 1:
-            raise NotImplementedError("strategy.gather in a tf.function: call it outside of the function")
+            return map_structure(lambda leaf: self._gathered(_array(leaf), axis), value)
         return _jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
+
+    def _gathered(self, array: Any, axis: int) -> Any:
+        """The processes' arrays, of one shape, behind each other: the sum of arrays with zeros for others' parts."""
+        parts = [jnp.zeros_like(array)] * self._replicas.processes
+        parts[self._replicas.rank] = array
+        whole = jnp.concatenate(parts, axis)
+        exact = whole.astype(jnp.int32) if whole.dtype == bool else whole
+        return self._sums([exact])[0].astype(whole.dtype)
+
+
+def _array(leaf: Any) -> Any:
+    return jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
 
 
 class MirroredStrategy(_Mirrors, mirrored.MirroredStrategy):

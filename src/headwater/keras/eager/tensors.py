@@ -15,6 +15,7 @@ from keras.src.backend.common.stateless_scope import in_stateless_scope
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.convert import to_array
 from headwater.graph.operation import Tensor as GraphTensor
+from headwater.keras.eager.shapes import Sizes
 from headwater.keras.eager.tape import value_of, variable_changes
 from headwater.shapes import TensorShape
 
@@ -38,6 +39,11 @@ class HostTensor(np.ndarray[Any, Any]):
         """The value as NumPy has it: an array, or the text itself where there are no dimensions."""
         plain = np.asarray(self)
         return plain[()] if plain.dtype == object and not plain.ndim else plain
+
+    @property
+    def shape(self) -> Sizes:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The shape."""
+        return Sizes(np.asarray(self).shape)
 
     def get_shape(self) -> TensorShape:
         """The shape."""
@@ -269,6 +275,11 @@ class Variable(_Base, metaclass=_VariableType):
             value_of(self) - jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
         )
 
+    @property
+    def shape(self) -> Sizes:
+        """Its shape."""
+        return Sizes(self._shape)
+
     def read_value(self) -> Any:
         """Its value."""
         return value_of(self)
@@ -299,6 +310,13 @@ _AGGREGATIONS = {
 
 def _plain(value: object) -> Any:
     return value_of(value) if isinstance(value, _Base) else value
+
+
+def to_numpy(value: Any) -> np.ndarray[Any, Any]:
+    """A tensor, a variable, or what could be one, in NumPy."""
+    if isinstance(value, str):
+        value = value.encode()
+    return np.asarray(_plain(value), object if isinstance(value, bytes) else None)
 
 
 def is_tensor(value: object) -> bool:

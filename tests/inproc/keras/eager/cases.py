@@ -27,6 +27,41 @@ def variables(tf: Any) -> Any:
     return [before, v.numpy(), v * 2, n.numpy(), tf.Variable(tf.zeros([2])).numpy()]
 
 
+def shapes(tf: Any) -> Any:
+    s = tf.constant([[1.0, 2.0, 3.0]]).shape
+    told = [s.as_list(), s[0], list(s[1:]), s.rank, s.ndims, s.num_elements(), repr(s), str(s), f"{s[:1]}", len(s)]
+    equal = [s == [1, 3], s == (1, 3), s != [1, 3], s == [3], s == tf.TensorShape([None, 3]), s in ([1, 3],)]
+    sums = [repr(s + [2]), list([2] + s), repr(s + (2,)), repr(s.concatenate([4])), repr(s[::-1]), repr(s.with_rank(2))]  # noqa: RUF005
+    known = [s.is_fully_defined(), s.is_compatible_with([None, 3]), s.is_compatible_with([3]), hash(s) == hash(s)]
+    for refused in (lambda: s.with_rank(3), lambda: s.assert_has_rank(3), lambda: s.assert_is_compatible_with([1, 4])):
+        try:
+            refused()
+        except ValueError as error:
+            known.append(str(error).replace("[1, 4]", "(1, 4)"))
+    within = tf.function(lambda y: tf.zeros([*y.shape.as_list(), 2]))(tf.ones([3]))
+    others = [tf.zeros(s), tf.reshape(tf.ones(s), s[::-1]), within, tf.constant(["a"]), tf.Variable([1.0, 2.0])]
+    return [told, equal, sums, known, [other.shape.as_list() for other in others]]
+
+
+def control_flow(tf: Any) -> Any:
+    """Python's own, over tensors."""
+
+    @tf.function
+    def compute(x: Any) -> Any:
+        y = x * 2 if tf.reduce_sum(x) > 0 else -x
+        while tf.reduce_sum(y) < 20:
+            y = y * 2
+        total = tf.constant(0.0)
+        for i in tf.range(3):
+            total += tf.cast(i, tf.float32)
+        for row in y:
+            if row > 5:
+                total += row
+        return y, total
+
+    return [*compute(tf.constant([1.0, 2.0])), *compute(tf.constant([-1.0, -2.0]))]
+
+
 def positions(tf: Any) -> Any:
     """Arguments in TensorFlow 2's order, which is not TensorFlow 1's."""
     x = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
@@ -257,6 +292,8 @@ CASES = (
     variables,
     functions,
     positions,
+    shapes,
+    control_flow,
     resized,
     gradients,
     structures,

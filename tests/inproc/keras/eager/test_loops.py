@@ -135,18 +135,73 @@ def test_a_model_of_lookups_prepares_datasets_of_texts() -> None:
     np.testing.assert_array_equal(stage({"words": np.array(texts["words"])}), [[1, 3], [0, 2]])
 
 
-def test_a_step_on_parameter_servers_that_changes_moving_averages_is_refused() -> None:
+def adversaries() -> tuple[Any, Any]:
+    """A generator with moving averages, and a discriminator."""
+    tf.keras.utils.set_random_seed(5)
+    keras = tf.keras
+    layers = keras.layers.Dense(3, use_bias=False), keras.layers.BatchNormalization()
+    generator = keras.Sequential([keras.Input((2,)), *layers])
+    discriminator = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+    return generator, discriminator
+
+
+def play(models: tuple[Any, Any], optimizers: tuple[Any, Any], noise: Any, real: Any) -> Any:
+    """A step of both, as guides have it."""
+    generator, discriminator = models
+    loss = tf.keras.losses.BinaryCrossentropy(from_logits=True)
+    with tf.GradientTape() as of_generator, tf.GradientTape() as of_discriminator:
+        made = generator(noise, training=True)
+        said, truth = discriminator(made, training=True), discriminator(real, training=True)
+        lost = loss(tf.ones_like(said), said)
+        caught = loss(tf.ones_like(truth), truth) + loss(tf.zeros_like(said), said)
+    for tape, of, model, optimizer in (
+        (of_generator, lost, generator, optimizers[0]),
+        (of_discriminator, caught, discriminator, optimizers[1]),
+    ):
+        gradients = tape.gradient(of, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    return lost
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_two_models_with_moving_averages_train_on_parameter_servers(compiled: bool) -> None:
+    random = np.random.default_rng(3)
+    batches = [(random.normal(size=(4, 2)).astype("f"), random.normal(size=(4, 3)).astype("f")) for _ in range(3)]
+    plain, optimizers = adversaries(), (tf.keras.optimizers.Adam(0.1), tf.keras.optimizers.SGD(0.1))
+    for noise, real in batches:
+        play(plain, optimizers, tf.constant(noise), tf.constant(real))
     strategy = tf.distribute.ParameterServerStrategy()
     with strategy.scope():
-        model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.BatchNormalization()])
-        optimizer = tf.keras.optimizers.SGD(0.1)
+        models, own = adversaries(), (tf.keras.optimizers.Adam(0.1), tf.keras.optimizers.SGD(0.1))
 
-    @tf.function
-    def step(x: Any) -> Any:
-        return strategy.run(lambda x: step_on(model, optimizer, (x, x)), args=(x,))
+    def step(noise: Any, real: Any) -> Any:
+        return strategy.run(lambda noise, real: play(models, own, noise, real), args=(noise, real))
 
-    with pytest.raises(NotImplementedError, match="moving_mean"):
-        step(tf.ones([2, 3]))
+    call = tf.function(step) if compiled else step
+    for noise, real in batches:
+        call(tf.constant(noise), tf.constant(real))
+    strategy.read(())
+    for ours, theirs in zip(models, plain, strict=True):
+        same_weights(ours, theirs)
+    assert any(np.any(np.asarray(v.value)) for v in models[0].non_trainable_variables if v.path.endswith("moving_mean"))
+
+
+def test_models_and_optimizers_belong_together_in_their_order() -> None:
+    strategy = tf.distribute.ParameterServerStrategy()
+    with strategy.scope():
+        models = adversaries()
+        own = tf.keras.optimizers.SGD(0.1), tf.keras.optimizers.SGD(0.1)
+    noise, real = tf.ones([4, 2]), tf.ones([4, 3])
+    with pytest.raises(ValueError, match="in the order in which they are made"):
+        strategy.run(lambda: play(models, own[::-1], noise, real))
+    with strategy.scope():
+        tf.keras.optimizers.SGD(0.1)
+        tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3)])
+        tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3)])
+    with pytest.raises(ValueError, match="it is not said which belong together"):
+        strategy.run(lambda: play(models, own, noise, real))
+    with pytest.raises(NotImplementedError, match="options are for TPUs"):
+        strategy.run(lambda: 1, options=3)
 
 
 def test_what_is_accepted_has_its_effect_or_is_refused() -> None:

@@ -1,0 +1,115 @@
+"""Shapes of TensorFlow 2's tensors: tuples, as JAX has them, that can what a ``tf.TensorShape`` can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax._src import core
+from jax._src.array import ArrayImpl
+
+from headwater.shapes import Dimension, TensorShape
+
+_ArrayImpl: Any = ArrayImpl
+_core: Any = core
+
+
+class Sizes(tuple[int, ...]):
+    """The shape of a tensor whose value is there, or whose computation is compiled: all sizes are known.
+
+    JAX takes it for the tuple that it is. Programs of TensorFlow 2 find a ``tf.TensorShape``.
+    """
+
+    __slots__ = ()
+
+    def as_list(self) -> list[int]:
+        """The sizes."""
+        return list(self)
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions there are."""
+        return len(self)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[Dimension]:
+        """The sizes as TensorFlow 1 has them."""
+        return [Dimension(size) for size in self]
+
+    def num_elements(self) -> int:
+        """The product of the sizes."""
+        return TensorShape(tuple(self)).num_elements() or 0
+
+    def is_fully_defined(self) -> bool:
+        """True."""
+        return True
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor may have both shapes."""
+        return TensorShape(tuple(self)).is_compatible_with(other)
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """ValueError where no tensor may have both shapes."""
+        TensorShape(tuple(self)).assert_is_compatible_with(other)
+
+    def assert_has_rank(self, rank: int) -> None:
+        """ValueError where there is another number of dimensions."""
+        TensorShape(tuple(self)).assert_has_rank(rank)
+
+    def with_rank(self, rank: int) -> Sizes:
+        """This shape; ValueError where it has another number of dimensions."""
+        self.assert_has_rank(rank)
+        return self
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """What is known of a tensor that has both shapes; ValueError where none has."""
+        return TensorShape(tuple(self)).merge_with(other)
+
+    def concatenate(self, other: Any) -> Any:
+        """The sizes of this and then those of ``other``."""
+        return self + other
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, TensorShape):
+            return TensorShape(tuple(self)).concatenate(other)
+        return Sizes((*self, *other)) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, list):  # as it is extended by ``+=`` with a tuple, too, which JAX does
+            return [*other, *self]
+        return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __getitem__(self, key: Any) -> Any:
+        found: Any = super().__getitem__(key)
+        return Sizes(found) if isinstance(key, slice) else found
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TensorShape):
+            return other.as_dims is not None and tuple(self) == tuple(other.as_dims)
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else False  # pyright: ignore
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)
+
+    def __reduce__(self) -> Any:
+        return Sizes, (tuple(self),)
+
+
+def shape_of(array: Any) -> Sizes:
+    """The shape of an array of JAX's."""
+    return Sizes(array.aval.shape)
+
+
+def attach() -> None:
+    """Gives JAX's arrays such shapes."""
+    for kind in (_ArrayImpl, _core.Tracer):
+        kind.shape = property(shape_of)

@@ -1,0 +1,282 @@
+"""``tf.summary`` of TensorFlow 2: what is written at once, for TensorBoard, into events of a folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from tensorboard.plugins.audio import metadata as audio_metadata
+from tensorboard.plugins.histogram import summary_v2 as histograms
+from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import summary_v2 as scalars
+from tensorboard.plugins.text import summary_v2 as texts
+
+from headwater.graph.context import get_default_graph
+from headwater.io import summary_protos
+from headwater.io.tensor_proto import make_tensor_proto
+from headwater.keras.eager.function import RunsInPython, tracing
+from headwater.keras.eager.tensors import to_numpy
+from headwater.tensorboard_protos import summary_pb2
+from headwater.training.file_writer import FileWriter
+
+_scalars: Any = scalars
+_histograms: Any = histograms
+_texts: Any = texts
+_images: Any = image_metadata
+_sounds: Any = audio_metadata
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.writer: SummaryWriter | None = None
+        self.step: Any = None
+        self.records: Callable[[], Any] = lambda: True
+
+
+_here = _Here()
+
+
+class SummaryWriter:
+    """Writes what functions of ``tf.summary`` are given while it is the default one.
+
+    Args:
+      writer: of the events; None writes nothing.
+    """
+
+    def __init__(self, writer: FileWriter | None) -> None:
+        self._writer = writer
+        self._closed = False
+
+    @contextmanager
+    def as_default(self, step: Any = None) -> Generator[SummaryWriter]:
+        """Within it, this is the thread's writer, and ``step`` the step where none is given.
+
+        Raises:
+          RuntimeError: the writer is closed.
+        """
+        if self._closed:
+            raise RuntimeError("SummaryWriter is already closed")
+        before = _here.writer, _here.step
+        self.set_as_default(step)
+        try:
+            yield self
+        finally:
+            self.flush()
+            _here.writer, _here.step = before
+
+    def set_as_default(self, step: Any = None) -> None:
+        """From now on this is the thread's writer."""
+        _here.writer = self
+        if step is not None:
+            _here.step = step
+
+    def init(self) -> None:
+        """Does nothing: a writer is ready as it is made."""
+
+    def flush(self) -> None:
+        """Returns once all that was written is in the file."""
+        if self._writer is not None and not self._closed:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Writes what is left, and ends."""
+        if self._writer is not None and not self._closed:
+            self._writer.close()
+        self._closed = True
+
+    def add(self, summary: Any, step: int) -> bool:
+        """Adds a ``Summary``; whether it is written."""
+        if self._writer is None or self._closed:
+            return False
+        self._writer.add_summary(summary, step)
+        return True
+
+
+def create_file_writer(
+    logdir: Any,
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+    experimental_trackable: bool = False,
+    experimental_mesh: Any = None,
+) -> SummaryWriter:
+    """A writer of events in a folder.
+
+    Args:
+      logdir: the folder, which is made.
+      max_queue: how many events may wait before they are written; 10 when None.
+      flush_millis: after how many milliseconds those that wait are written; two minutes when None.
+      filename_suffix: end of the file's name; ``.v2`` when None.
+      name, experimental_trackable: without effect: there is no operation for the writer.
+      experimental_mesh: must be None.
+    """
+    del name, experimental_trackable
+    if experimental_mesh is not None:
+        raise NotImplementedError("tf.summary.create_file_writer: experimental_mesh is not supported")
+    queue = 10 if max_queue is None else max_queue
+    seconds = 120.0 if flush_millis is None else flush_millis / 1e3
+    suffix = ".v2" if filename_suffix is None else filename_suffix
+    return SummaryWriter(FileWriter(to_text(logdir), max_queue=queue, flush_secs=seconds, filename_suffix=suffix))
+
+
+def to_text(path: Any) -> str:
+    """A path as text, also one that is a tensor."""
+    value = path.numpy() if hasattr(path, "numpy") else path
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def create_noop_writer() -> SummaryWriter:
+    """A writer that writes nothing."""
+    return SummaryWriter(None)
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Returns once all that was written is in the file: by ``writer``, or the thread's one."""
+    del name
+    writer = writer or _here.writer
+    if writer is not None:
+        writer.flush()
+
+
+@contextmanager
+def record_if(condition: Any) -> Generator[None]:
+    """Within it things are written only where ``condition`` holds: a truth value, or a function that gives one."""
+    before = _here.records
+    _here.records = condition if callable(condition) else lambda: condition
+    try:
+        yield
+    finally:
+        _here.records = before
+
+
+def should_record_summaries() -> bool:
+    """Whether something that is written now would be."""
+    return _here.writer is not None and bool(_here.records())
+
+
+def set_step(step: Any) -> None:
+    """Says which step it is, where none is given; a variable counts with the value that it then has."""
+    _here.step = step
+
+
+def get_step() -> Any:
+    """What `set_step` said, or None."""
+    return _here.step
+
+
+def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
+    """Writes the ``Summary`` that ``make`` makes for a tag.
+
+    Raises:
+      ValueError: no step is said.
+    """
+    if _here.writer is None:
+        return False
+    if tracing() is not None:
+        raise RunsInPython("tf.summary writes on the host")
+    if not should_record_summaries():
+        return False
+    step = _here.step if step is None else step
+    if step is None:
+        raise ValueError(
+            "No step set. Please specify one either through the `step` argument or through "
+            "tf.summary.experimental.set_step()"
+        )
+    scope = get_default_graph().get_name_scope()
+    return _here.writer.add(make(f"{scope}/{name}" if scope else name), int(to_numpy(step)))
+
+
+def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
+    """Writes a number; whether it was written. ValueError for what has dimensions, or without a step."""
+    return _write(name, step, lambda tag: _scalars.scalar_pb(tag, to_numpy(data), description))
+
+
+def histogram(
+    name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
+) -> bool:
+    """Writes how often which numbers occur, in ``buckets`` of one width (30 when None); whether it was written."""
+    return _write(
+        name,
+        step,
+        lambda tag: _histograms.histogram_pb(tag, to_numpy(data), buckets=buckets, description=description),
+    )
+
+
+def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
+    """Writes text; whether it was written."""
+    return _write(name, step, lambda tag: _texts.text_pb(tag, to_numpy(data), description))
+
+
+def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> bool:
+    """Writes the first pictures of a batch; whether they were written.
+
+    Args:
+      data: ``[pictures, height, width, channels]``: bytes, or numbers from 0 to 1.
+    """
+
+    def make(tag: str) -> Any:
+        array = to_numpy(data)
+        if array.dtype != np.uint8:
+            array = (np.clip(array.astype(np.float32), 0, 1) * 255.5).astype(np.uint8)
+        found = [value.image for value in summary_protos.image(tag, array, max_outputs).value]
+        height, width = array.shape[1:3]
+        parts = [str(width).encode(), str(height).encode(), *(each.encoded_image_string for each in found)]
+        return _tensor(tag, np.array(parts, object), _images.create_summary_metadata(None, description))
+
+    return _write(name, step, make)
+
+
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: int = 3,
+    encoding: str | None = None,
+    description: str | None = None,
+) -> bool:
+    """Writes the first sounds of a batch, ``[sounds, frames, channels]`` from -1 to 1, as WAV; whether they were.
+
+    Raises:
+      ValueError: another ``encoding`` than ``wav``.
+    """
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+
+    def make(tag: str) -> Any:
+        rate = float(to_numpy(sample_rate))
+        found = [value.audio for value in summary_protos.audio(tag, to_numpy(data), rate, max_outputs).value]
+        rows = np.array([[each.encoded_audio_string, b""] for each in found], object).reshape(-1, 2)
+        wav: Any = _sounds.Encoding.Value("WAV")
+        return _tensor(tag, rows, _sounds.create_summary_metadata(None, description, wav))
+
+    return _write(name, step, make)
+
+
+def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> bool:
+    """Writes a tensor with ``metadata``, a ``SummaryMetadata`` that says which of TensorBoard's plugins shows it."""
+    del name
+    return _write(tag, step, lambda tag: _tensor(tag, to_numpy(tensor), metadata))
+
+
+def _tensor(tag: str, value: Any, metadata: Any) -> Any:
+    made = summary_pb2.Summary.Value(tag=tag, metadata=metadata)
+    made.tensor.MergeFromString(make_tensor_proto(value).SerializeToString())
+    return summary_pb2.Summary(value=[made])
+
+
+def _no_traces(*_args: Any, **_kwargs: Any) -> None:
+    raise NotImplementedError(
+        "tf.summary's graphs and traces of functions are not supported: what XLA does shows jax.profiler"
+    )
+
+
+graph = trace_on = trace_off = trace_export = _no_traces
+
+experimental = ModuleType("tensorflow.summary.experimental", "``tf.summary.experimental``.")
+experimental.__dict__.update(set_step=set_step, get_step=get_step)
