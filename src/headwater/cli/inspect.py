@@ -70,7 +70,7 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return
     shown = Table(box=None, pad_edge=False)
-    for heading in ("name", "", "save", "rows", "shape", "type", "keys", "state", "size", "updates", "most used"):
+    for heading in ("name", "", "save", "rows", "shape", "type", "keys", "state", "size", "updates"):
         shown.add_column(heading, overflow="fold")
     for one in found:
         shown.add_row(
@@ -84,9 +84,13 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
             str(one.state) if one.keys else "",
             f"{one.nbytes / 2**20:.2f} MiB",
             "" if one.step is None else str(one.step),
-            ", ".join(f"{key} ({uses})" for key, uses in one.hot),
         )
-    Console(highlight=False).print(shown)
+    console = Console(highlight=False)
+    console.print(shown)
+    for one in found:
+        if one.hot:
+            hot = ", ".join(f"{key} ({uses})" for key, uses in one.hot)
+            console.print(f"most used of {one.name}, save {one.save}: {hot}", soft_wrap=True, markup=False)
 
 
 def _held(path: str, keys: int) -> Iterator[Held]:

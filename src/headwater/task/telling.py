@@ -1,4 +1,4 @@
-"""Tells a task's launcher, every other second, which tasks it talks to and how stale its gradients are.
+"""Tells a task's launcher, every other second, which tasks it talks to, how stale its gradients are, and of its tables.
 
 It goes the way of progress (`headwater.telemetry.progress`), so that no connection to the task is needed, wherever it
 runs.
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from headwater.telemetry.progress import STATUS_VARIABLE, Progress, report
 from headwater.telemetry.snapshot import Snapshot
+from headwater.telemetry.table_metrics import table_metrics
 from headwater.telemetry.talk import talk_of
 
 _EVERY_S = 2.0
@@ -47,5 +48,5 @@ class Teller:
         before = None
         while not self._closing.wait(self._every_s):
             now = self._snapshot()
-            report(Progress(task=self._task, talk=talk_of(before, now)))
+            report(Progress(task=self._task, talk=talk_of(before, now), metrics=table_metrics(before, now)))
             before = now
