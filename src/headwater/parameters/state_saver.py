@@ -20,7 +20,6 @@ from headwater.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
 from headwater.resources.state_saver import Saves, StateSaver, Taken
-from headwater.telemetry.sizes import size_text
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
@@ -152,8 +151,7 @@ class ParameterSaver(StateSaver):
         last, back = self._last, self._host.way_back
         text = "no state saved yet"
         if last is not None:
-            version, ago = last.facts["version"], self._clock() - last.at
-            text = f"version {version} saved {ago:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
+            text = self._saved_ago(f"version {last.facts['version']} ", last.at)
         return f"{text}; {back}" if back is not None else text
 
 

@@ -19,12 +19,10 @@ from typing import Final
 from headwater.errors import DataLossError, OpError
 from headwater.io import checked_json, files
 from headwater.parameters.table_host import TableService
-from headwater.resources.periodic import Periodic
-from headwater.resources.state_saver import Saves
+from headwater.resources.state_saver import Saver, Saves
 from headwater.tables import snapshots
 from headwater.tables.snapshots import PartReader, Snapshot
 from headwater.tables.table import Table
-from headwater.telemetry.sizes import size_text
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
@@ -68,21 +66,12 @@ class _Chain:
     delta_bytes: int = 0
 
 
-class TableSaver:
+class TableSaver(Saver):
     """Saves the tables of this task.
 
     Args:
       service: has them.
-      saves: where and how often.
-      index: the number of this ``ps``.
-      tasks: how many there are.
-      troubles: is told of what cannot be written.
-      clock: gives seconds since 1970.
-
-    Attributes:
-      folder: of the files.
-      written_bytes: so far.
-      count: of saves so far.
+      saves, index, tasks, troubles, clock: see `Saver`.
     """
 
     def __init__(
@@ -95,16 +84,8 @@ class TableSaver:
         troubles: Troubles = TROUBLES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder: str = os.path.join(files.as_path(saves.folder), FOLDER, f"ps-{index:05d}-of-{tasks:05d}")
-        self.written_bytes: int = 0
-        self.count: int = 0
+        super().__init__(saves, FOLDER, "tables", index=index, tasks=tasks, troubles=troubles, clock=clock)
         self._service = service
-        self._task = f"/job:ps/task:{index}"
-        self._every_s = saves.every_s
-        self._troubles = troubles
-        self._clock = clock
-        self._periodic = Periodic(f"saving tables of {self._task}", saves.every_s, self.save)
-        self._number = 0
         self._chains: dict[str, _Chain] = {}
         self._last: _Together | None = None
         #: By table how many updates and rows it had at the last save.
@@ -158,28 +139,23 @@ class TableSaver:
         )
         return True
 
-    def start(self) -> None:
-        """Saves from now on, in a thread of its own."""
-        self._periodic.start()
-
     def close(self, *, over: bool) -> None:
         """The task ends. Where the job is over, the saves are removed; else the last one is made, and nothing changes
         after it."""
         self._periodic.stop()
-        if not over:
-            self._service.ends()
-            self.save()
+        if over:
+            self._remove_all()
             return
-        try:
-            if files.isdir(self.folder):
-                files.rmtree(self.folder)
-        except OpError as error:
-            _log.error("%s cannot remove saves of its tables: %s", self._task, error.message)
+        self._service.ends()
+        self.save()
+
+    def _remove(self) -> None:
+        if files.isdir(self.folder):
+            files.rmtree(self.folder)
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def save(self) -> bool:
-        """Saves what changed; whether there was anything, and all of it is written."""
         service = self._service
         with service.saving:
             begun: list[tuple[Table, Snapshot]] = []
@@ -201,8 +177,7 @@ class TableSaver:
                     together = _Together(number=self._number, at=at, saves=saves, clients=clients)
                     self._commit(together)
                 except OpError as error:
-                    again = f"the next save is tried in {self._every_s:g} s"
-                    self._troubles.failed(what, error, f"{again}; should the task be lost, it goes back further")
+                    self._could_not(what, error)
                     return False
             self._troubles.written(what)
             self._last, self._had = together, has
@@ -252,10 +227,7 @@ class TableSaver:
             self._troubles.failed(f"old saves in {self.folder}, which are to be removed", error, "They stay")
 
     def __str__(self) -> str:
-        if self._last is None:
-            return "no table saved yet"
-        ago = self._clock() - self._last.at
-        return f"saved {ago:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
+        return "no table saved yet" if self._last is None else self._saved_ago("", self._last.at)
 
 
 def _numbered(folder: str) -> list[tuple[int, str]]:

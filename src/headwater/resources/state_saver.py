@@ -24,6 +24,7 @@ from headwater.errors import FailedPreconditionError, OpError
 from headwater.io import crc32c, files, state_files
 from headwater.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
 from headwater.resources.periodic import Periodic
+from headwater.telemetry.sizes import size_text
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
@@ -68,8 +69,8 @@ class Taken:
     rows: Sequence[int] = ()
 
 
-class StateSaver:
-    """Saves the state of one thing on this task.
+class Saver:
+    """Saves something of this task every few seconds, in a folder of its own.
 
     Args:
       saves: where and how often.
@@ -77,7 +78,6 @@ class StateSaver:
       what: is saved, for people.
       index: the number of this ``ps``.
       tasks: how many there are.
-      option: how people name the folder.
       troubles: is told of what cannot be written.
       clock: gives seconds since 1970.
 
@@ -95,7 +95,6 @@ class StateSaver:
         *,
         index: int,
         tasks: int,
-        option: str,
         troubles: Troubles = TROUBLES,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -104,10 +103,61 @@ class StateSaver:
         self.count: int = 0
         self._task = f"/job:ps/task:{index}"
         self._every_s = saves.every_s
-        self._option = option
         self._troubles = troubles
         self._clock = clock
         self._number = 0
+        self._periodic = Periodic(f"saving {what} of {self._task}", saves.every_s, self.save)
+
+    def start(self) -> None:
+        """Saves from now on, in a thread of its own."""
+        self._periodic.start()
+
+    def save(self) -> bool:
+        """Writes what changed; whether there was anything, and all of it is written."""
+        raise NotImplementedError
+
+    def _could_not(self, what: str, error: OpError) -> None:
+        """``what`` was not written."""
+        then = f"the next save is tried in {self._every_s:g} s; should the task be lost, it goes back further"
+        self._troubles.failed(what, error, then)
+
+    def _remove_all(self) -> None:
+        """Removes what was saved, as the job is over."""
+        try:
+            self._remove()
+        except OpError as error:
+            _log.error("%s cannot remove what it has saved, though the job is over: %s", self._task, error.message)
+
+    def _remove(self) -> None:
+        raise NotImplementedError
+
+    def _saved_ago(self, what: str, at: float) -> str:
+        """What of ``what`` was saved when, for people."""
+        return f"{what}saved {self._clock() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
+
+
+class StateSaver(Saver):
+    """Saves the state of one thing on this task.
+
+    Args:
+      saves, name, what, index, tasks, troubles, clock: see `Saver`.
+      option: how people name the folder.
+    """
+
+    def __init__(
+        self,
+        saves: Saves,
+        name: str,
+        what: str,
+        *,
+        index: int,
+        tasks: int,
+        option: str,
+        troubles: Troubles = TROUBLES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(saves, name, what, index=index, tasks=tasks, troubles=troubles, clock=clock)
+        self._option = option
         # Of the file written last; None where the next must be whole.
         self._last: Header | None = None
         self._digests: dict[Spec, _Digests] = {}
@@ -115,7 +165,6 @@ class StateSaver:
         #: Numbers of the last whole state, and of the one before.
         self._fulls = (0, 0)
         self._saving = threading.Lock()
-        self._periodic = Periodic(f"saving {what} of {self._task}", saves.every_s, self.save)
 
     # What is saved ----------------------------------------------------------------------------------------------------
 
@@ -165,21 +214,12 @@ class StateSaver:
                     f"remove it, or name another folder in {self._option}",
                 )
 
-    def start(self) -> None:
-        """Saves from now on, in a thread of its own."""
-        self._periodic.start()
-
-    def _remove_all(self) -> None:
-        """Removes the states, as the job is over."""
-        try:
-            state_files.remove(self.folder)
-        except OpError as error:
-            _log.error("%s cannot remove its states, though the job is over: %s", self._task, error.message)
+    def _remove(self) -> None:
+        state_files.remove(self.folder)
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def save(self) -> bool:
-        """Writes what changed; whether there was anything, and all of it is written."""
         with self._saving:
             whole = self._last is None or 2 * self._delta_bytes > self._full_bytes
             taken = self._take(whole=whole)
@@ -193,8 +233,7 @@ class StateSaver:
                 self._failed()
                 if not isinstance(error, OpError):
                     raise
-                then = f"the next save is tried in {self._every_s:g} s; should the task be lost, it goes back further"
-                self._troubles.failed(what, error, then)
+                self._could_not(what, error)
                 return False
             self._troubles.written(what)
             return saved

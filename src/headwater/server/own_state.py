@@ -31,7 +31,6 @@ from headwater.resources.containers import Cell, Resources
 from headwater.resources.state_saver import Saves, StateSaver, Taken
 from headwater.resources.training_note import note_of
 from headwater.resources.update_counts import SLOTS, UpdateCounts, read_counts
-from headwater.telemetry.sizes import size_text
 from headwater.telemetry.snapshot import Group
 from headwater.transport.waiting import positive_seconds_from
 
@@ -248,8 +247,7 @@ class GraphSaver(StateSaver):
     def __str__(self) -> str:
         last, text = self._last, "no state saved yet"
         if last is not None:
-            ago = self._clock() - last.at
-            text = f"saved {ago:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
+            text = self._saved_ago("", last.at)
         return f"{text}; {self.loss}" if self.loss is not None else text
 
     def group(self) -> Group:
