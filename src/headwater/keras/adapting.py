@@ -9,14 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras.src import tree
-from keras.src.callbacks import callback_list, tensorboard
-from keras.src.models import functional
-from keras.src.trainers import data_adapters
-from keras.src.utils import module_utils
 
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
+from headwater.keras.internals import callback_list, data_adapters, functional, module_utils, tensorboard, tree
 
 _adapters = data_adapters
 _modules: Any = module_utils

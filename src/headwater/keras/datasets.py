@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from keras.src.trainers.data_adapters import data_adapter_utils
-from keras.src.trainers.data_adapters.data_adapter import DataAdapter
-
 from headwater.data.dataset import Dataset
+from headwater.keras.internals import DataAdapter, data_adapter_utils
 
 _base = DataAdapter
 _utils = data_adapter_utils

@@ -11,11 +11,11 @@ import jax
 import jax.core
 import keras
 import numpy as np
-from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.keras.embeddings.calls import traced_rows
 from headwater.keras.embeddings.inference import watch_dynamic
+from headwater.keras.internals import in_symbolic_scope
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_protocol import eviction_of, packed_eviction
 from headwater.parameters.table_requests import Divided, in_bags

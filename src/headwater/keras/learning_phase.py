@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from keras.src.backend.common.keras_tensor import any_symbolic_tensors
-from keras.src.layers.layer import Layer
+from headwater.keras.internals import Layer, any_symbolic_tensors
 
 _layer: Any = Layer
 _symbolic: Any = any_symbolic_tensors

@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from keras.src.backend.jax.trainer import JAXTrainer
-from keras.src.trainers.trainer import Trainer
+from headwater.keras.internals import JAXTrainer, Trainer
 
 _STRATEGY = "_headwater_strategy"
 

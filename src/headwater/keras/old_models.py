@@ -10,6 +10,8 @@ import h5py
 import keras
 import numpy as np
 
+from headwater.keras.internals import keras_skipgrams
+
 _keras: Any = keras
 
 
@@ -160,6 +162,6 @@ def skipgrams(
     """
     # Keras's own function draws a seed in a way that Python 3.12 refuses.
     drawn = random.randrange(10**7) if seed is None else seed
-    return _keras.src.legacy.preprocessing.sequence.skipgrams(
+    return keras_skipgrams(
         sequence, vocabulary_size, window_size, negative_samples, shuffle, categorical, sampling_table, drawn
     )

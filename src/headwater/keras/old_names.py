@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headwater.keras.internals import ENQUEUERS, LEGACY_IMAGE, LEGACY_SEQUENCE, LEGACY_TEXT
+
 _VALUES = """
     batch_get_value batch_set_value cast cast_to_floatx constant count_params dtype eval eye function get_session
     get_value gradients int_shape is_sparse learning_phase_scope manual_variable_initialization moving_average_update
@@ -61,18 +63,14 @@ OLD: Mapping[str, Mapping[str, str]] = {
     "metrics": _FUNCTIONS | _from("headwater.keras.old_losses", "MeanRelativeError MeanTensor"),
     "models": _from("headwater.keras.old_models", "model_from_config"),
     "preprocessing.image": _from(
-        "keras.src.legacy.preprocessing.image",
+        LEGACY_IMAGE,
         """DirectoryIterator ImageDataGenerator Iterator NumpyArrayIterator apply_affine_transform
         apply_brightness_shift apply_channel_shift random_brightness random_channel_shift random_rotation random_shear
         random_shift random_zoom""",
     ),
-    "preprocessing.sequence": _from(
-        "keras.src.legacy.preprocessing.sequence", "TimeseriesGenerator make_sampling_table"
-    )
+    "preprocessing.sequence": _from(LEGACY_SEQUENCE, "TimeseriesGenerator make_sampling_table")
     | {"skipgrams": "headwater.keras.old_models:skipgrams"},
-    "preprocessing.text": _from(
-        "keras.src.legacy.preprocessing.text", "Tokenizer hashing_trick one_hot text_to_word_sequence"
-    ),
+    "preprocessing.text": _from(LEGACY_TEXT, "Tokenizer hashing_trick one_hot text_to_word_sequence"),
     "constraints": _from("headwater.keras.old_layers", "RadialConstraint")
     | {"radial_constraint": "headwater.keras.old_layers:RadialConstraint"},
     "callbacks": _from("headwater.keras.old_models", "BaseLogger"),
@@ -84,8 +82,8 @@ OLD: Mapping[str, Mapping[str, str]] = {
     },
     "utils": {
         "HDF5Matrix": "headwater.keras.old_models:HDF5Matrix",
-        "OrderedEnqueuer": "keras.src.trainers.data_adapters.py_dataset_adapter:OrderedEnqueuer",
-        "SequenceEnqueuer": "keras.src.trainers.data_adapters.py_dataset_adapter:PyDatasetEnqueuer",
+        "OrderedEnqueuer": f"{ENQUEUERS}:OrderedEnqueuer",
+        "SequenceEnqueuer": f"{ENQUEUERS}:PyDatasetEnqueuer",
     },
     "mixed_precision.experimental": {
         "LossScaleOptimizer": "keras.mixed_precision:LossScaleOptimizer",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from keras.src.callbacks.callback import Callback
-
+from headwater.keras.internals import Callback
 from headwater.keras.programs import updates_made
 from headwater.telemetry.progress import ProgressReporter
 from headwater.training.progress import progress_reporter

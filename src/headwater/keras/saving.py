@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from keras.src.saving import saving_lib
 
 from headwater.errors import DataLossError
 from headwater.io import files
+from headwater.keras.internals import saving_lib
 
 _lib = saving_lib
 

@@ -12,9 +12,9 @@ import os
 from typing import Any, Final, NamedTuple, TypeVar
 
 import jax
-from jax._src import xla_bridge
 
 from headwater.runtime.devices import local_devices, use_cpu_only, virtual_gpus
+from headwater.runtime.jax_internals import xla_bridge
 
 _jax: Any = jax
 _bridge: Any = xla_bridge

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from headwater.keras.internals import keras_rnn
 from headwater.keras.learning_phase import learning_phase
 
 if TYPE_CHECKING:
@@ -396,7 +397,7 @@ def rnn(
       input_length: the number of steps, where the shape does not say it.
       zero_output_for_mask: outputs are zero where the mask is false.
     """
-    return _keras.src.backend.rnn(
+    return keras_rnn(
         step_function,
         inputs,
         list(initial_states),

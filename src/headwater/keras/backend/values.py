@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 from keras import KerasTensor
-from keras.src.backend.common.name_scope import name_scope as keras_name_scope
 
+from headwater.keras.internals import Function, global_state
+from headwater.keras.internals import name_scope as keras_name_scope
 from headwater.keras.learning_phase import learning_phase, set_learning_phase
 
 if TYPE_CHECKING:
@@ -316,7 +317,7 @@ class BackendFunction:
         self._outputs = outputs
         leaves = _keras.tree.flatten(outputs)
         self._count = len(leaves)
-        self._function = _keras.src.ops.function.Function(list(inputs), [*leaves, *(new for _, new in updates)])
+        self._function = Function(list(inputs), [*leaves, *(new for _, new in updates)])
 
     def __call__(self, inputs: Sequence[Value]) -> Value:
         """The outputs' values as NumPy arrays, in their structure."""
@@ -381,7 +382,7 @@ def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
             raise ValueError(f"{each!r} is no symbolic tensor; the gradients of weights are the optimizer's.")
     known = {id(each) for each in wanted}
     others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
-    found = _Gradients(_keras.src.ops.function.Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
+    found = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
     return found
 
 
@@ -422,7 +423,7 @@ def manual_variable_initialization(value: bool) -> None:
 
 def reset_uids() -> None:
     """Numbers in names of layers start anew."""
-    _keras.src.backend.common.global_state.get_global_attribute("object_name_uids", {}, set_to_default=True).clear()
+    global_state.get_global_attribute("object_name_uids", {}, set_to_default=True).clear()
 
 
 @contextlib.contextmanager

@@ -12,11 +12,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import core
 from jax.extend.core import Primitive
 from jax.interpreters import ad
 
 from headwater.keras.mirrored.steps import Replicas
+from headwater.runtime.jax_internals import core
 
 _core = core
 _ad = ad

@@ -10,12 +10,12 @@ from typing import Any
 import jax
 import keras
 import numpy as np
-from keras.src.backend.common.stateless_scope import in_stateless_scope
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.eager import shapes, tensors
 from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.strategies import watch_optimizers
+from headwater.keras.internals import in_stateless_scope
 
 _in_scope = in_stateless_scope
 

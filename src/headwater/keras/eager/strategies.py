@@ -11,8 +11,6 @@ import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
-from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
-from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from headwater.cluster.resolvers import TFConfigClusterResolver
 from headwater.keras import strategy as base
@@ -21,6 +19,7 @@ from headwater.keras.eager.exchange import Processes, sums
 from headwater.keras.eager.function import Function, runs_in_python, tracing
 from headwater.keras.eager.scope import RecordingScope
 from headwater.keras.eager.tape import value_of
+from headwater.keras.internals import BaseOptimizer, get_stateless_scope, in_stateless_scope
 from headwater.keras.mirrored import strategy as mirrored
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get_replica_context
 from headwater.keras.values import ReduceOp, map_structure

@@ -17,9 +17,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import keras
-from jax._src import core
 from keras import StatelessScope
-from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
+
+from headwater.keras.internals import get_stateless_scope, in_stateless_scope
+from headwater.runtime.jax_internals import core
 
 _jax = jax
 _core = core

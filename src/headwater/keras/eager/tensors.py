@@ -8,15 +8,14 @@ import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
-from jax._src import core
-from jax._src.array import ArrayImpl
-from keras.src.backend.common.stateless_scope import in_stateless_scope
 
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.convert import to_array
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.eager.shapes import Sizes
 from headwater.keras.eager.tape import value_of, variable_changes
+from headwater.keras.internals import in_stateless_scope
+from headwater.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:

@@ -14,14 +14,12 @@ import jax
 import jax.core
 import keras
 import numpy as np
-from keras.src.backend.jax.trainer import JAXTrainer
-from keras.src.models.functional import Functional
-from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.errors import FailedPreconditionError
 from headwater.keras.embeddings.calls import is_tracing, reading
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
+from headwater.keras.internals import Functional, JAXTrainer, data_adapter_utils
 from headwater.keras.parameter_server.batches import Batches, make_batches
 
 _tree = keras.tree

@@ -16,12 +16,10 @@ from typing import Any, Protocol, cast
 import jax
 import keras
 import numpy as np
-from keras.src.backend.common.stateless_scope import in_stateless_scope
-from keras.src.backend.jax.core import JaxVariable
-from keras.src.optimizers.base_optimizer import BaseOptimizer
 
 from headwater.keras.embeddings.calls import is_tracing
 from headwater.keras.embeddings.initial import initial_rows
+from headwater.keras.internals import BaseOptimizer, JaxVariable, in_stateless_scope
 from headwater.parameters.updater import Array
 
 _jax = jax

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import keras
-from keras.src.callbacks.callback import Callback
-from keras.src.callbacks.callback_list import CallbackList
 
 from headwater.keras import callbacks as ours
+from headwater.keras.internals import Callback, CallbackList
 from headwater.keras.tensorboard import TensorBoard
 
 if TYPE_CHECKING:

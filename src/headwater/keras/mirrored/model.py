@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.data.options import AutoShardPolicy
 from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
+from headwater.keras.internals import array_slicing, data_adapter_utils
 from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss

@@ -13,12 +13,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from keras.src.trainers import data_adapters
-from keras.src.trainers.data_adapters import array_slicing
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
-from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from headwater.keras.datasets import DatasetAdapter, is_dataset
+from headwater.keras.internals import ArrayDataAdapter, DataAdapter, array_slicing, data_adapters
 from headwater.keras.mirrored.steps import NOTHING
 
 _base = DataAdapter

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
 import numpy as np
-from keras.src import tree
-from keras.src.trainers import data_adapters
-from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.accounting.ledger import Plan, Work
 from headwater.accounting.order import shuffled
 from headwater.keras.datasets import is_dataset
+from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 
 if TYPE_CHECKING:

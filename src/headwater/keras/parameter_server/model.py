@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
-from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.accounting.ledger import Plan, Work
 from headwater.consistency import KOfN, Synchronous
@@ -21,6 +20,7 @@ from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
 from headwater.keras.embeddings.rows import ModelEmbeddings
+from headwater.keras.internals import array_slicing, data_adapter_utils
 from headwater.keras.parameter_server.batches import Batches, make_batches, rows_of, share_of
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import Place

@@ -9,12 +9,11 @@ import jax
 import keras
 import numpy as np
 from keras import StatelessScope
-from keras.src.backend.jax.trainer import JAXTrainer
-from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.keras.embeddings.calls import noting, reading
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings
 from headwater.keras.embeddings.variables import TableVariable
+from headwater.keras.internals import JAXTrainer, data_adapter_utils
 from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array

@@ -1,0 +1,49 @@
+"""All that Headwater uses of Keras that is not public: one file shows what a release may move.
+
+`docs/dependencies.md` says with which release that was tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src import tree as tree
+from keras.src.backend import rnn as _rnn
+from keras.src.backend.common import global_state as _global_state
+from keras.src.backend.common.keras_tensor import any_symbolic_tensors as any_symbolic_tensors
+from keras.src.backend.common.name_scope import name_scope as name_scope
+from keras.src.backend.common.stateless_scope import get_stateless_scope as get_stateless_scope
+from keras.src.backend.common.stateless_scope import in_stateless_scope as in_stateless_scope
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope as in_symbolic_scope
+from keras.src.backend.jax.core import JaxVariable as JaxVariable
+from keras.src.backend.jax.trainer import JAXTrainer as JAXTrainer
+from keras.src.callbacks import callback_list as callback_list
+from keras.src.callbacks import tensorboard as tensorboard
+from keras.src.callbacks.callback import Callback as Callback
+from keras.src.callbacks.callback_list import CallbackList as CallbackList
+from keras.src.layers.layer import Layer as Layer
+from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
+from keras.src.models import functional as functional
+from keras.src.models.functional import Functional as Functional
+from keras.src.ops.function import Function as _Function
+from keras.src.optimizers.base_optimizer import BaseOptimizer as BaseOptimizer
+from keras.src.saving import saving_lib as saving_lib
+from keras.src.trainers import data_adapters as data_adapters
+from keras.src.trainers.data_adapters import array_slicing as array_slicing
+from keras.src.trainers.data_adapters import data_adapter_utils as data_adapter_utils
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter as ArrayDataAdapter
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter as DataAdapter
+from keras.src.trainers.trainer import Trainer as Trainer
+from keras.src.utils import module_utils as module_utils
+
+# Of these Keras says too little for a type checker.
+Function: Any = _Function
+global_state: Any = _global_state
+keras_rnn: Any = _rnn
+keras_skipgrams: Any = _skipgrams
+
+#: Modules of names that `headwater.keras.old_names` brings back.
+LEGACY_IMAGE = "keras.src.legacy.preprocessing.image"
+LEGACY_SEQUENCE = "keras.src.legacy.preprocessing.sequence"
+LEGACY_TEXT = "keras.src.legacy.preprocessing.text"
+ENQUEUERS = "keras.src.trainers.data_adapters.py_dataset_adapter"

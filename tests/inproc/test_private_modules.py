@@ -1,0 +1,47 @@
+"""What is not public in other packages is used in one file per package, and is still there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+_SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
+
+#: By the name of a private module, the files that may say it.
+_PLACES = {
+    r"keras\.src": {"keras/internals.py"},
+    # The second one looks whether JAX was imported before, and must not import it.
+    r"jax\._src": {"runtime/jax_internals.py", "jaxlib_faults.py"},
+    r"optax\._src": {"parameters/global_norms.py"},
+    r"ray\._private|_ray\._private": {"platform/backends/ray.py"},
+}
+
+
+@pytest.mark.parametrize("name", _PLACES)
+def test_a_private_module_is_named_in_one_file(name: str) -> None:
+    found = {str(path.relative_to(_SOURCE)) for path in _SOURCE.rglob("*.py") if re.search(name, path.read_text())}
+    assert found == _PLACES[name]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("jax._src.xla_bridge", "backends_are_initialized"),
+        ("jax._src.core", "ClosedJaxpr Literal Trace jaxpr_as_fun jaxprs_in_params set_current_trace trace_ctx"),
+        ("jax._src.array", "ArrayImpl"),
+        ("optax._src.linear_algebra", "global_norm"),
+        ("ray._private.state", "available_resources_per_node"),
+        ("keras.src.legacy.preprocessing.image", "ImageDataGenerator random_zoom"),
+        ("keras.src.legacy.preprocessing.sequence", "TimeseriesGenerator skipgrams"),
+        ("keras.src.legacy.preprocessing.text", "Tokenizer one_hot"),
+        ("keras.src.trainers.data_adapters.py_dataset_adapter", "OrderedEnqueuer PyDatasetEnqueuer"),
+    ],
+)
+def test_what_is_used_of_a_private_module_is_there(module: str, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    pytest.importorskip(module.partition(".")[0])
+    found = importlib.import_module(module)
+    assert [name for name in names.split() if not hasattr(found, name)] == []
