@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jax._src import core
-from jax._src.array import ArrayImpl
-
+from headwater.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import Dimension, TensorShape
 
 _ArrayImpl: Any = ArrayImpl
