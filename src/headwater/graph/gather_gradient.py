@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import int32
+from headwater.dtypes import float32, int32
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import make_const
 from headwater.graph.indexed_slices import IndexedSlices, to_dense
@@ -45,7 +45,8 @@ def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
     """Gives the gradients of the rows that each part of a divided table found, those of equal ids added up."""
     places, *found = op.inputs
     routed = [each.op.inputs[1] for each in found]
-    return [None, *op.graph.create_op("SplitRouted", [to_dense(grad), places, *routed]).outputs]
+    halves = {"halves": bool(op.attrs.get("halves"))}
+    return [None, *op.graph.create_op("SplitRouted", [to_dense(grad), places, *routed], halves).outputs]
 
 
 def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
@@ -58,8 +59,10 @@ def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
     grad = to_dense(grad)
     rows = op.graph.create_op("UpdateRows", [routed]).outputs[0]
     shape = _shape(params)
-    summed = IndexedSlices(grad, rows, shape, distinct=True)
-    split = grad.op
+    split, whole = grad.op, grad
+    if op.attrs.get("halves"):  # where the variable is: it travels as it is
+        whole = op.graph.create_op("Cast", [grad], {"DstT": float32}, device=op.device).outputs[0]
+    summed = IndexedSlices(whole, rows, shape, distinct=True)
     if split.type != "SplitRouted":
         return [summed, None]
     apart = op.graph.create_op("RowsOfPart", split.inputs, {"part": split.outputs.index(grad)}, device=split.device)

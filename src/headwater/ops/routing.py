@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.dtypes import int32, int64
+from headwater.dtypes import bfloat16, float32, int32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.ops.common import AnyArray, array_module
 from headwater.ops.define import host, pure
@@ -235,18 +235,20 @@ def _require_parts(ids: HostArray, part: HostArray, row: HostArray, sizes: HostA
 def _rows_spec(inference: Inference) -> Sequence[Spec]:
     params, places = inference.inputs[0], inference.inputs[1].dims
     known = None if params.dims is None or places is None else (*places, *params.dims[1:])
-    return [Spec(params.dtype.base_dtype, known)]
+    return [Spec(bfloat16 if inference.attrs.get("halves") else params.dtype.base_dtype, known)]
 
 
 @pure("GatherRouted", inputs="params:Tparams, routed:Tids|index", infer=_rows_spec, strings=True)
-def gather_routed(params: AnyArray, routed: AnyArray) -> AnyArray:
+def gather_routed(params: AnyArray, routed: AnyArray, *, halves: bool = False) -> AnyArray:
     """The rows of one part that ``RouteIds`` asks for, ``[places, …]``; the first row for `NO_ROW`.
 
-    ``RouteIds`` has seen to it that the rows exist.
+    ``RouteIds`` has seen to it that the rows exist. With ``halves`` they are of bfloat16, for their way.
     """
     if array_module(params, routed) is np:
-        return params[np.maximum(routed, 0)]
-    return take_rows(params, routed, nearest=True)
+        rows = params[np.maximum(routed, 0)]
+    else:
+        rows = take_rows(params, routed, nearest=True)
+    return rows.astype(jnp.bfloat16) if halves else rows
 
 
 @pure("UpdateRows", inputs="indices:Tids|index", differentiable=False)
@@ -261,38 +263,39 @@ def update_rows(indices: jax.Array) -> jax.Array:
 def _joined_spec(inference: Inference) -> Sequence[Spec]:
     places, first = inference.inputs[0].dims, inference.inputs[1]
     known = None if places is None or first.dims is None else (*places, *first.dims[1:])
-    return [Spec(first.dtype.base_dtype, known)]
+    return [Spec(float32 if inference.attrs.get("halves") else first.dtype.base_dtype, known)]
 
 
 @pure("JoinRouted", inputs="places:int32, found:T*", infer=_joined_spec, strings=True)
-def join_routed(places: AnyArray, *found: AnyArray) -> AnyArray:
-    """The rows of all parts in the order of the ids, in the shape of ``places`` and a row's."""
+def join_routed(places: AnyArray, *found: AnyArray, halves: bool = False) -> AnyArray:
+    """The rows of all parts in the order of the ids, in the shape of ``places`` and a row's; of float32 where
+    ``halves`` of them came."""
     if array_module(places, *found) is np:
-        return np.concatenate(found)[places]
-    return take_rows(jnp.concatenate(found), places)
+        return np.concatenate(found)[places].astype(np.float32 if halves else found[0].dtype, copy=False)
+    every = jnp.concatenate(found)
+    return take_rows(every.astype(np.float32) if halves else every, places)
 
 
 def _split_spec(inference: Inference) -> Sequence[Spec]:
     grad, _, *routed = inference.inputs
     tail = None if grad.dims is None or inference.inputs[1].dims is None else grad.dims[len(inference.inputs[1].dims) :]
-    return [
-        Spec(grad.dtype.base_dtype, None if tail is None or each.dims is None else (*each.dims[:1], *tail))
-        for each in routed
-    ]
+    dtype = bfloat16 if inference.attrs.get("halves") else grad.dtype.base_dtype
+    return [Spec(dtype, None if tail is None or each.dims is None else (*each.dims[:1], *tail)) for each in routed]
 
 
 @pure("SplitRouted", inputs="grad:T, places:int32, routed:Tids*", infer=_split_spec)
-def split_routed(grad: Any, places: Any, *routed: Any) -> tuple[Any, ...]:
+def split_routed(grad: Any, places: Any, *routed: Any, halves: bool = False) -> tuple[Any, ...]:
     """The gradients of `join_routed` for what each part found: those of the same place added up.
 
     Args:
       grad: the gradient of the rows in the order of the ids.
       routed: what each part was asked for, for the number of places.
+      halves: whether they are to be of bfloat16, for their way; they are added up as they are.
     """
     sizes = [each.shape[0] for each in routed]
     tail = grad.shape[places.ndim :]
     rows = add_rows(jnp.zeros((sum(sizes), *tail), grad.dtype), jnp.ravel(places), grad.reshape((places.size, *tail)))
-    return tuple(jnp.split(rows, np.cumsum(sizes)[:-1]))
+    return tuple(jnp.split(rows.astype(jnp.bfloat16) if halves else rows, np.cumsum(sizes)[:-1]))
 
 
 def _one_part_spec(inference: Inference) -> Sequence[Spec]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -23,6 +24,8 @@ from headwater.variables.partitioned import PartitionedVariable
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
+#: Environment variable: how rows of tables on a ``ps``, and their gradients, travel.
+WIRE: Final = "HEADWATER_ROWS_WIRE"
 #: A batch of which nobody knows the size has more ids than this, as a rule.
 _FEW_ROWS: Final = 256
 
@@ -64,7 +67,8 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
         ids = convert_to_tensor(ids, name="ids")
-        if len(parts) == 1 and not _repeats(parts[0], ids):
+        halves = _in_halves(parts)
+        if len(parts) == 1 and not halves and not _repeats(parts[0], ids):
             with graph.colocate_with(parts[0]):
                 rows = _clipped(indexing.gather(parts[0], ids, name=scope), ids, max_norm)
                 return arrays.identity(rows)
@@ -74,8 +78,8 @@ def embedding_lookup(
         found: list[Tensor] = []
         for part, wanted in zip(parts, routed, strict=True):
             with graph.colocate_with(part):
-                found.append(one("GatherRouted", part, wanted))
-        rows = _clipped(one("JoinRouted", places, found, name=scope), ids, max_norm)
+                found.append(one("GatherRouted", part, wanted, halves=halves))
+        rows = _clipped(one("JoinRouted", places, found, name=scope, halves=halves), ids, max_norm)
         return arrays.identity(rows) if len(parts) == 1 else rows
 
 
@@ -86,6 +90,20 @@ def _repeats(table: Any, ids: Tensor) -> bool:
         return False
     known = ids.shape.num_elements()
     return dims[0] <= (_FEW_ROWS if known is None else known // 2)
+
+
+def _in_halves(parts: Sequence[Any]) -> bool:
+    """Whether rows of a table travel as bfloat16.
+
+    Raises:
+      ValueError: `WIRE` asks for something else.
+    """
+    wire = os.environ.get(WIRE) or "float32"
+    if wire not in ("float32", "bfloat16"):
+        raise ValueError(f"{WIRE} is {wire!r}, not float32 or bfloat16")
+    if wire == "float32" or parse_device(parts[0].device or "").job != "ps":
+        return False
+    return all(part.dtype.base_dtype == dtypes.float32 for part in parts)
 
 
 def _sizes(parts: Sequence[Any]) -> Any:

@@ -141,6 +141,32 @@ def test_a_small_table_on_one_ps_trains_as_at_home(optimizer: str, replicas: int
     np.testing.assert_allclose(found, whole, rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("optimizer", ["momentum", "adagrad"])
+def test_rows_travel_as_bfloat16_where_the_environment_says_so(
+    optimizer: str, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(1, optimizer)
+    monkeypatch.setenv("HEADWATER_ROWS_WIRE", "bfloat16")
+    np.testing.assert_array_equal(trained(1, optimizer), whole)  # at home nothing travels
+    with memory_cluster(ps=2, worker=1) as cluster:
+        found = trained(parts, optimizer, cluster.target("worker"))
+    error = np.abs(found - whole).max()
+    assert 0 < error < 2**-6 * np.abs(whole).max()
+    # Rows that no batch named are what they were: the ps rounds nothing that it keeps.
+    unused = sorted(set(range(ROWS)) - {row for batch in BATCHES for row in batch})
+    np.testing.assert_array_equal(found[unused], TABLE[unused])
+
+
+def test_rows_have_no_other_form_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_ROWS_WIRE", "int8")
+    with (
+        tf.Graph().as_default(),
+        pytest.raises(ValueError, match="HEADWATER_ROWS_WIRE is 'int8', not float32 or bfloat16"),
+    ):
+        tf.nn.embedding_lookup(parts_of(2, "mod"), [1])
+
+
 def test_of_a_small_table_on_a_ps_each_row_travels_once_and_an_id_outside_is_named() -> None:
     with memory_cluster(ps=1, worker=1) as cluster, tf.Graph().as_default() as graph:
         with tf.device("/job:ps/task:0"):
