@@ -292,6 +292,34 @@ def status(
 
 
 @app.command()
+def rebalance(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST:PORT|JOB",
+            help="A parameter server of a running cluster, or a job of a server.",
+            autocompletion=jobs.complete_job,
+        ),
+    ],
+    ps: Annotated[
+        int | None, typer.Option(min=1, help="Over how many ps to divide the parameters, by their bytes.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    server: jobs.ServerOption = jobs.DEFAULT_SERVER,
+) -> None:
+    """Moves shards of parameters between parameter servers while they train: about as many bytes travel to each then.
+
+    For programs of Keras and JAX that say shards=..., and for jobs whose number of ps is a range.
+    """
+    from headwater.cli.rebalance import rebalance as move  # noqa: PLC0415  gRPC takes 100 ms
+
+    try:
+        move(target if ":" in target else jobs.address_of_ps(target, server), ps=ps, as_json=as_json)
+    except (OpError, ValueError) as error:
+        _fail("rebalance", str(error))
+
+
+@app.command()
 def inspect(
     checkpoint: Annotated[
         str,

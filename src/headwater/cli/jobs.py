@@ -296,6 +296,20 @@ def scale(
     _ask(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
 
 
+def address_of_ps(job: str, server: str) -> str:
+    """Where the first parameter server of a job is.
+
+    Raises:
+      ValueError: it has none that runs.
+    """
+    with connected(server) as client:
+        tasks = client.get(f"/jobs/{client.job_id(job)}")["tasks"]
+    for task in tasks:
+        if task["name"].startswith("ps-") and task["address"] and task["phase"] == "running":
+            return str(task["address"])
+    raise ValueError(f"job {job} has no parameter server that runs")
+
+
 def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Forgets a job that is over, with its logs. Its checkpoints stay."""
     with connected(server) as client:

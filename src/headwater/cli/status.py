@@ -255,11 +255,11 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
 
 
 def _copies(reports: Sequence[TaskReport]) -> Table:
-    table = _table("copies of", "on", "updates", "how they stand")
+    table = _table("copies or shards of", "on", "updates", "how they stand")
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
-            if group.copies:
-                how = Text(group.copies, "red" if group.lacks_second else "")
+            if group.copies or group.shards:
+                how = Text(group.copies or f"shards {group.shards}", "red" if group.lacks_second else "")
                 table.add_row(group.name, report.task, str(group.updates), how)
     return table
 

@@ -87,6 +87,7 @@ class Group:
         where there is one copy only.
       lacks_second: whether the task is a primary whose part has no whole second copy now.
       second_behind: frames that the second copy has yet to confirm to a primary.
+      shards: which shards of how many the task has, in words; empty where the group has none that move.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Group:
     copies: str = ""
     lacks_second: bool = False
     second_behind: int = 0
+    shards: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

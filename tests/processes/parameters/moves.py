@@ -17,15 +17,17 @@ from headwater import ParameterServer
 parser = argparse.ArgumentParser()
 parser.add_argument("--size", type=int, default=64)
 parser.add_argument("--shards", type=int, default=6, help="0: as the environment says")
+parser.add_argument("--hot", type=int, default=1, help="how many times as large the second leaf is")
 parser.add_argument("--consistency", default="async")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
-params = {f"leaf{number}": np.zeros(arguments.size, np.float32) for number in range(arguments.shards or 6)}
+sizes = [arguments.size * (arguments.hot if number == 1 else 1) for number in range(arguments.shards or 6)]
+params = {f"leaf{number}": np.zeros(size, np.float32) for number, size in enumerate(sizes)}
 ps = ParameterServer(
     params, optax.sgd(1.0, momentum=0.5), consistency=arguments.consistency, shards=arguments.shards or None
 )
-gradient = {name: np.full(arguments.size, -1, np.float32) for name in params}
+gradient = {name: np.full(leaf.shape, -1, np.float32) for name, leaf in params.items()}
 taken = pushed = 0
 while not (arguments.folder / "end").exists():
     taken += ps.push(gradient)

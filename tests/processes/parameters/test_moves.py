@@ -63,6 +63,28 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_hot_shard_gets_a_ps_of_its_own(tmp_path: Path) -> None:
+    arguments = ("--shards", "4", "--size", "1000", "--hot", "100")
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *arguments) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *arguments) for index in range(2)]
+        go_on(*workers)
+        rebalance = [sys.executable, "-m", "headwater", "rebalance", cluster.address("ps")]
+        shown = cluster.run(*rebalance).succeeds()
+        assert re.findall(r"shard (\d+) from (\S+) to (\S+),", shown) == [("3", "/job:ps/task:1", "/job:ps/task:0")], (
+            shown
+        )
+        go_on(*workers)
+        shown = cluster.run(*rebalance, "--ps", "1", "--json").succeeds()
+        moved = json.loads(shown.splitlines()[-1])["params"]
+        assert [(one["shard"], one["target"]) for one in moved] == [(1, "/job:ps/task:0")]
+        go_on(*workers)
+        end(tmp_path, workers)
+        for one in ps:
+            one.succeeds()
+
+
+@pytest.mark.long
 def test_variables_of_keras_move(tmp_path: Path) -> None:
     """Each update of the epochs is made, once, on each variable, wherever it is."""
     with processes(ps=2, worker=2) as cluster:

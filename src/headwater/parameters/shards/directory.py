@@ -26,15 +26,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import DeadlineExceededError, OpError, UnavailableError
-from headwater.parameters.replicas.shard import PeerLink
 from headwater.parameters.shards.places import Place, Places
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+
+if TYPE_CHECKING:
+    from headwater.parameters.replicas.shard import PeerLink
 
 _log = logging.getLogger("headwater")
 
@@ -42,7 +44,7 @@ _log = logging.getLogger("headwater")
 TELL_S: Final = 2.0
 
 #: The way to a ``ps``, by its name and address.
-LinkTo = Callable[[str, str], PeerLink]
+LinkTo = Callable[[str, str], "PeerLink"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -228,9 +228,9 @@ class ShardHolder:
         """How training goes, and which shards it has."""
         hosts = self._hosts
         if not hosts:
-            return Group(name=self._name, copies="no shard")
+            return Group(name=self._name, shards=f"none of {len(self._slots)}")
         held = ", ".join(map(str, self.held))
-        return replace(hosts[0].group(), name=self._name, copies=f"shards {held} of {len(self._slots)}")
+        return replace(hosts[0].group(), name=self._name, shards=f"{held} of {len(self._slots)}")
 
     def waits(self) -> list[tuple[str, float]]:
         """Which workers wait here."""
