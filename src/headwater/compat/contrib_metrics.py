@@ -6,7 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headwater.dtypes import bool_, string
+from headwater.functional import arrays, math, reductions
 from headwater.functional.losses import confusion_matrix
+from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.metrics import counts, means, ranking, thresholds
 
 if TYPE_CHECKING:
@@ -62,7 +65,28 @@ streaming_true_positives_at_thresholds: Callable[..., Metric] = _predictions_fir
     thresholds.true_positives_at_thresholds
 )
 
-__all__ = ["aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
+__all__ = ["accuracy", "aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
+
+
+def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | None = None) -> Any:
+    """The share of ``predictions`` that equal ``labels``, each with its weight, in this batch alone.
+
+    Raises:
+      ValueError: the types or shapes differ, or the type is neither of integers, truth values nor text.
+    """
+    with name_scope(name, "accuracy", [predictions, labels]):
+        predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
+        kind = predictions.dtype.base_dtype
+        if not (kind.is_integer or kind in (bool_, string)):
+            raise ValueError(f"Labels should have bool, integer, or string dtype, not {kind.name}")
+        if labels.dtype.base_dtype != kind:
+            raise ValueError(f"Dtypes of predictions and labels should match. Given: {kind} and {labels.dtype}")
+        labels.shape.assert_is_compatible_with(predictions.shape)
+        right = math.to_float(math.equal(predictions, labels))
+        if weights is None:
+            return reductions.reduce_mean(right)
+        shares = math.to_float(weights)
+        return math.div(reductions.reduce_sum(right * shares), reductions.reduce_sum(arrays.ones_like(right) * shares))
 
 
 def aggregate_metrics(*value_update_tuples: object) -> tuple[list[Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""``tf.contrib.slim.losses``: losses with the predictions first."""
+"""``tf.contrib.losses`` and ``tf.contrib.slim.losses``: losses with the predictions first."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ from headwater.transport.waiting import Waiter
 T = TypeVar("T")
 
 _log = logging.getLogger("headwater")
+#: How long one attempt to connect may take, in seconds.
+_ATTEMPT_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,12 +98,17 @@ class Link:
         reason = "it answers no more; it has ended, was stopped, or its machine is gone"
         self._pool.break_off(self._peer, f"{reason}: {why}" if why else reason)
 
-    def _attempt(self) -> Channel:
+    def _attempt(self, limit_s: float | None = None) -> Channel:
         wiring = self._wiring
         if wiring.inside_grpc:
             return self.control.open_channel(me=wiring.me, wanted=self._wanted, options=wiring.options)
         return connect(
-            self._address, me=wiring.me, wanted=self._wanted, security=wiring.security, options=wiring.options
+            self._address,
+            me=wiring.me,
+            wanted=self._wanted,
+            security=wiring.security,
+            options=wiring.options,
+            timeout_s=_ATTEMPT_S if limit_s is None else min(_ATTEMPT_S, limit_s),
         )
 
     def _open(self) -> Channel:
@@ -115,8 +122,8 @@ class Link:
                 # It computes, or its machine is loaded.
                 _log.warning("%s yet: %s; but it shows signs of life, and is asked again", what, failure)
 
-    def _meet(self) -> TaskStatus:
-        self._attempt().close()
+    def _meet(self, limit_s: float | None = None) -> TaskStatus:
+        self._attempt(limit_s).close()
         return self._answer(lambda: self.control.status(wait=True))
 
     def _answer(self, call: Callable[[], T]) -> T:
@@ -155,7 +162,7 @@ class Link:
         Returns:
           What the task says of itself.
         """
-        return self._wait_for(self._meet, deadline_s)
+        return self._wait_for(lambda: self._meet(deadline_s), deadline_s)
 
     def channels(self) -> list[Channel]:
         """All open channels."""

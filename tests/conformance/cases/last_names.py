@@ -106,6 +106,28 @@ def case_networks_whose_state_is_kept(tf):
         return [*found, refused(lambda: tf.nn.static_state_saving_rnn(cell, [tf.ones([1, 3])], pair, ("c", "h", "x")))]
 
 
+def case_accuracies_of_a_batch(tf):
+    accuracy = tf.contrib.metrics.accuracy
+    right = tf.constant([1, 2, 3, 4])
+    with tf.Session() as session:
+        return [
+            session.run(accuracy(right, tf.constant([1, 2, 0, 0]))),
+            session.run(accuracy(right, tf.constant([1, 2, 0, 0]), weights=[1.0, 0.0, 1.0, 2.0])),
+            session.run(accuracy(tf.constant(["a"]), tf.constant(["a"]))),
+            refused(lambda: accuracy(tf.constant([1.0]), tf.constant([1.0]))),
+            refused(lambda: accuracy(right, tf.constant([1, 2, 3, 4], tf.int64))),
+            refused(lambda: accuracy(right, tf.constant([1, 2, 3]))),
+        ]
+
+
+def case_losses_of_contrib(tf):
+    losses = tf.contrib.losses
+    loss = losses.mean_squared_error(tf.constant([1.0, 2.0]), tf.constant([1.0, 4.0]))
+    losses.add_loss(tf.constant(1.0))
+    with tf.Session() as session:
+        return session.run([loss, losses.get_total_loss()]) + [len(losses.get_losses())]  # noqa: RUF005
+
+
 # The profiler ---------------------------------------------------------------------------------------------------
 
 

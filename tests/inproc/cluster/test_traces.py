@@ -133,3 +133,24 @@ def test_a_traced_step_that_fails_leaves_no_profile() -> None:
         metadata = tf.RunMetadata()
         session.run(tf.matmul([[v]], [[v]], name="m"), options=FULL, run_metadata=metadata)
         assert any(device.device.endswith("/executables") for device in metadata.step_stats.dev_stats)
+
+
+def test_each_task_has_a_graph_of_its_part(cluster: MemoryCluster) -> None:
+    with tf.device("/job:ps/task:1"):
+        v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    with tf.device("/job:worker/task:0"):
+        twice = tf.multiply(v, 2.0, name="twice")
+    config = tf.ConfigProto(graph_options=tf.GraphOptions(build_cost_model=1))
+    with tf.Session(cluster.target("worker"), config=config) as session:
+        session.run(v.initializer)
+        metadata = tf.RunMetadata()
+        session.run(twice, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+    parts = {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
+    assert parts["v"] == "/job:ps/replica:0/task:1/device:CPU:0"
+    assert parts["twice"] == "/job:worker/replica:0/task:0/device:CPU:0"
+    assert len(metadata.partition_graphs) == 2
+    kinds = {node.op for graph in metadata.partition_graphs for node in graph.node}
+    assert {"_Send", "_Recv", "_Retval"} <= kinds
+    costs = {node.name: node for node in metadata.cost_graph.node}
+    assert costs["v"].persistent_memory_size == 8
+    assert costs["twice"].output_info[0].size == 8

@@ -61,6 +61,7 @@ def test_workers_compute_what_a_coordinator_schedules_on_variables_of_two_ps() -
     assert "was lost" not in done.stderr
 
 
+@pytest.mark.long
 def test_two_models_with_moving_averages_in_one_loop_on_two_ps() -> None:
     found = printed("--chief", "--ps", "2", "--workers", "2", str(FOLDER / "adversaries.py"))
     (made,) = re.findall(r"from (-?[.\d]+) to (-?[.\d]+)", found)

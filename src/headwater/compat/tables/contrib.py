@@ -20,6 +20,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "layers": "headwater.compat.tf.contrib.layers",
             "learn": "headwater.compat.tf.contrib.learn",
             "lookup": "headwater.compat.contrib_lookup",
+            "losses": "headwater.compat.slim_losses",
             "metrics": "headwater.compat.contrib_metrics",
             "rnn": "headwater.compat.tf.contrib.rnn",
             "slim": "headwater.compat.tf.contrib.slim",

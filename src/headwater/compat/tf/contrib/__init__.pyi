@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.compat import contrib_lookup as lookup
 from headwater.compat import contrib_metrics as metrics
+from headwater.compat import slim_losses as losses
 from headwater.compat.tf.contrib import data as data
 from headwater.compat.tf.contrib import deprecated as deprecated
 from headwater.compat.tf.contrib import distribute as distribute
@@ -27,6 +28,7 @@ __all__ = [
     "layers",
     "learn",
     "lookup",
+    "losses",
     "metrics",
     "rnn",
     "slim",
