@@ -19,6 +19,15 @@ from headwater.graph.types import TensorLike
 _NO_SCORE = float("-inf")
 
 
+class CombinedNonMaxSuppression(NamedTuple):
+    """For each image of a batch boxes, their scores and classes, best first, and how many of these count."""
+
+    nmsed_boxes: Tensor
+    nmsed_scores: Tensor
+    nmsed_classes: Tensor
+    valid_detections: Tensor
+
+
 class DistortedBoundingBox(NamedTuple):
     """A random part of an image: begin and size for `tf.slice`, and its box [1, 1, 4]."""
 
@@ -52,6 +61,45 @@ def non_max_suppression(
     with name_scope(name, "non_max_suppression"):
         overlap, least = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
         return one("NonMaxSuppressionV3", boxes, scores, max_output_size, overlap, least)
+
+
+def combined_non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size_per_class: TensorLike,
+    max_total_size: TensorLike,
+    iou_threshold: object = 0.5,
+    score_threshold: object = _NO_SCORE,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: str | None = None,
+) -> CombinedNonMaxSuppression:
+    """`non_max_suppression` for each class of each image, and then the best boxes of all classes.
+
+    Args:
+      boxes: [images, boxes, 1 or classes, 4].
+      scores: [images, boxes, classes].
+      max_output_size_per_class: how many boxes of a class to take at most.
+      max_total_size: how many boxes of an image to take at most.
+      iou_threshold: the largest overlap allowed, as intersection over union.
+      score_threshold: take only boxes whose score is above.
+      pad_per_class: fill up with zeros to what the classes may give rather than to ``max_total_size``, if that is less.
+      clip_boxes: keep what of a box is in [0, 1].
+    """
+    with name_scope(name, "combined_non_max_suppression"):
+        overlap, least = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
+        op = apply(
+            "CombinedNonMaxSuppression",
+            boxes,
+            scores,
+            max_output_size_per_class,
+            max_total_size,
+            overlap,
+            least,
+            pad_per_class=pad_per_class,
+            clip_boxes=clip_boxes,
+        )
+        return CombinedNonMaxSuppression(*op.outputs)
 
 
 def non_max_suppression_with_scores(

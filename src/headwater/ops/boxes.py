@@ -91,6 +91,69 @@ def non_max_suppression(
     )
 
 
+def _combined_spec(inference: Inference) -> Sequence[Spec]:
+    for spec, rank in zip(inference.inputs, (4, 3, 0, 0, 0, 0), strict=True):
+        if spec.dims is not None and len(spec.dims) != rank:
+            raise ValueError(f"Shape must be rank {rank} but is rank {len(spec.dims)}")
+    boxes, scores = inference.inputs[0].dims, inference.inputs[1].dims
+    batch = None if boxes is None else boxes[0]
+    each, total = constant_int(inference, 2), constant_int(inference, 3)
+    classes = None if scores is None else scores[2]
+    if inference.attrs.get("pad_per_class"):
+        total = None if None in (each, total, classes) else min(total or 0, (each or 0) * (classes or 0))
+    return [Spec(float32, (batch, total, 4)), *[Spec(float32, (batch, total))] * 2, Spec(int32, (batch,))]
+
+
+@host(
+    "CombinedNonMaxSuppression",
+    infer=_combined_spec,
+    inputs="boxes:float32, scores:float32, max_output_size_per_class:int32, max_total_size:int32, "
+    "iou_threshold:float32, score_threshold:float32",
+)
+def combined_non_max_suppression(
+    context: HostContext,
+    boxes: HostArray,
+    scores: HostArray,
+    max_output_size_per_class: HostArray,
+    max_total_size: HostArray,
+    iou_threshold: HostArray,
+    score_threshold: HostArray,
+    *,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+) -> tuple[HostArray, ...]:
+    """For each image the best boxes of all classes, of those of a class that overlap little; zeros fill up."""
+    del context
+    share, least = _check_share(iou_threshold, "iou_threshold"), float(score_threshold)
+    each, total, classes = int(max_output_size_per_class), int(max_total_size), scores.shape[2]
+    if each <= 0 or total <= 0:
+        raise InvalidArgumentError(None, None, "max_output_size_per_class and max_total_size must be positive")
+    if boxes.shape[2] not in (1, classes):
+        raise InvalidArgumentError(
+            None, None, f"third dimension of boxes must be either 1 or num classes, not {boxes.shape[2]}"
+        )
+    total = min(total, each * classes) if pad_per_class else total
+    batch = len(boxes)
+    places, values, kinds = (np.zeros((batch, total, *more), np.float32) for more in ((4,), (), ()))
+    valid = np.zeros(batch, np.int32)
+    for image in range(batch):
+        found: list[tuple[float, int, HostArray]] = []
+        for kind in range(classes):
+            own = boxes[image, :, kind if boxes.shape[2] > 1 else 0]
+
+            def overlap(best: int, others: HostArray, own: HostArray = own) -> HostArray:
+                return _overlap(own[best], own[others])
+
+            chosen = _suppressed(scores[image, :, kind], each, share, least, overlap)
+            found += [(float(scores[image, at, kind]), kind, own[at]) for at in chosen]
+        best = sorted(found, key=lambda one: -one[0])[:total]
+        valid[image] = len(best)
+        for place, (score, kind, box) in enumerate(best):
+            places[image, place] = np.clip(box, 0, 1) if clip_boxes else box
+            values[image, place], kinds[image, place] = score, kind
+    return places, values, kinds, valid
+
+
 @host(
     "NonMaxSuppressionV4",
     infer=lambda inference: [

@@ -249,6 +249,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.estimator_experimental": Area(
         "``tf.estimator.experimental``: hooks that end a training early.",
         names={
+            "headwater.training.estimator.canned": "dnn_logit_fn_builder linear_logit_fn_builder",
             "headwater.training.estimator.headed": "call_logit_fn",
             "headwater.training.estimator.early_stopping": """
                 make_early_stopping_hook make_stop_at_checkpoint_step_hook stop_if_higher_hook stop_if_lower_hook
@@ -302,7 +303,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 resize_nearest_neighbor""",
             "headwater.functional.boxes": """
                 crop_and_resize draw_bounding_boxes non_max_suppression non_max_suppression_overlaps
-                non_max_suppression_padded non_max_suppression_with_scores sample_distorted_bounding_box""",
+                combined_non_max_suppression non_max_suppression_padded non_max_suppression_with_scores
+                sample_distorted_bounding_box""",
             "headwater.functional.image_quality": """
                 adjust_gamma image_gradients psnr resize_image_with_pad rgb_to_yiq rgb_to_yuv sobel_edges ssim
                 ssim_multiscale total_variation yiq_to_rgb yuv_to_rgb""",

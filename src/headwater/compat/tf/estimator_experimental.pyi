@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.training.estimator.canned import dnn_logit_fn_builder as dnn_logit_fn_builder
+from headwater.training.estimator.canned import linear_logit_fn_builder as linear_logit_fn_builder
 from headwater.training.estimator.early_stopping import make_early_stopping_hook as make_early_stopping_hook
 from headwater.training.estimator.early_stopping import make_stop_at_checkpoint_step_hook as make_stop_at_checkpoint_step_hook
 from headwater.training.estimator.early_stopping import stop_if_higher_hook as stop_if_higher_hook
@@ -11,6 +13,8 @@ from headwater.training.estimator.headed import call_logit_fn as call_logit_fn
 
 __all__ = [
     "call_logit_fn",
+    "dnn_logit_fn_builder",
+    "linear_logit_fn_builder",
     "make_early_stopping_hook",
     "make_stop_at_checkpoint_step_hook",
     "stop_if_higher_hook",

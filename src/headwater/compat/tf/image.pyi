@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.functional.blocks import extract_image_patches as extract_image_patches
 from headwater.functional.blocks import extract_patches as extract_patches
+from headwater.functional.boxes import combined_non_max_suppression as combined_non_max_suppression
 from headwater.functional.boxes import crop_and_resize as crop_and_resize
 from headwater.functional.boxes import draw_bounding_boxes as draw_bounding_boxes
 from headwater.functional.boxes import non_max_suppression as non_max_suppression
@@ -80,6 +81,7 @@ __all__ = [
     "adjust_jpeg_quality",
     "adjust_saturation",
     "central_crop",
+    "combined_non_max_suppression",
     "convert_image_dtype",
     "crop_and_resize",
     "crop_to_bounding_box",

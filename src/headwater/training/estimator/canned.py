@@ -61,7 +61,13 @@ def _spread(partitioner: Partitioner) -> Any:
     return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
 
 
-def _deep_logits(
+def _deep_logits(features: Mapping[str, Any], mode: str, units: int, *settings: Any) -> Tensor:
+    """`_network` in the scope of an estimator's deep part; the last of ``settings`` is the partitioner."""
+    with variable_scope(_DEEP, values=tuple(features.values()), partitioner=_spread(settings[-1])):
+        return _network(features, mode, units, *settings)
+
+
+def _network(
     features: Mapping[str, Any],
     mode: str,
     units: int,
@@ -74,18 +80,17 @@ def _deep_logits(
 ) -> Tensor:
     training = mode == ModeKeys.TRAIN
     partitioner = _spread(partitioner)
-    with variable_scope(_DEEP, values=tuple(features.values()), partitioner=partitioner):
-        with variable_scope("input_from_feature_columns", partitioner=partitioner):
-            net = input_layer(features, columns)
-        for index, size in enumerate(hidden_units):
-            with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
-                net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
-                if drop is not None and training:
-                    net = dropout(net, rate=drop, training=True)
-                if normalize:
-                    net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
-        with variable_scope("logits", values=(net,)) as scope:
-            return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
+    with variable_scope("input_from_feature_columns", partitioner=partitioner):
+        net = input_layer(features, columns)
+    for index, size in enumerate(hidden_units):
+        with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
+            net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
+            if drop is not None and training:
+                net = dropout(net, rate=drop, training=True)
+            if normalize:
+                net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
+    with variable_scope("logits", values=(net,)) as scope:
+        return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
 
 
 def _linear_logits(
@@ -93,6 +98,54 @@ def _linear_logits(
 ) -> Tensor:
     with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
         return linear_model(features, columns, units=units, sparse_combiner=combiner)
+
+
+def dnn_logit_fn_builder(
+    units: int,
+    hidden_units: Sequence[int],
+    feature_columns: Any,
+    activation_fn: Any,
+    dropout: float | None,
+    input_layer_partitioner: Any,
+    batch_norm: bool,
+) -> Callable[[Mapping[str, Any], str], Tensor]:
+    """A function of features and a mode that gives the logits of a network; see `DNNEstimator`.
+
+    Raises:
+      ValueError: ``units`` is no int.
+    """
+    _check_units(units)
+
+    def logits(features: Mapping[str, Any], mode: str) -> Tensor:
+        return _network(
+            features,
+            mode,
+            units,
+            hidden_units,
+            feature_columns,
+            activation_fn,
+            dropout,
+            batch_norm,
+            input_layer_partitioner,
+        )
+
+    return logits
+
+
+def linear_logit_fn_builder(
+    units: int, feature_columns: Any, sparse_combiner: str = "sum"
+) -> Callable[[Mapping[str, Any]], Tensor]:
+    """A function of features that gives the logits of a linear model; see `LinearEstimator`."""
+
+    def logits(features: Mapping[str, Any]) -> Tensor:
+        return linear_model(features, feature_columns, units=units, sparse_combiner=sparse_combiner)
+
+    return logits
+
+
+def _check_units(units: object) -> None:
+    if not isinstance(units, int):
+        raise ValueError(f"units must be an int.  Given type: {type(units)}")
 
 
 def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
