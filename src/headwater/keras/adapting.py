@@ -6,13 +6,16 @@ import functools
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
 from headwater.keras.internals import callback_list, data_adapters, functional, module_utils, tensorboard, tree
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _adapters = data_adapters
 _modules: Any = module_utils
@@ -40,7 +43,7 @@ def adapt_keras() -> None:
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
-    def get_data_adapter(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def get_data_adapter(x: Tree, *args: Any, **kwargs: Any) -> Any:
         if is_dataset(x):
             return DatasetAdapter(x, kwargs.get("class_weight"))
         return get(x, *args, **kwargs)
@@ -70,7 +73,7 @@ def _take_texts() -> None:
 
     def unless_texts(original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
-        def replaced(self: Any, flat_inputs: Any) -> Any:
+        def replaced(self: Any, flat_inputs: Tree) -> Tree:
             if all(made.dtype == "string" for made in self._inputs):
                 return list(flat_inputs)
             return original(self, flat_inputs)

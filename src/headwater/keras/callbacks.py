@@ -22,6 +22,7 @@ from headwater.telemetry.troubles import TROUBLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 _keras: Any = keras
@@ -55,7 +56,7 @@ class ModelCheckpoint(_checkpoint):
         save_checkpoint(self, epoch, batch, logs, writes=True)
 
 
-def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: Any, *, writes: bool) -> None:
+def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, *, writes: bool) -> None:
     """What ``callback``, a `keras.callbacks.ModelCheckpoint`, is to do when it may be time to save.
 
     Args:
@@ -200,27 +201,27 @@ class _Following(_keras.callbacks.Callback):
         super().set_model(model)
         self._callback.set_model(model)
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._callback.on_epoch_begin(epoch, logs)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         callback = self._callback
         # Steps that a restarted run leaves out were followed by their file in the run before.
         if callback._should_save_on_batch(batch) and not self._mirrored.skipping:
             self._save(callback._current_epoch, batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
         callback = self._callback
         if callback.monitor_op is None:
             callback._set_monitor_op()
         if callback.save_freq == "epoch":
             self._save(epoch, None, logs)
 
-    def _save(self, epoch: int, batch: int | None, logs: Any) -> None:
+    def _save(self, epoch: int, batch: int | None, logs: object) -> None:
         save_checkpoint(self._callback, epoch, batch, logs, writes=self._mirrored.is_chief)
 
 
-def whole(callback: Any, mirrored: Any) -> Any:
+def whole(callback: Any, mirrored: Any) -> Tree:
     """What to call in the place of ``callback``, a `ModelCheckpoint` or `BackupAndRestore` of Keras's or ours.
 
     Args:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.data.dataset import Dataset
 from headwater.keras.internals import DataAdapter, data_adapter_utils
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _base = DataAdapter
 _utils = data_adapter_utils
@@ -29,7 +32,7 @@ class DatasetAdapter(_base):
         self._dataset = dataset
         self._class_weight = class_weight
 
-    def get_jax_iterator(self) -> Iterator[Any]:
+    def get_jax_iterator(self) -> Iterator[object]:
         if self._class_weight is None:
             return iter(self._dataset)
         return map(self._weighted, self._dataset)
@@ -37,7 +40,7 @@ class DatasetAdapter(_base):
     def get_numpy_iterator(self) -> Iterator[object]:
         return self.get_jax_iterator()
 
-    def _weighted(self, batch: object) -> Any:
+    def _weighted(self, batch: object) -> Tree:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
             raise ValueError("class_weight must not be given where the elements of the dataset hold sample weights")

@@ -61,7 +61,7 @@ def canonical_device(name: str) -> str:
     return f"{device.device_type}:{device.device_index or 0}"
 
 
-def local_device(name: str) -> Any:
+def local_device(name: str) -> object:
     """JAX's device for a name of `canonical_device`'s.
 
     Raises:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -30,6 +30,10 @@ from headwater.training.session_run_hook import SessionRunHook
 from headwater.training.training_util import get_global_step
 from headwater.variables.state import assign_add
 from headwater.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+    from headwater.keras.types import Tree
 
 
 def model_to_estimator(
@@ -149,7 +153,7 @@ class KerasEstimator(Estimator):
         given = [*inputs, *targets, *([] if weights is None else [weights])]
         counts = len(inputs), len(targets)
 
-        def step(function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(function: Callable[..., Any]) -> Callable[..., Tree]:
             def host(*arrays: object) -> np.floating:
                 x, y, rest = arrays[: counts[0]], arrays[counts[0] : sum(counts)], arrays[sum(counts) :]
                 result = function(_one_or_all(x), _one_or_all(y), *rest, return_dict=True)
@@ -167,11 +171,11 @@ class KerasEstimator(Estimator):
         loss.set_shape([])
         return EstimatorSpec(mode, loss=loss, evaluation_hooks=[load])
 
-    def _predictions(self, inputs: Sequence[Any], load: SessionRunHook) -> EstimatorSpec:
-        outputs: list[Any] = self._model.outputs
+    def _predictions(self, inputs: Sequence[Tree], load: SessionRunHook) -> EstimatorSpec:
+        outputs: list[Tree] = self._model.outputs
         names: list[str] = list(getattr(self._model, "output_names", None) or ()) or _output_names(self._model)
 
-        def host(*arrays: object) -> Any:
+        def host(*arrays: object) -> Tree:
             return [np.asarray(value) for value in _as_list(self._model.predict_on_batch(_one_or_all(arrays)))]
 
         made = py_func(host, inputs, [dtypes.as_dtype(output.dtype) for output in outputs], name="predict_on_batch")
@@ -187,7 +191,7 @@ class KerasEstimator(Estimator):
         """
         if not isinstance(features, Mapping):
             return flatten(features)
-        given: dict[str, Any] = dict(features)  # pyright: ignore[reportUnknownArgumentType]
+        given: dict[str, Tree] = dict(features)  # pyright: ignore[reportUnknownArgumentType]
         names = [str(each.name) for each in self._model.inputs]
         if len(names) == 1 and len(given) == 1:
             return list(given.values())
@@ -198,7 +202,7 @@ class KerasEstimator(Estimator):
     def _counted(self, function: Callable[..., object]) -> Callable[..., Any]:
         """``function``, with the sums of metrics' states: Keras forgets them with each batch."""
 
-        def host(*arrays: object) -> Any:
+        def host(*arrays: object) -> Tree:
             loss = function(*arrays)
             states = [np.asarray(variable.value) for variable in self._model.metrics_variables]
             before = self._totals or [0] * len(states)
@@ -209,11 +213,11 @@ class KerasEstimator(Estimator):
 
     # Weights -------------------------------------------------------------------------------------------------------
 
-    def _to_variables(self, session: Any) -> None:
+    def _to_variables(self, session: SessionLike) -> None:
         for (_, weight), variable in zip(self._weights, _variables_of(session, self._weights), strict=True):
             variable.load(np.asarray(weight.value), session)
 
-    def _from_variables(self, values: Sequence[Any]) -> None:
+    def _from_variables(self, values: Sequence[object]) -> None:
         for (_, weight), value in zip(self._weights, values, strict=True):
             weight.assign(value)
         self._totals = None
@@ -226,7 +230,7 @@ class _AfterRestoring(SessionRunHook):
         self._variables = list(variables)
         self._take = take
 
-    def after_create_session(self, session: Any, coord: object) -> None:
+    def after_create_session(self, session: SessionLike, coord: object) -> None:
         del coord
         self._take(session.run(self._variables))
 
@@ -259,12 +263,12 @@ def _variable(name: str, value: Any) -> Variable:
     return Variable(initial, trainable=False, name=name)
 
 
-def _variables_of(session: Any, weights: Sequence[tuple[str, object]]) -> list[Any]:
+def _variables_of(session: SessionLike, weights: Sequence[tuple[str, object]]) -> list[Any]:
     by_name = {variable.op.name: variable for variable in session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
     return [by_name[name] for name, _ in weights]
 
 
-def _one_or_all(arrays: Sequence[object]) -> Any:
+def _one_or_all(arrays: Sequence[object]) -> Tree:
     return arrays[0] if len(arrays) == 1 else list(arrays)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.core
@@ -26,6 +26,9 @@ from headwater.tables.optimizers import AnyOptimizer
 from headwater.tables.policies import Eviction
 from headwater.tables.row_formats import Format, require_format
 from headwater.tables.table import COMBINERS, Keys, TableStatistics
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _NAMED = {
     "uniform": Initializer(),
@@ -139,10 +142,10 @@ class DynamicEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
-    def compute_output_spec(self, inputs: Any, **_: object) -> Any:
+    def compute_output_spec(self, inputs: Tree, **_: object) -> Any:
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tree) -> Tree:
         found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None)
         if found is not None:
             return found[1]

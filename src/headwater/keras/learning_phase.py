@@ -52,7 +52,7 @@ def _watch_calls() -> None:
     resolve = _layer._resolve_and_populate_arg
 
     @functools.wraps(resolve)
-    def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, Any]) -> None:
+    def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
         given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
         # Not while a model is put together: the phase would become part of it, and `fit` could not change it.
         if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):

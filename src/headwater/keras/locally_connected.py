@@ -8,10 +8,10 @@ from typing import Any
 import keras
 
 from headwater.keras.backend import layers as backend
+from headwater.keras.types import Value
 
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
 """A JAX array or a symbolic tensor of Keras."""
 
 
@@ -35,7 +35,7 @@ class _LocallyConnected(_keras.layers.Layer):
         kernel_constraint: object = None,
         bias_constraint: object = None,
         implementation: int = 1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         if padding.lower() != "valid":

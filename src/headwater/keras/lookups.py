@@ -23,6 +23,7 @@ from headwater.graph.operation import Tensor
 from headwater.ops.fingerprints import fingerprint64, sip_hash
 
 if TYPE_CHECKING:
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 _layer = keras.layers.Layer
@@ -58,7 +59,7 @@ class _HostLayer(_layer):
     def _type(self) -> type[np.generic]:
         return np.int64 if self.output_mode == "int" else np.float32
 
-    def call(self, inputs: object) -> Any:
+    def call(self, inputs: object) -> Tree:
         if isinstance(inputs, Tensor):
             spec = self.compute_output_spec(inputs)
             found = py_func(
@@ -88,10 +89,10 @@ class _HostLayer(_layer):
             return encoded
         return encoded.max(-2) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
 
-    def _weighted(self, counts: object) -> Any:
+    def _weighted(self, counts: object) -> Tree:
         return counts
 
-    def compute_output_spec(self, inputs: Any) -> Any:
+    def compute_output_spec(self, inputs: Tree) -> Any:
         shape = tuple(inputs.shape)
         if self.output_mode == "int":
             return _tensor(shape, dtype="int64")
@@ -174,7 +175,7 @@ class Hashing(_HostLayer):
     def _depth(self) -> int:
         return self.num_bins
 
-    def _numbers(self, values: Any) -> Any:
+    def _numbers(self, values: Any) -> HostArray:
         if self.mask_value is None or self.num_bins == 1:
             return _hashed(values, self.num_bins, self.salt)
         mask = self.mask_value
@@ -255,7 +256,7 @@ class _Lookup(_HostLayer):
     def _token(self, value: object) -> Any:
         raise NotImplementedError
 
-    def _unknown(self, values: object) -> Any:
+    def _unknown(self, values: object) -> HostArray:
         """Which of several numbers of unknown tokens each value has."""
         return _hashed(values, self.num_oov_indices, self.salt)
 
@@ -309,7 +310,7 @@ class _Lookup(_HostLayer):
         """How many numbers there are, those of the mask and of unknown tokens among them."""
         return len(self._known.tokens) + self._first_token
 
-    def adapt(self, data: Any, steps: int | None = None) -> None:
+    def adapt(self, data: Tree, steps: int | None = None) -> None:
         """Learns the vocabulary: the most frequent tokens of ``data``, an array, or batches of them.
 
         Args:
@@ -358,7 +359,7 @@ class _Lookup(_HostLayer):
     def _depth(self) -> int:
         return self.max_tokens if self.pad_to_max_tokens and self.max_tokens else self.vocabulary_size()
 
-    def _numbers(self, values: Any) -> Any:
+    def _numbers(self, values: Any) -> HostArray:
         if not self._known.tokens:
             raise ValueError(f"{self.name} has no vocabulary yet: call adapt or set_vocabulary first")
         if self.invert:
@@ -382,7 +383,7 @@ class _Lookup(_HostLayer):
         found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
         return np.array(found).reshape(values.shape)
 
-    def _weighted(self, counts: Any) -> Any:
+    def _weighted(self, counts: Any) -> Tree:
         if self.output_mode != "tf_idf":
             return counts
         weights = np.zeros(counts.shape[-1], np.float32)

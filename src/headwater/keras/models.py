@@ -61,7 +61,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     make, compile_ = trainer.__init__, base.compile
 
     @functools.wraps(make)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+    def made(self: Any, *args: object, **kwargs: object) -> None:
         make(self, *args, **kwargs)
         adopt(self)
 
@@ -85,7 +85,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
 
 def _in_scope(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
-    def checked(self: Any, *args: object, **kwargs: object) -> Any:
+    def checked(self: Any, *args: object, **kwargs: object) -> object:
         if _sharing.strategy is not None and not _sharing.used and strategy_of(self) is None:
             raise RuntimeError(
                 f"model {self.name!r} was made and compiled outside of strategy.scope(), so that this task would train "

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
+from headwater.keras.types import Value
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
 """A JAX array or a symbolic tensor of Keras."""
 
 
@@ -19,7 +23,7 @@ class ThresholdedReLU(_keras.layers.Layer):
       ValueError: ``theta`` is negative.
     """
 
-    def __init__(self, theta: float = 1.0, **kwargs: Any) -> None:
+    def __init__(self, theta: float = 1.0, **kwargs: object) -> None:
         super().__init__(**kwargs)
         if theta is None or theta < 0:  # pyright: ignore[reportUnnecessaryComparison] - programs pass None
             raise ValueError(f"Theta of a Thresholded ReLU layer cannot be None or negative, and is {theta}.")
@@ -41,7 +45,7 @@ class ThresholdedReLU(_keras.layers.Layer):
 class CuDNNLSTM(_keras.layers.LSTM):
     """An LSTM with the activations that cuDNN has; it runs on every device."""
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
+    def __init__(self, units: int, **kwargs: object) -> None:
         super().__init__(units, **kwargs)
 
     def get_config(self) -> dict[str, object]:
@@ -52,7 +56,7 @@ class CuDNNLSTM(_keras.layers.LSTM):
 class CuDNNGRU(_keras.layers.GRU):
     """A GRU with the activations that cuDNN has; it runs on every device."""
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
+    def __init__(self, units: int, **kwargs: object) -> None:
         super().__init__(units, reset_after=True, **kwargs)
 
     def get_config(self) -> dict[str, object]:
@@ -69,12 +73,12 @@ class AbstractRNNCell(_keras.layers.Layer):
     """What cells of recurrent networks derive from: ``call(inputs, states)`` gives the output and the new states."""
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> Tree:
         """The size of the state, or of each of its parts."""
         raise NotImplementedError("Abstract method")
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> Tree:
         """The size of the output."""
         raise NotImplementedError("Abstract method")
 
@@ -82,7 +86,9 @@ class AbstractRNNCell(_keras.layers.Layer):
         """One step."""
         raise NotImplementedError("Abstract method")
 
-    def get_initial_state(self, batch_size: int | None = None, inputs: Value = None, dtype: str | None = None) -> Any:
+    def get_initial_state(
+        self, batch_size: int | None = None, inputs: Value | None = None, dtype: str | None = None
+    ) -> Tree:
         """States of zeros."""
         size = batch_size if inputs is None else ops.shape(inputs)[0]
         return _keras.tree.map_structure(

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 import numpy as np
 
+from headwater.keras.types import Value
+
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
-"""A JAX array, a symbolic tensor of Keras, or Python or NumPy values."""
 
 
 def logcosh(y_true: Value, y_pred: Value) -> Value:
@@ -36,7 +36,7 @@ class MeanRelativeError(_keras.metrics.Mean):
         super().__init__(name=name or "mean_relative_error", dtype=dtype)
         self.normalizer = ops.convert_to_tensor(normalizer, self.dtype)
 
-    def update_state(self, y_true: Value, y_pred: Value, sample_weight: Value = None) -> None:
+    def update_state(self, y_true: Value, y_pred: Value, sample_weight: Value | None = None) -> None:
         """Adds a batch."""
         y_true, y_pred = (ops.convert_to_tensor(y, self.dtype) for y in (y_true, y_pred))
         errors = ops.divide_no_nan(ops.abs(y_true - y_pred), self.normalizer)
@@ -59,7 +59,7 @@ class MeanTensor(_keras.metrics.Metric):
         self.total = self.add_variable(self._shape, initializer="zeros", name="total")
         self.count = self.add_variable(self._shape, initializer="zeros", name="count")
 
-    def update_state(self, values: Value, sample_weight: Value = None) -> None:
+    def update_state(self, values: Value, sample_weight: Value | None = None) -> None:
         """Adds values, each as often as its weight says.
 
         Raises:

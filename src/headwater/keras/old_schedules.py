@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import keras
 
+from headwater.keras.types import Value
+
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
 """A number, a JAX array or a variable of Keras."""
 
 CosineDecay = keras.optimizers.schedules.CosineDecay
@@ -46,7 +47,7 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.name = name
 
     def _linear(self, share: Value) -> Value:
-        return 1.0 - share
+        return cast("Value", 1.0 - share)
 
     def __call__(self, step: Value) -> Value:
         """The rate at a step."""
@@ -90,9 +91,10 @@ class NoisyLinearCosineDecay(LinearCosineDecay):
         self.variance_decay = variance_decay
 
     def _linear(self, share: Value) -> Value:
-        step = share * self.decay_steps
+        step = cast("Value", share * self.decay_steps)
         deviation = ops.sqrt(self.initial_variance / ops.power(1.0 + step, self.variance_decay))
-        return 1.0 - share + _keras.random.normal(()) * deviation
+        noise: Value = _keras.random.normal(())
+        return cast("Value", 1.0 - share) + noise * deviation
 
     def get_config(self) -> dict[str, object]:
         """What makes the same schedule."""

@@ -9,13 +9,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from headwater.keras.devices import canonical_device, local_device
 from headwater.keras.values import ReduceOp, local_values, map_structure, regroup, select, total_of
+
+if TYPE_CHECKING:
+    from headwater.cluster.resolvers import ClusterResolver
+    from headwater.keras.types import Tree
 
 
 class _Active(threading.local):
@@ -74,12 +78,17 @@ class ReplicaContext:
         """Replicas that share one step."""
         return self.strategy.num_replicas_in_sync
 
-    def all_reduce(self, reduce_op: ReduceOp | str, value: object, options: object = None) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp | str, value: object, options: object = None) -> Tree:
         """The sum or mean of ``value`` over all replicas, which all must call this in the same order."""
         del options
         return self.strategy.all_reduce(ReduceOp.of(reduce_op), value)
 
-    def merge_call(self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+    def merge_call(
+        self,
+        merge_fn: Callable[..., object],
+        args: Sequence[Sequence[object]] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> Tree:
         """``merge_fn(strategy, *args, **kwargs)``."""
         with _left_replica():
             return merge_fn(self.strategy, *args, **(kwargs or {}))
@@ -136,7 +145,7 @@ class Strategy:
         return True
 
     @property
-    def cluster_resolver(self) -> Any:
+    def cluster_resolver(self) -> ClusterResolver | None:
         """Where the cluster comes from; None for strategies of one process."""
         return None
 
@@ -192,7 +201,7 @@ class Strategy:
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
         options: object = None,
-    ) -> Any:
+    ) -> Tree:
         """Calls ``fn`` once for each replica of this process.
 
         Args:
@@ -205,7 +214,7 @@ class Strategy:
           What ``fn`` returned, with values per replica where this process has several.
         """
         del options
-        outputs: list[Any] = []
+        outputs: list[Tree] = []
         for index, replica in enumerate(self.local_replicas()):
             with self.scope(), ReplicaContext(self, replica), self.replica_placement(index):
                 outputs.append(fn(*select(tuple(args), index), **select(dict(kwargs or {}), index)))
@@ -220,7 +229,7 @@ class Strategy:
         del index
         return nullcontext()
 
-    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Any:
+    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Tree:
         """The sum or mean of the values of all replicas.
 
         Args:
@@ -233,7 +242,7 @@ class Strategy:
         """
         op = ReduceOp.of(reduce_op)
 
-        def reduce_leaf(leaf: object) -> Any:
+        def reduce_leaf(leaf: object) -> Tree:
             total, count = total_of(local_values(leaf), axis)
             if op is ReduceOp.SUM:
                 return self.all_reduce_processes(total)
@@ -241,29 +250,29 @@ class Strategy:
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Tree:
         """The sum or mean over all replicas of a value that the calling replica holds."""
         scale = self.num_replicas_in_sync if reduce_op is ReduceOp.MEAN else 1
 
-        def reduce_leaf(leaf: object) -> Any:
+        def reduce_leaf(leaf: object) -> Tree:
             total = self.all_reduce_processes(leaf)
             return total / scale if scale > 1 else total
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce_processes(self, value: object) -> Any:
+    def all_reduce_processes(self, value: object) -> Tree:
         """The sum of an array over all processes, each of which must call this."""
         return value
 
-    def gather(self, value: object, axis: int) -> Any:
+    def gather(self, value: object, axis: int) -> Tree:
         """The values of all replicas, one after the other along ``axis``."""
 
-        def gather_leaf(leaf: Any) -> Any:
+        def gather_leaf(leaf: Tree) -> Tree:
             return self.gather_processes(np.concatenate(local_values(leaf), axis), axis)
 
         return map_structure(gather_leaf, value)
 
-    def gather_processes(self, value: object, axis: int) -> Any:
+    def gather_processes(self, value: object, axis: int) -> Tree:
         """The arrays of all processes, one after the other along ``axis``; each process must call this."""
         del axis
         return value
@@ -272,19 +281,19 @@ class Strategy:
         """The values of this process's replicas."""
         return local_values(value)
 
-    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> object:
         """An iterable of this process's share of each batch of ``dataset``, whose batches are global ones."""
         del options
         return dataset
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], object], options: object = None
-    ) -> Any:
+    ) -> object:
         """The dataset that ``dataset_fn`` makes for this process, whose batches are those of one replica."""
         del options
         return dataset_fn(InputContext())
 
-    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], object]) -> Any:
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], object]) -> Tree:
         """``value_fn(context)`` of each replica of this process."""
         return regroup([value_fn(ReplicaContext(self, replica)) for replica in self.local_replicas()])
 

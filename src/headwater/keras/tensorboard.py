@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -21,6 +21,9 @@ from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.tables.table import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _DRAWN = {
     "rows": "rows",
@@ -113,7 +116,7 @@ class TensorBoard(_base):
     def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._since = (self._step, time.monotonic())
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Tree] | None = None) -> None:
         self._step += 1
         if self.update_freq == "epoch" or self._step % self.update_freq:
             return

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 
 class ReduceOp(Enum):
@@ -51,7 +54,7 @@ def local_values(value: object) -> tuple[Any, ...]:
     return value.values if isinstance(value, PerReplica) else (value,)
 
 
-def map_structure(function: Callable[..., object], *structures: object) -> Any:
+def map_structure(function: Callable[..., object], *structures: object) -> Tree:
     """``function`` of the leaves of equal structures, where a `PerReplica` is a leaf."""
     tree = jax.tree_util
     return tree.tree_map(function, *structures, is_leaf=_is_leaf)
@@ -61,7 +64,7 @@ def _is_leaf(value: object) -> bool:
     return value is None or isinstance(value, PerReplica)
 
 
-def regroup(outputs: Sequence[object]) -> Any:
+def regroup(outputs: Sequence[object]) -> Tree:
     """The outputs of all local replicas as one structure, whose leaves are `PerReplica` where there are several."""
     if len(outputs) == 1:
         return outputs[0]
@@ -72,10 +75,10 @@ def regroup(outputs: Sequence[object]) -> Any:
     return map_structure(together, *outputs)
 
 
-def select(structure: object, replica: int) -> Any:
+def select(structure: object, replica: int) -> Tree:
     """``structure`` as the local replica of that number sees it."""
 
-    def of_replica(leaf: object) -> Any:
+    def of_replica(leaf: object) -> Tree:
         return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf
 
     return map_structure(of_replica, structure)

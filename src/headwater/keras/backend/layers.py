@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import keras
 import numpy as np
 
 from headwater.keras.internals import keras_rnn
 from headwater.keras.learning_phase import learning_phase
+from headwater.keras.types import Value
 
 if TYPE_CHECKING:
     from headwater.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
 """A JAX array, a variable or a symbolic tensor of Keras, or Python or NumPy values."""
 Pair = tuple[int, int]
 
@@ -197,7 +197,7 @@ def bias_add(x: Value, bias: Value, data_format: str | None = None) -> Value:
     if bias_rank not in (1, rank - 1):
         raise ValueError(f"Unexpected bias dimensions {bias_rank}, expect to be 1 or {rank - 1} dimensions")
     if (data_format or _keras.config.image_data_format()) == "channels_last" or rank < 3:
-        return x + bias
+        return cast("Value", x + bias)
     if bias_rank == 1:
         return x + ops.reshape(bias, (1, -1) + (1,) * (rank - 2))
     return x + ops.moveaxis(bias, -1, 0)[None]
@@ -257,13 +257,20 @@ def spatial_3d_padding(
 
 
 def batch_normalization(
-    x: Value, mean: Value, var: Value, beta: Value, gamma: Value, axis: int = -1, epsilon: float = 1e-3
+    x: Value,
+    mean: Value,
+    var: Value,
+    beta: Value | None,
+    gamma: Value | None,
+    axis: int = -1,
+    epsilon: float = 1e-3,
 ) -> Value:
     """``(x - mean) / sqrt(var + epsilon) * gamma + beta``; statistics broadcast, or belong to dimension ``axis``."""
     if len(mean.shape) == 1 and axis not in (-1, len(x.shape) - 1):
         dims = [1] * len(x.shape)
         dims[axis] = -1
-        mean, var, beta, gamma = (None if v is None else ops.reshape(v, dims) for v in (mean, var, beta, gamma))
+        mean, var = ops.reshape(mean, dims), ops.reshape(var, dims)
+        beta, gamma = (None if v is None else ops.reshape(v, dims) for v in (beta, gamma))
     scale = ops.rsqrt(var + epsilon)
     scale = scale if gamma is None else scale * gamma
     shift = -mean * scale
@@ -271,7 +278,7 @@ def batch_normalization(
 
 
 def normalize_batch_in_training(
-    x: Value, gamma: Value, beta: Value, reduction_axes: Sequence[int], epsilon: float = 1e-3
+    x: Value, gamma: Value | None, beta: Value | None, reduction_axes: Sequence[int], epsilon: float = 1e-3
 ) -> tuple[Value, Value, Value]:
     """A batch normalised by its own mean and variance over dimensions: normalised batch, mean, variance."""
     axes = list(reduction_axes)
@@ -376,7 +383,7 @@ def rnn(
     inputs: Value,
     initial_states: Sequence[Value],
     go_backwards: bool = False,
-    mask: Value = None,
+    mask: Value | None = None,
     constants: Sequence[Value] | None = None,
     unroll: bool = False,
     input_length: int | None = None,

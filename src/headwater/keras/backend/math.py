@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 from keras import KerasTensor
 
+from headwater.keras.types import Value
+
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
 """A JAX array, a variable or a symbolic tensor of Keras, or Python or NumPy values."""
 Axes = int | Sequence[int] | None
 
@@ -111,7 +112,7 @@ def sqrt(x: Value) -> Value:
     return ops.sqrt(ops.maximum(x, 0))
 
 
-def clip(x: Value, min_value: Value, max_value: Value) -> Value:
+def clip(x: Value, min_value: Value | float | None, max_value: Value | float | None) -> Value:
     """``x`` within bounds; the upper one is at least the lower one."""
     if isinstance(min_value, int | float) and isinstance(max_value, int | float):
         max_value = min_value if max_value < min_value else max_value
@@ -126,7 +127,7 @@ def elu(x: Value, alpha: float = 1.0) -> Value:
 
 def hard_sigmoid(x: Value) -> Value:
     """``0.2 * x + 0.5``, within 0 and 1. Keras 3's own ``hard_sigmoid`` has the slope 1/6."""
-    return ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+    return ops.clip(cast("Value", 0.2 * x) + 0.5, 0.0, 1.0)
 
 
 def relu(x: Value, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0) -> Value:
@@ -281,7 +282,7 @@ def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, 
 
 
 def foldl(
-    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value = None, name: str | None = None
+    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
     """``fn(fn(fn(initializer, first), second), ...)``; without ``initializer`` the first row takes its place."""
     del name
@@ -291,7 +292,7 @@ def foldl(
 
 
 def foldr(
-    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value = None, name: str | None = None
+    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
     """As `foldl`, from the last row to the first."""
     return foldl(fn, ops.flip(ops.convert_to_tensor(elems), axis=0), initializer, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import typing
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,14 +18,15 @@ from keras import KerasTensor
 from headwater.keras.internals import Function, global_state
 from headwater.keras.internals import name_scope as keras_name_scope
 from headwater.keras.learning_phase import learning_phase, set_learning_phase
+from headwater.keras.types import Value
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from headwater.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops
-Value = Any
-"""A JAX array, a variable or a symbolic tensor of Keras, or Python or NumPy values."""
 Dims = Sequence[int | None]
 
 
@@ -40,7 +42,10 @@ class _Kept:
 
 
 def variable(
-    value: Value, dtype: str | None = None, name: str | None = None, constraint: Callable[..., Value] | None = None
+    value: npt.ArrayLike,
+    dtype: str | None = None,
+    name: str | None = None,
+    constraint: Callable[..., Value] | None = None,
 ) -> keras.Variable:
     """A variable with this value."""
     kind = dtype or _keras.config.floatx()
@@ -273,7 +278,7 @@ def cast(x: Value, dtype: str) -> Value:
     return ops.cast(x, dtype)
 
 
-def cast_to_floatx(x: Value) -> Value:
+def cast_to_floatx(x: Value | keras.Variable | npt.ArrayLike) -> Value | HostArray:
     """The same numbers in Keras's default type of floats; of a NumPy array or list a NumPy array."""
     kind = _keras.config.floatx()
     return ops.cast(x, kind) if isinstance(x, jax.Array | KerasTensor | keras.Variable) else np.asarray(x, kind)
@@ -294,7 +299,7 @@ class _Printed(_keras.Operation):
         jax.debug.print("{message} {value}", message=self._message, value=value, ordered=False)
         return value
 
-    def compute_output_spec(self, x: Value) -> KerasTensor:
+    def compute_output_spec(self, x: KerasTensor) -> KerasTensor:
         return KerasTensor(x.shape, x.dtype)
 
 
@@ -359,9 +364,9 @@ class _Gradients(_keras.Operation):
         self._function = function
         self._count = count
 
-    def call(self, tensors: list[Value]) -> list[Value]:
-        def total(wanted: list[Value], others: list[Value]) -> Value:
-            return jnp.sum(self._function([*others, *wanted])[0])
+    def call(self, tensors: list[jax.Array]) -> list[jax.Array]:
+        def total(wanted: list[jax.Array], others: list[jax.Array]) -> jax.Array:
+            return jnp.sum(typing.cast("jax.Array", self._function([*others, *wanted])[0]))
 
         cut = len(tensors) - self._count
         return jax.grad(total)(list(tensors[cut:]), list(tensors[:cut]))

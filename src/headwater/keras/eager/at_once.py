@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.core
@@ -33,6 +33,9 @@ from headwater.ops.bodies import call
 from headwater.ops.dataset_functions import LoneContext
 from headwater.ops.faults import error_of, fault_of
 from headwater.registry import Kind, as_outputs
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _Variable = keras.Variable
 
@@ -65,7 +68,7 @@ class _CallGraph(Graph):
 
     def __init__(self) -> None:
         super().__init__()
-        self.given: dict[int, tuple[Tensor, Any]] = {}
+        self.given: dict[int, tuple[Tensor, Tree]] = {}
 
     def capture(self, value: Any) -> Tensor:
         """What stands for an array."""
@@ -80,7 +83,7 @@ class _CallGraph(Graph):
         return self.given[id(value)][0]
 
 
-def _converted(value: object, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+def _converted(value: object, dtype: DType | None, name: str | None, as_ref: bool) -> Tree:
     del as_ref
     if isinstance(value, _Variable):
         value = value_of(value)
@@ -100,7 +103,7 @@ def at_once(function: Function) -> Function:
     """
 
     @functools.wraps(function)
-    def run(*args: object, **kwargs: object) -> Any:
+    def run(*args: object, **kwargs: object) -> Tree:
         if _building.depth or _has_tensor(args) or _has_tensor(kwargs):
             return function(*args, **kwargs)
         graph = _CallGraph()
@@ -126,7 +129,7 @@ class _Evaluation:
         self._values: dict[Tensor, Any] = dict(graph.given.values())
         self._done: set[Operation] = {tensor.op for tensor in self._values}
 
-    def structure(self, result: object) -> Any:
+    def structure(self, result: object) -> Tree:
         """``result`` with values in place of tensors; None for an operation without results."""
         if isinstance(result, Tensor):
             self._compute(result.op)
@@ -191,12 +194,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"
 
 
-def _fixed(value: object) -> Any:
+def _fixed(value: object) -> Tree:
     """``value``, through which no gradient flows."""
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
-def _outer(value: object) -> Any:
+def _outer(value: object) -> Tree:
     """A value as programs see it. Sizes that are known while a function is compiled stay in NumPy, and known."""
     if isinstance(value, jax.Array):
         return value

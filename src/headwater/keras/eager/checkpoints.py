@@ -40,7 +40,7 @@ class Checkpoint:
       ValueError: an object has no state to save.
     """
 
-    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+    def __init__(self, root: Any = None, **kwargs: object) -> None:
         if root is not None:
             raise NotImplementedError("tf.train.Checkpoint: root is not supported; give objects by name")
         self.save_counter: Any = Variable(0, dtype="int64", trainable=False, name=_COUNTER)
@@ -77,7 +77,7 @@ class Checkpoint:
     def default_session(self) -> None:
         """No session: what is saved is there."""
 
-    def count(self, session: Any) -> int:
+    def count(self, session: object) -> int:
         """Counts a save."""
         del session
         self.save_counter.assign_add(1)
@@ -155,7 +155,7 @@ class Status:
         return self
 
 
-def _variables_of(value: Any, name: str) -> dict[str, Any]:
+def _variables_of(value: object, name: str) -> dict[str, Any]:
     """The variables of an object, by their names within it."""
     if isinstance(value, _KerasVariable):
         return {"0": value}

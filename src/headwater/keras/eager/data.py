@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,19 +22,22 @@ from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.tape import value_of
 from headwater.keras.eager.tensors import host_tensor
 
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
 _Variable = keras.Variable
 
 _log = logging.getLogger("headwater")
 
 
-def _as_tensor(part: object) -> Any:
+def _as_tensor(part: object) -> Tree:
     if not isinstance(part, np.ndarray | np.generic):
         return part
     array: Any = part
     return host_tensor(array) if array.dtype.kind in "OSU" else jnp.asarray(array)
 
 
-def _as_numpy(part: object) -> Any:
+def _as_numpy(part: object) -> Tree:
     if isinstance(part, _Variable):
         part = value_of(part)
     return np.asarray(part) if isinstance(part, jax.Array) else part
@@ -58,20 +61,20 @@ class DatasetIterator:
         self._back: list[object] = []
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> Tree:
         """The type and shape of each component."""
         return self._dataset.element_spec
 
     def __iter__(self) -> DatasetIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tree:
         trace = tracing()
         if trace is not None:
             return trace.pull(self)
         return _mapped(_as_tensor, self.pull())
 
-    def get_next(self) -> Any:
+    def get_next(self) -> Tree:
         """The next element.
 
         Raises:
@@ -79,7 +82,7 @@ class DatasetIterator:
         """
         return next(self)
 
-    def pull(self) -> Any:
+    def pull(self) -> Tree:
         """The next element, in NumPy's arrays; StopIteration at the end."""
         return self._back.pop() if self._back else next(self._elements)
 
@@ -88,7 +91,7 @@ class DatasetIterator:
         self._back.append(element)
 
 
-def _mapped(function: Callable[[Any], object], element: object) -> Any:
+def _mapped(function: Callable[[Any], object], element: object) -> Tree:
     return jax.tree_util.tree_map(function, element)
 
 
@@ -104,7 +107,7 @@ class Dataset(graphs.Dataset):
         return Dataset
 
     @classmethod
-    def as_value(cls, value: object, dtype: Any = None) -> Any:
+    def as_value(cls, value: object, dtype: Any = None) -> Tree:
         if tracing() is not None:
             raise RunsInPython("it makes a dataset")
         return super().as_value(_as_numpy(value), dtype)
@@ -121,7 +124,7 @@ class Dataset(graphs.Dataset):
         except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
             _log.debug("%s runs element by element: %s", kind, error)
 
-        def one(*parts: object) -> Any:
+        def one(*parts: object) -> Tree:
             result = function(*(_mapped(_as_tensor, part) for part in parts))
             return nest.map_structure(_as_numpy, nest.plain_lists(result))
 
@@ -141,7 +144,7 @@ class Dataset(graphs.Dataset):
         for element in self.elements():
             yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
 
-    def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Any:
+    def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Tree:
         """The last of the states that ``reduce_func(state, element)`` gives."""
         del name
         state = _mapped(lambda part: _as_tensor(np.asarray(_as_numpy(part))), initial_state)
@@ -149,7 +152,7 @@ class Dataset(graphs.Dataset):
             state = reduce_func(state, _mapped(_as_tensor, element))
         return state
 
-    def get_single_element(self, name: str | None = None) -> Any:
+    def get_single_element(self, name: str | None = None) -> Tree:
         """The only element.
 
         Raises:
@@ -191,7 +194,7 @@ class Distributed:
         self.dataset = dataset
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> Tree:
         """The type and shape of each component."""
         return self.dataset.element_spec
 

@@ -8,7 +8,7 @@ each other's results are one exchange.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -18,10 +18,13 @@ from jax.interpreters import ad
 from headwater.keras.mirrored.steps import Replicas
 from headwater.runtime.jax_internals import core
 
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
 _core = core
 _ad = ad
 
-_primitive: Any = Primitive("headwater_sum")
+_primitive = Primitive("headwater_sum")
 _primitive.multiple_results = True
 
 
@@ -35,7 +38,7 @@ class Processes:
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
 
-    def sums(self, values: Sequence[Any]) -> list[Any]:
+    def sums(self, values: Sequence[object]) -> list[Any]:
         """For each array its sum over all processes: one exchange for each element type."""
         arrays = [np.asarray(value) for value in values]
         found: list[Any] = list(arrays)
@@ -52,27 +55,27 @@ class Processes:
         return [jax.numpy.asarray(value) for value in found]
 
 
-def sums(values: Sequence[Any], processes: Processes) -> list[Any]:
+def sums(values: Sequence[object], processes: Processes) -> list[Any]:
     """For each array its sum over all processes, each of which must come here."""
     return _primitive.bind(*map(jax.numpy.asarray, values), processes=processes) if values else []
 
 
-def _at_once(*values: Any, processes: Processes) -> list[Any]:
+def _at_once(*values: jax.Array, processes: Processes) -> list[object]:
     return processes.sums(values)
 
 
-def _same_shapes(*values: Any, processes: Processes) -> list[Any]:
+def _same_shapes(*values: jax.Array, processes: Processes) -> list[object]:
     del processes
     return list(values)
 
 
-def _transposed(cotangents: Sequence[Any], *values: Any, processes: Processes) -> list[Any]:
+def _transposed(cotangents: Sequence[object], *values: jax.Array, processes: Processes) -> list[object]:
     zeros = [_ad.instantiate_zeros(cotangent) for cotangent in cotangents]
     del values
     return sums(zeros, processes)
 
 
-def _differential(values: Sequence[Any], tangents: Sequence[Any], processes: Processes) -> Any:
+def _differential(values: Sequence[jax.Array], tangents: Sequence[object], processes: Processes) -> Any:
     return sums(values, processes), sums([_ad.instantiate_zeros(tangent) for tangent in tangents], processes)
 
 
@@ -120,8 +123,8 @@ class _Pieces:
         self._known: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         self._inputs = list(jaxpr.invars)
         self._outputs = list(jaxpr.outvars)
-        levels: dict[Any, int] = {}
-        pieces: list[list[Any]] = []
+        levels: dict[object, int] = {}
+        pieces: list[list[object]] = []
         self._sums: list[list[Any]] = []
         for equation in jaxpr.eqns:
             level = max((levels.get(item, 0) for item in _variables(equation.invars)), default=0)
@@ -156,7 +159,7 @@ class _Pieces:
         )
         return inputs, outputs, jax.jit(_core.jaxpr_as_fun(_core.ClosedJaxpr(part, [])))
 
-    def __call__(self, *values: Any) -> list[Any]:
+    def __call__(self, *values: jax.Array) -> list[Tree]:
         env = {**self._known, **dict(zip(self._inputs, values, strict=True))}
         for (inputs, outputs, run), equations in zip(self._pieces, self._sums, strict=True):
             if outputs:
@@ -168,13 +171,13 @@ class _Pieces:
         return [_value(item, env) for item in self._outputs]
 
 
-def _variables(items: Sequence[Any]) -> list[Any]:
+def _variables(items: Sequence[object]) -> list[Any]:
     return [item for item in items if not isinstance(item, _core.Literal)]
 
 
-def _value(item: Any, env: dict[Any, Any]) -> Any:
+def _value(item: object, env: dict[Any, Any]) -> Any:
     return item.val if isinstance(item, _core.Literal) else env[item]
 
 
-def _unknown_names(jaxpr: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+def _unknown_names(jaxpr: Any, inputs: Sequence[Tree], outputs: Sequence[Tree]) -> Any:
     return jaxpr.debug_info._replace(arg_names=("",) * len(inputs), result_paths=("",) * len(outputs))

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import keras
@@ -25,6 +25,9 @@ from headwater.errors import OutOfRangeError
 from headwater.keras.eager.exchange import compiled
 from headwater.keras.eager.scope import RecordingScope
 from headwater.keras.eager.tape import value_of, variable_changes
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _tree = jax.tree_util
 _Variable = keras.Variable
@@ -44,11 +47,11 @@ _NEEDS_VALUES: tuple[type[Exception], ...] = (
 class Pulls(Protocol):
     """An iterator over a dataset."""
 
-    def pull(self) -> Any:
+    def pull(self) -> Tree:
         """The next element; StopIteration at the end."""
         ...
 
-    def put_back(self, element: Any) -> None:
+    def put_back(self, element: Tree) -> None:
         """Makes ``element`` the next one again."""
         ...
 
@@ -69,7 +72,7 @@ class Serves(Protocol):
         ...
 
     def write(
-        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
+        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[jax.Array], written: Sequence[Any] = ()
     ) -> None:
         """Has an optimizer apply gradients there; ``written`` are variables that were changed otherwise."""
         ...
@@ -92,13 +95,13 @@ class Tracing:
 
     def __init__(self, pulled: list[tuple[Pulls, Any]]) -> None:
         self.pulled = pulled
-        self.stand_ins: list[Any] = []
+        self.stand_ins: list[Tree] = []
         self.strategies: dict[int, Shares] = {}
         self.pushes: list[tuple[Serves, Any, list[Any], list[Any]]] = []
         self.served: dict[int, Serves] = {}
         self._next = 0
 
-    def pull(self, iterator: Pulls) -> Any:
+    def pull(self, iterator: Pulls) -> Tree:
         """What stands for the next element of an iterator."""
         at = self._next
         self._next += 1
@@ -195,12 +198,12 @@ class _Compiled:
 class _Results:
     """How the results of what is compiled become what the function returns."""
 
-    def __init__(self, written: list[Any], leaves: list[Any], tree: Any) -> None:
+    def __init__(self, written: list[Any], leaves: list[Tree], tree: object) -> None:
         self.written = written
         self._leaves = [None if isinstance(leaf, jax.Array) else (leaf,) for leaf in leaves]
         self._tree = tree
 
-    def structure(self, arrays: Sequence[Any]) -> Any:
+    def structure(self, arrays: Sequence[Any]) -> Tree:
         rest = iter(arrays)
         leaves = [next(rest) if leaf is None else leaf[0] for leaf in self._leaves]
         return _tree.tree_unflatten(self._tree, leaves)
@@ -232,7 +235,7 @@ class Function:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Tree:
         if tracing() is not None:
             if self._in_python:
                 raise RunsInPython(f"{self.__name__} cannot be compiled")
@@ -242,14 +245,14 @@ class Function:
         with self._lock:
             return self._call(args, kwargs)
 
-    def _as_python(self, args: Any, kwargs: Any) -> Any:
+    def _as_python(self, args: Any, kwargs: Any) -> Tree:
         _here.in_python += 1
         try:
             return self.python_function(*args, **kwargs)
         finally:
             _here.in_python -= 1
 
-    def _call(self, args: Any, kwargs: Any) -> Any:
+    def _call(self, args: object, kwargs: object) -> Tree:
         if self.input_signature is not None:
             args = _as_signed(self.__name__, args, kwargs, self.input_signature)
         leaves, tree = _tree.tree_flatten((args, kwargs))
@@ -278,13 +281,13 @@ class Function:
         return found(values, elements)
 
     def _find(self, key: Any, pulled: Sequence[tuple[Pulls, Any]]) -> tuple[_Compiled | None, list[Any]]:
-        elements: list[Any] = _tree.tree_leaves([element for _, element in pulled])
+        elements: list[Tree] = _tree.tree_leaves([element for _, element in pulled])
         if any(element.dtype.kind in "OSU" for element in elements):
             raise RunsInPython("text cannot be compiled")
         specs = tuple((element.shape, str(element.dtype)) for element in elements)
         return self._traces.get((key, specs)), elements
 
-    def _give_up(self, why: str, args: Any, kwargs: Any, *, quiet: bool) -> Any:
+    def _give_up(self, why: str, args: object, kwargs: object, *, quiet: bool) -> Tree:
         if not quiet:
             _log.warning(
                 "%s needs the value of a tensor to go on (%s), so that it runs as Python, operation by operation: use "
@@ -296,7 +299,12 @@ class Function:
         return self._as_python(args, kwargs)
 
     def _trace(
-        self, key: Any, tree: Any, leaves: list[Any], places: Sequence[int], pulled: list[tuple[Pulls, Any]]
+        self,
+        key: Any,
+        tree: object,
+        leaves: list[Tree],
+        places: Sequence[int],
+        pulled: list[tuple[Pulls, Any]],
     ) -> _Compiled:
         values = [leaves[at] for at in places]
         while True:
@@ -313,7 +321,7 @@ class Function:
                 break
             self._variables.update(new)
         found = _Compiled(compiled(closed), known, trace, results)
-        elements: list[Any] = _tree.tree_leaves([element for _, element in pulled])
+        elements: list[Tree] = _tree.tree_leaves([element for _, element in pulled])
         specs = tuple((element.shape, str(element.dtype)) for element in elements)
         self._traces[key, specs] = found
         at = {id(leaf): place for place, leaf in enumerate(leaves)}
@@ -325,8 +333,8 @@ class Function:
     def _traced(
         self,
         known: list[Any],
-        tree: Any,
-        leaves: list[Any],
+        tree: object,
+        leaves: list[Tree],
         places: Sequence[int],
         values: Sequence[Any],
         pulled: list[tuple[Pulls, Any]],
@@ -334,7 +342,7 @@ class Function:
         elements = [element for _, element in pulled]
         told: list[Any] = []
 
-        def run(state: Sequence[Any], values: Sequence[Any], elements: Sequence[Any]) -> Any:
+        def run(state: Sequence[Tree], values: Sequence[jax.Array], elements: Sequence[Tree]) -> Tree:
             given = list(leaves)
             for at, value in zip(places, values, strict=True):
                 given[at] = value
@@ -378,7 +386,7 @@ def _key_of(leaf: Any) -> Any:
     return id(leaf)
 
 
-def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Any:
+def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
     """The arguments as the tensors that a signature names.
 
     Raises:

@@ -34,7 +34,12 @@ from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import keras
+
+    from headwater.cluster.resolvers import ClusterResolver
+    from headwater.keras.types import Tree
 
 #: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
 _NO_TABLES = 1 << 62
@@ -64,7 +69,7 @@ class Server:
 
     def __init__(
         self,
-        server_or_cluster_def: Any,
+        server_or_cluster_def: object,
         job_name: str | None = None,
         task_index: int | None = None,
         protocol: str | None = None,
@@ -126,7 +131,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
       ValueError: the cluster has no ``ps`` or no worker.
     """
 
-    def __init__(self, cluster_resolver: Any = None, variable_partitioner: Any = None) -> None:
+    def __init__(self, cluster_resolver: ClusterResolver | None = None, variable_partitioner: Any = None) -> None:
         self._optimizers: list[Any] = []
         self.metrics: list[keras.metrics.Metric] = []
         self._fresh: set[int] = set()
@@ -247,7 +252,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             self._read[id(variable)] = np.asarray(variable.value)
         self._fresh.add(id(client))
 
-    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+    def combine_gradients(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[object]) -> Tree:
         pairs = [pair for pair in zip(variables, gradients, strict=True) if pair[1] is not None]
         variables, gradients = [variable for variable, _ in pairs], [gradient for _, gradient in pairs]
         trace = tracing()
@@ -257,7 +262,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             trace.pushes.append((self, optimizer, variables, gradients))
 
     def distribute_datasets_from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+        self, dataset_fn: Callable[[InputContext], object], options: object = None
     ) -> Distributed:
         del options
         members = self.task.members if self.task is not None else None
@@ -265,7 +270,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         index = members.number - 1 if members is not None and not members.is_server else 0
         return Distributed(dataset_fn(InputContext(max(others, 1), max(index, 0), 1)))
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: Any = None) -> Tree:
         raise NotImplementedError(
             "on parameter servers each worker makes its own dataset: coordinator.create_per_worker_dataset(dataset_fn)"
         )
@@ -303,13 +308,13 @@ class _Functions(Registry):
     def __init__(self, strategy: ParameterServerStrategy) -> None:
         super().__init__()
         self._strategy = strategy
-        self._program: dict[str, Any] = {}
+        self._program: dict[str, object] = {}
 
-    def add(self, function: Callable[..., Any]) -> str:
+    def add(self, function: Callable[..., object]) -> str:
         self._program = self._program or getattr(getattr(function, "__wrapped__", function), "__globals__", {})
         return super().add(function)
 
-    def find(self, name: str) -> Callable[..., Any]:
+    def find(self, name: str) -> Callable[..., object]:
         try:
             found = super().find(name)
         except NotFoundError:
@@ -319,8 +324,8 @@ class _Functions(Registry):
                 raise
         return found if self._strategy.task is None else self._with_metrics(found)
 
-    def _with_metrics(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+    def _with_metrics(self, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: Sequence[object], **kwargs: Mapping[str, object]) -> Tree:
             variables = _counts(self._strategy)
             before = [np.asarray(variable.value) for variable in variables]
             result = function(*args, **kwargs)
@@ -357,7 +362,12 @@ class ClusterCoordinator(Coordinator):
             self._begun = True
             super().__init__(self._served, self._registry)
 
-    def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:
+    def schedule(
+        self,
+        fn: Callable[..., object],
+        args: Sequence[Sequence[object]] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> RemoteValue:
         self._registry.add(fn)
         self._begin()
         return super().schedule(fn, args, kwargs)
@@ -370,11 +380,11 @@ class ClusterCoordinator(Coordinator):
         self._begin()
         return super().done()
 
-    def fetch(self, val: Any) -> Any:
+    def fetch(self, val: object) -> Tree:
         self._begin()
         return super().fetch(val)
 
-    def received(self, result: Any) -> Any:
+    def received(self, result: Tree) -> Tree:
         if self._served.task is None:
             return result
         value, changes = result

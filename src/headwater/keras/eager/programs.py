@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -16,6 +16,9 @@ from headwater.keras.eager import shapes, tensors
 from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.strategies import watch_optimizers
 from headwater.keras.internals import in_stateless_scope
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _in_scope = in_stateless_scope
 
@@ -53,7 +56,7 @@ def init_scope() -> Generator[None]:
     yield
 
 
-def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Tree:
     """``func`` of tensors, called in Python; a function with it is not compiled."""
     del name
     if tracing() is not None:
@@ -64,7 +67,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     return tensors.constant(np.asarray(found), Tout)
 
 
-def _same(function: object = None, **_settings: object) -> Any:
+def _same(function: object = None, **_settings: object) -> Tree:
     return (lambda inner: inner) if function is None else function  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,9 @@ from headwater.keras.internals import BaseOptimizer, get_stateless_scope, in_sta
 from headwater.keras.mirrored import strategy as mirrored
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get_replica_context
 from headwater.keras.values import ReduceOp, map_structure
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _jax: Any = jax
 _keras: Any = keras
@@ -65,7 +68,7 @@ class Replicating(Strategy):
 
     def _compiled(self, fn: Callable[..., Any]) -> Function:
         known: dict[object, Function] = self.__dict__.setdefault("_functions", {})
-        inner: Any = getattr(fn, "python_function", fn)
+        inner = getattr(fn, "python_function", fn)
         cells = getattr(inner, "__closure__", None) or ()
         key = (
             getattr(inner, "__code__", inner),
@@ -74,29 +77,29 @@ class Replicating(Strategy):
         )
         if key not in known:
 
-            def run(*args: object, **kwargs: object) -> Any:
+            def run(*args: object, **kwargs: object) -> Tree:
                 return self._in_replica(inner, args, kwargs)
 
             known[key] = Function(functools.wraps(inner)(run))
         return known[key]
 
-    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Any:
+    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Tree:
         with self.scope(), ReplicaContext(self, self.local_replicas()[0]):
             return fn(*args, **dict(kwargs or {}))
 
     def combine_gradients(
         self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]
-    ) -> Any:
+    ) -> Tree:
         """The gradients to apply, from those of this replica; None where they are applied elsewhere."""
         del optimizer, variables
         return gradients
 
-    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Tree:
         return Distributed(super().experimental_distribute_dataset(dataset, options))
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], object], options: object = None
-    ) -> Any:
+    ) -> Tree:
         return Distributed(super().distribute_datasets_from_function(dataset_fn, options))
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
@@ -123,7 +126,7 @@ class _Mirrors(Replicating):
     def _aligned(self) -> dict[int, Any]:
         return {}
 
-    def _sums(self, values: Sequence[Any]) -> list[Any]:
+    def _sums(self, values: Sequence[object]) -> list[Any]:
         """The sums over all processes."""
         trace = tracing()
         if trace is not None:
@@ -141,7 +144,7 @@ class _Mirrors(Replicating):
             for variable, value in zip(new, values, strict=True):
                 variable._direct_assign(jnp.asarray(value))
 
-    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Any:
+    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Tree:
         if self._replicas.processes == 1:
             return super()._in_replica(fn, args, kwargs)
         if tracing() is None:
@@ -188,7 +191,7 @@ class _Mirrors(Replicating):
 
     def combine_gradients(
         self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]
-    ) -> Any:
+    ) -> Tree:
         del optimizer, variables
         there = [at for at, gradient in enumerate(gradients) if gradient is not None]
         totals = self._sums([gradients[at] for at in there])
@@ -197,7 +200,7 @@ class _Mirrors(Replicating):
             found[at] = total
         return found
 
-    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Any:
+    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Tree:
         """The sum or mean of the values of all replicas; see `headwater.keras.strategy.Strategy.reduce`."""
         op = ReduceOp.of(reduce_op)
         if len(self.local_replicas()) > 1:
@@ -214,13 +217,13 @@ class _Mirrors(Replicating):
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Tree:
         if len(self.local_replicas()) > 1:
             return super().all_reduce(reduce_op, value)
         scale = self._replicas.processes if reduce_op is ReduceOp.MEAN else 1
         return map_structure(lambda leaf: self._sums([jnp.asarray(leaf)])[0] / scale, value)
 
-    def gather(self, value: object, axis: int) -> Any:
+    def gather(self, value: object, axis: int) -> Tree:
         if tracing() is not None and self._replicas.processes > 1:
             return map_structure(lambda leaf: self._gathered(_array(leaf), axis), value)
         return _jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
@@ -277,7 +280,7 @@ def watch_optimizers() -> None:
     apply = kind.apply
 
     @functools.wraps(apply)
-    def applied(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+    def applied(self: Any, grads: Any, trainable_variables: Any = None) -> Tree:
         context = get_replica_context()
         strategy = context.strategy if context is not None else None
         if isinstance(strategy, Replicating):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from keras import StatelessScope
 
 from headwater.keras.internals import get_stateless_scope, in_stateless_scope
 from headwater.runtime.jax_internals import core
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _jax = jax
 _core = core
@@ -46,7 +49,7 @@ class _Noted:
 
     compute: Callable[..., Any]
     arguments: Sequence[Any]
-    results: Sequence[Any]
+    results: Sequence[Tree]
 
 
 class _NotingTrace(_core.Trace):
@@ -58,21 +61,21 @@ class _NotingTrace(_core.Trace):
         self._note = note
         self.requires_low = False
 
-    def stage_value(self, val: object) -> Any:
+    def stage_value(self, val: object) -> Tree:
         return self.below.stage_value(val)
 
-    def _run(self, compute: Callable[..., Any], arguments: Sequence[Any], *, several: bool) -> Any:
+    def _run(self, compute: Callable[..., Any], arguments: Sequence[Any], *, several: bool) -> Tree:
         with _core.set_current_trace(self.below):
             results = compute(*arguments)
 
-        def as_list(*values: object) -> Any:
+        def as_list(*values: object) -> Tree:
             return compute(*values) if several else [compute(*values)]
 
         self._note(_Noted(as_list, tuple(arguments), list(results) if several else [results]))
         return results
 
-    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
-        def compute(*values: Any) -> Any:
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Tree, /) -> Tree:
+        def compute(*values: object) -> Tree:
             return primitive.bind(*values, **params)
 
         return self._run(compute, tracers, several=primitive.multiple_results)
@@ -91,7 +94,7 @@ class _NotingTrace(_core.Trace):
             lambda trace, *values: trace.process_custom_vjp_call(primitive, fun, fwd, bwd, values, **settings), tracers
         )
 
-    def _run_function(self, call: Callable[..., object], arguments: Sequence[object]) -> Any:
+    def _run_function(self, call: Callable[..., object], arguments: Sequence[object]) -> Tree:
         """A function with a derivative of its own. It may be traced once only, into something that can be run often."""
         closed = _jax.make_jaxpr(lambda *values: call(_core.trace_ctx.trace, *values))(*arguments)
         return self._run(_core.jaxpr_as_fun(closed), arguments, several=True)
@@ -190,7 +193,7 @@ class GradientTape:
 
     def gradient(
         self, target: object, sources: object, output_gradients: object = None, unconnected_gradients: object = _NONE
-    ) -> Any:
+    ) -> Tree:
         """The sum of the gradients of all targets, by each of ``sources``.
 
         Args:
@@ -221,12 +224,12 @@ class GradientTape:
 
     def jacobian(
         self,
-        target: Any,
+        target: object,
         sources: object,
         unconnected_gradients: object = _NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> Tree:
         """The gradient of each element of ``target`` by each of ``sources``: of the target's shape, then the source's.
 
         ``parallel_iterations`` and ``experimental_use_pfor`` say how TensorFlow computes the same.
@@ -271,7 +274,7 @@ class GradientTape:
             )
         self._used = True
 
-    def _gradients(self, targets: Sequence[Any], seeds: Sequence[Any], leaves: Sequence[object]) -> list[object]:
+    def _gradients(self, targets: Sequence[Tree], seeds: Sequence[Any], leaves: Sequence[object]) -> list[object]:
         differentiable = [at for at, target in enumerate(targets) if _is_floating(target)]
         targets, seeds = [targets[at] for at in differentiable], [seeds[at] for at in differentiable]
         function, positions, values = self._function(targets, leaves)
@@ -301,7 +304,7 @@ class GradientTape:
         """
         noted = list(self._noted)
         made = {id(result) for operation in noted for result in operation.results}
-        given: dict[int, tuple[int, Any]] = {}
+        given: dict[int, tuple[int, Tree]] = {}
         for position, leaf in enumerate(leaves):
             for value in self._values_to_differentiate(leaf, made):
                 given[id(value)] = (position, value)

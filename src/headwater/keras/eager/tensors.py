@@ -19,6 +19,7 @@ from headwater.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 _jax = jax
@@ -92,7 +93,7 @@ class Reference:
     def __init__(self, value: object) -> None:
         self._value = value
 
-    def deref(self) -> Any:
+    def deref(self) -> object:
         """The tensor or variable."""
         return self._value
 
@@ -307,7 +308,7 @@ _AGGREGATIONS = {
 }
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> Tree:
     return value_of(value) if isinstance(value, _Base) else value
 
 

@@ -12,10 +12,13 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _jnp = jax.numpy
 
@@ -32,7 +35,7 @@ class Rows:
       taken: how many pooled rows of a layer's calls were taken so far, in the order of the calls.
     """
 
-    where: Any
+    where: Tree
     rows: Any
     coded: bool
     taken: list[int] = field(default_factory=lambda: [0])
@@ -44,7 +47,7 @@ class Rows:
         self.taken[0] += count
         return _jnp.reshape(self.rows[start : start + count], (*shape[:-1], self.rows.shape[-1]))
 
-    def take(self, inputs: Any) -> Any:
+    def take(self, inputs: Tree) -> Tree:
         """The rows of a layer's inputs, or the ids themselves where there are no rows."""
         if self.rows is None:
             return self.where[inputs] if self.coded else inputs
@@ -61,7 +64,7 @@ class _Tracing(threading.local):
 _tracing = _Tracing()
 
 
-def find_tables(model: Any, least_bytes: int) -> list[Any]:
+def find_tables(model: Any, least_bytes: int) -> list[object]:
     """The embedding layers of ``model`` whose tables can stay on the ``ps``.
 
     Those of class `keras.layers.Embedding` itself, built, trainable and of at least ``least_bytes``, without
@@ -101,7 +104,7 @@ class _Call:
         self._layer = layer
         self._call = layer.call
 
-    def __call__(self, inputs: Any) -> Any:
+    def __call__(self, inputs: Tree) -> Tree:
         found = traced_rows(self._layer, inputs, self._layer.output_dim)
         if found is None:
             return self._call(inputs)

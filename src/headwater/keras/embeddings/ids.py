@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import keras
@@ -22,6 +22,9 @@ from jax.interpreters import partial_eval
 from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.calls import noting
 from headwater.parameters.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _partial = partial_eval
 _tree = keras.tree
@@ -50,7 +53,7 @@ class Coded:
       plan: what becomes of each input.
     """
 
-    x: Any
+    x: Tree
     pools: tuple[Array, Array]
     key: Any
     plan: Plan
@@ -117,7 +120,7 @@ class IdFinder:
         self._fixed: dict[Any, list[list[Array]]] = {}
         self._note: Any = jax.jit(self._noted)
 
-    def code(self, x: Any) -> Coded:
+    def code(self, x: Tree) -> Coded:
         """A model's inputs, ready for a step.
 
         Raises:
@@ -182,7 +185,7 @@ class IdFinder:
     def _run(self, values: Values, batch: Coded) -> list[list[Array]]:
         return [[np.asarray(array) for array in calls] for calls in self._note(*values(), batch.x)]
 
-    def _noted(self, dense: Any, others: Any, x: Any) -> list[list[Any]]:
+    def _noted(self, dense: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> list[list[Any]]:
         return self._call(self.trainable(dense), others, x)[0]
 
     def trainable(self, dense: Sequence[Any]) -> list[Any]:
@@ -193,7 +196,7 @@ class IdFinder:
             for variable in self._model.trainable_variables
         ]
 
-    def _call(self, trainable: Any, others: Any, x: Any) -> tuple[list[list[Any]], Any]:
+    def _call(self, trainable: Any, others: object, x: Tree) -> tuple[list[list[object]], object]:
         model = self._model
         training: dict[str, bool] = {"training": True} if model._call_has_training_arg else {}
         with noting(self._layers) as noted:
@@ -202,12 +205,12 @@ class IdFinder:
 
     # Planning ---------------------------------------------------------------------------------------------------------
 
-    def _plan(self, x: Any, leaves: Sequence[Any]) -> Plan:
+    def _plan(self, x: Tree, leaves: Sequence[Any]) -> Plan:
         model = self._model
         trainable, others = (_abstract(group) for group in (model.trainable_variables, model.non_trainable_variables))
         at_leaf = [at for at, leaf in enumerate(leaves) if leaf is not None]
 
-        def call(trainable: Any, others: Any, given: Sequence[Any]) -> Any:
+        def call(trainable: Sequence[jax.Array], others: Sequence[jax.Array], given: Sequence[Tree]) -> Tree:
             flat: list[Any] = [None] * len(leaves)
             for at, leaf in zip(at_leaf, given, strict=True):
                 flat[at] = leaf
@@ -298,12 +301,12 @@ class _Flow:
         return [taint_of(atom) for atom in jaxpr.outvars]
 
 
-def stand_in(x: Any) -> Any:
+def stand_in(x: Tree) -> Any:
     """Inputs of the shapes of ``x`` that JAX takes, for building a model."""
     return _tree.map_structure(lambda leaf: np.zeros(np.shape(leaf), np.int32) if _of_ids(leaf) else leaf, x)
 
 
-def _of_ids(leaf: Any) -> bool:
+def _of_ids(leaf: Tree) -> bool:
     """Whether an input may hold ids: whole numbers or strings."""
     if leaf is None:
         return False
@@ -331,11 +334,11 @@ def _joined(pieces: Sequence[Array], dtype: Any) -> Array:
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def _abstract(variables: Sequence[Any]) -> list[Any]:
+def _abstract(variables: Sequence[keras.Variable]) -> list[Any]:
     return [jax.ShapeDtypeStruct(tuple(variable.shape), variable.dtype) for variable in variables]
 
 
-def _abstract_leaf(leaf: Any) -> Any:
+def _abstract_leaf(leaf: Tree) -> Any:
     if _of_ids(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
     return jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import jax.core
@@ -21,6 +21,9 @@ from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
 from headwater.keras.internals import Functional, JAXTrainer, data_adapter_utils
 from headwater.keras.parameter_server.batches import Batches, make_batches
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _tree = keras.tree
 _utils = data_adapter_utils
@@ -70,7 +73,7 @@ class Inference:
         dense = [variable.value for variable in model.trainable_variables if id(variable) not in tables]
         return dense, [variable.value for variable in model.non_trainable_variables]
 
-    def find(self, x: Any) -> Found:
+    def find(self, x: Tree) -> Found:
         """The rows that a batch uses."""
         read: ReadRows = self.source.read_rows
         return self._embeddings.find(self._values, x, training=False, read=read)
@@ -78,24 +81,35 @@ class Inference:
     def reads(self, found: Found) -> dict[int, Any]:
         return self._embeddings.reads(found.where, found.rows, found.coded)
 
-    def _test(self, dense: Any, others: Any, metrics: Any, where: Any, rows: Any, coded: Any, data: Any) -> Any:
+    def _test(
+        self,
+        dense: Sequence[jax.Array],
+        others: Sequence[jax.Array],
+        metrics: Sequence[jax.Array],
+        where: Tree,
+        rows: Any,
+        coded: Tree,
+        data: Tree,
+    ) -> Tree:
         state = (self._embeddings.trainable(dense), others, metrics)
         with reading(self._embeddings.reads(where, rows, coded)):
             logs, (_, others, metrics) = self._model.test_step(state, data)
         return logs, others, metrics
 
-    def _predict(self, dense: Any, others: Any, where: Any, rows: Any, coded: Any, x: Any) -> Any:
+    def _predict(
+        self, dense: Sequence[jax.Array], others: Sequence[jax.Array], where: Tree, rows: Any, coded: Tree, x: Tree
+    ) -> Tree:
         with reading(self._embeddings.reads(where, rows, coded)):
             outputs, _ = self._model.predict_step((self._embeddings.trainable(dense), others), (x,))
         return outputs
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
+        verbose: int | str = "auto",
+        sample_weight: Tree | None = None,
         steps: int | None = None,
         callbacks: Any = None,
         return_dict: bool = False,
@@ -114,7 +128,7 @@ class Inference:
         model.reset_metrics()
         dense, others = self._values()
         metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
-        logs: Any = {}
+        logs: dict[str, Tree] | None = {}
         step = 0
         while not model.stop_evaluating and (batch := batches.get(0, step)) is not None:
             container.on_test_batch_begin(step)
@@ -135,9 +149,9 @@ class Inference:
 
     def predict(
         self,
-        x: Any,
+        x: Tree,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
@@ -174,11 +188,11 @@ class Inference:
         )
 
 
-def _batches(x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None) -> Batches:
+def _batches(x: Tree, y: Tree, sample_weight: Tree, batch_size: int | None, steps: int | None) -> Batches:
     return make_batches(x, y, sample_weight, batch_size=batch_size, shuffle=False, class_weight=None, steps=steps)
 
 
-def _arrays(batch: Any) -> Any:
+def _arrays(batch: Tree) -> Tree:
     return _tree.map_structure(np.asarray, batch, none_is_leaf=False)
 
 
@@ -191,7 +205,7 @@ def set_source(model: Any, source: RowSource) -> None:
     _watch()
 
 
-def inference_of(model: Any, x: Any) -> Inference | None:
+def inference_of(model: Any, x: Tree) -> Inference | None:
     """What evaluates and predicts for ``model``; None where Keras does.
 
     Args:
@@ -226,17 +240,19 @@ def _watch() -> None:
     test_on_batch, predict_on_batch = trainer.test_on_batch, trainer.predict_on_batch
 
     @functools.wraps(evaluate)
-    def our_evaluate(self: Any, *args: Any, **settings: Any) -> Any:
+    def our_evaluate(self: Any, *args: Any, **settings: Any) -> Tree:
         inference = _for_data(self, args[0] if args else settings.get("x"))
         return evaluate(self, *args, **settings) if inference is None else inference.evaluate(*args, **settings)
 
     @functools.wraps(predict)
-    def our_predict(self: Any, *args: Any, **settings: Any) -> Any:
+    def our_predict(self: Any, *args: Any, **settings: Any) -> Tree:
         inference = _for_data(self, args[0] if args else settings.get("x"))
         return predict(self, *args, **settings) if inference is None else inference.predict(*args, **settings)
 
     @functools.wraps(test_on_batch)
-    def our_test(self: Any, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+    def our_test(
+        self: Any, x: Tree, y: Tree | None = None, sample_weight: Tree | None = None, return_dict: bool = False
+    ) -> Tree:
         inference = _for_data(self, x)
         if inference is None:
             return test_on_batch(self, x, y, sample_weight, return_dict)
@@ -244,7 +260,7 @@ def _watch() -> None:
         return inference.evaluate(x, y, sample_weight=sample_weight, **settings)
 
     @functools.wraps(predict_on_batch)
-    def our_predict_on_batch(self: Any, x: Any) -> Any:
+    def our_predict_on_batch(self: Any, x: Tree) -> Tree:
         inference = _for_data(self, x)
         if inference is None:
             return predict_on_batch(self, x)
@@ -252,7 +268,7 @@ def _watch() -> None:
 
     def refused(method: Any) -> Any:
         @functools.wraps(method)
-        def train(self: Any, *args: Any, **settings: Any) -> Any:
+        def train(self: Any, *args: Any, **settings: Any) -> Tree:
             layers = dynamic_layers(self)
             if layers:
                 raise FailedPreconditionError(
@@ -279,7 +295,7 @@ def _watch_calls() -> None:
     convert = functional._convert_inputs_to_tensors
 
     @functools.wraps(call)
-    def our_call(self: Any, *args: Any, **settings: Any) -> Any:
+    def our_call(self: Any, *args: Any, **settings: Any) -> Tree:
         if is_tracing() or not args or not _concrete(args[0]):
             return call(self, *args, **settings)
         inference = inference_of(self, args[0])
@@ -290,7 +306,7 @@ def _watch_calls() -> None:
             return call(self, _tree.map_structure(jax.numpy.asarray, found.x), *args[1:], **settings)
 
     @functools.wraps(convert)
-    def our_convert(self: Any, flat_inputs: Any) -> Any:
+    def our_convert(self: Any, flat_inputs: Tree) -> Tree:
         kept = [
             spec.dtype in _KEPT and getattr(given, "dtype", None) == np.int32
             for given, spec in zip(flat_inputs, self._inputs, strict=True)
@@ -306,14 +322,14 @@ def _watch_calls() -> None:
     functional._convert_inputs_to_tensors = our_convert
 
 
-def _concrete(x: Any) -> bool:
+def _concrete(x: Tree) -> bool:
     return not any(isinstance(leaf, (keras.KerasTensor, jax.core.Tracer)) for leaf in _tree.flatten(x))
 
 
-def _for_data(model: Any, x: Any) -> Inference | None:
+def _for_data(model: Any, x: Tree) -> Inference | None:
     arrays = x is not None and (model.built or all(hasattr(leaf, "shape") for leaf in _tree.flatten(x)))
     return inference_of(model, x if arrays else None)
 
 
-def _rows_in(x: Any) -> int:
+def _rows_in(x: Tree) -> int:
     return len(_tree.flatten(x)[0])

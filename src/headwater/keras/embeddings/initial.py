@@ -9,13 +9,16 @@ numbers as in the whole table. An initializer that needs all rows for each, such
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import numpy as np
 from jax.extend.random import threefry2x32_p
 
 from headwater.parameters.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -83,7 +86,7 @@ class _Rows:
         self._total = total
         self._compiled: dict[tuple[int, int], Any] = {}
 
-    def of(self, closed: Any, first: object, count: int) -> Any:
+    def of(self, closed: Any, first: object, count: int) -> object:
         """Rows from ``first`` on of the one result of ``closed``."""
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.constvars, ((const, False) for const in closed.consts), strict=True))
@@ -108,11 +111,11 @@ class _Rows:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _compiled_results(
-        self, eqn: Any, given: Sequence[tuple[Any, bool]], first: Any, count: int
+        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: Any, count: int
     ) -> list[tuple[object, bool]]:
         by_row = [flag for _, flag in given]
 
-        def call(values: Sequence[object], first: object) -> list[Any]:
+        def call(values: Sequence[object], first: object) -> list[Tree]:
             return [value for value, _ in self._results(eqn, list(zip(values, by_row, strict=True)), first, count)]
 
         if (id(eqn), count) not in self._compiled:
@@ -121,7 +124,7 @@ class _Rows:
         return [(value, self._has_rows(var.aval.shape)) for value, var in zip(found, eqn.outvars, strict=True)]
 
     def _results(
-        self, eqn: Any, given: Sequence[tuple[Any, bool]], first: object, count: int
+        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: object, count: int
     ) -> list[tuple[object, bool]]:
         name, values = eqn.primitive.name, [value for value, _ in given]
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -16,6 +16,9 @@ from headwater.keras.parameter_server.optimizers import clone_optimizer
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
 from headwater.tables.optimizers import AnyOptimizer
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _optimizers = keras.optimizers
 
@@ -139,7 +142,7 @@ class _KerasRows:
     def _compile(self, size: int) -> Any:
         optimizer = self._make(size)
 
-        def update(rows: object, state: object, gradients: object) -> Any:
+        def update(rows: object, state: object, gradients: object) -> Tree:
             values, state = optimizer.stateless_apply(state, [gradients], [rows])
             return values[0], state
 

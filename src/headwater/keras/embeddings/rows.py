@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from headwater.keras.embeddings.calls import Rows, take_over
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.parameters.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 #: Gives the rows of fixed tables: from the numbers of each table's rows, ascending.
 ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
@@ -31,7 +34,7 @@ class Found:
     """
 
     x: object
-    where: list[Any]
+    where: list[Tree]
     rows: list[Array]
     coded: tuple[bool, ...]
     keys: list[Any]
@@ -58,11 +61,11 @@ class ModelEmbeddings:
         variables = [layer.embeddings for layer in self.tables]
         self._finder = IdFinder(model, self.layers, variables)
 
-    def code(self, x: object) -> Any:
+    def code(self, x: object) -> Tree:
         """A batch's inputs as a step gets them."""
         return self._finder.code(x).x if self.layers else x
 
-    def trainable(self, dense: Sequence[Any]) -> list[Any]:
+    def trainable(self, dense: Sequence[object]) -> list[Any]:
         """See `IdFinder.trainable`."""
         return self._finder.trainable(dense)
 
@@ -82,7 +85,7 @@ class ModelEmbeddings:
             return Found(x=x, where=[], rows=[], coded=(), keys=[])
         coded = self._finder.code(x)
         ids = self._finder.find(values, coded)
-        where: list[Any] = []
+        where: list[Tree] = []
         keys: list[Any] = []
         for layer, of_layer in zip(self.layers, ids, strict=True):
             if layer in self.dynamic:
@@ -110,7 +113,7 @@ class ModelEmbeddings:
             keys=keys,
         )
 
-    def reads(self, where: Sequence[Any], rows: Sequence[Any], coded: Sequence[bool]) -> dict[int, Rows]:
+    def reads(self, where: Sequence[Tree], rows: Sequence[Any], coded: Sequence[bool]) -> dict[int, Rows]:
         """For `headwater.keras.embeddings.calls.reading`, while a step is traced."""
         every = [*rows, *([None] * (len(self.layers) - len(rows)))]
         return {

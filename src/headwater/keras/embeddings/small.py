@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import keras
@@ -20,7 +20,10 @@ import keras
 from headwater.keras.embeddings.calls import noting, take_over
 from headwater.keras.embeddings.ids import IdFinder
 
-_jax: Any = jax
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+_jax = jax
 _keras: Any = keras
 
 #: What is saved in a step where rows take a round trip of their own, in bytes.
@@ -59,7 +62,7 @@ def travel_bytes(rows: int, dim: int, ids: int) -> tuple[int, int]:
     return min(rows, ids) * (2 * 4 * dim + _NUMBER_BYTES), 2 * 4 * rows * dim
 
 
-def worth_rows(model: Any, layers: Sequence[Any], data: Any, others: Sequence[Any]) -> list[Any]:
+def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence[object]) -> list[object]:
     """Those of ``layers`` whose tables are to travel in rows.
 
     Args:
@@ -81,7 +84,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: Any, others: Sequence[An
     return found if others or saved >= _WORTH_A_TRIP else []
 
 
-def _used(model: Any, layers: Sequence[Any], data: Any, others: Sequence[Any]) -> tuple[list[int], list[bool]]:
+def _used(model: Any, layers: Sequence[Any], data: Tree, others: Sequence[Any]) -> tuple[list[int], list[bool]]:
     """For each layer how many ids ``data`` bring it, and whether a step reads its weights in any other way."""
     every = [*layers, *others]
     take_over([layer for layer in every if type(layer) is _keras.layers.Embedding])
@@ -89,7 +92,9 @@ def _used(model: Any, layers: Sequence[Any], data: Any, others: Sequence[Any]) -
     coded = IdFinder(model, every).code(x).x
     counts: dict[int, int] = {}
 
-    def step(trainable: Any, rest: Any, metrics: Any, state: Any) -> Any:
+    def step(
+        trainable: Sequence[jax.Array], rest: Sequence[jax.Array], metrics: Sequence[jax.Array], state: object
+    ) -> Tree:
         with noting(every) as noted:
             total, (loss, y_pred, rest, metrics) = model.compute_loss_and_updates(
                 trainable, rest, metrics, coded, y, sample_weight, training=True, optimizer_variables=state

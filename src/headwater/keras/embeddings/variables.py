@@ -160,7 +160,7 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
         as_table(self._embeddings, layer=self)
 
     @functools.wraps(add)
-    def our_add(self: Any, reference_variable: Any, *args: Any, **settings: Any) -> Any:
+    def our_add(self: Any, reference_variable: keras.Variable, *args: object, **settings: Any) -> Any:
         if not isinstance(reference_variable, TableVariable):
             return add(self, reference_variable, *args, **settings)
         with _without_values():

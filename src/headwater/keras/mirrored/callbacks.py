@@ -78,7 +78,7 @@ class _EpochEnds(_base):
         self._mirrored.end_epoch()
 
 
-def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[Any]:
+def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
     """The program's callbacks as this process is to call them.
 
     Those that decide something are called in every process, which all see the same logs. Of those that write files,

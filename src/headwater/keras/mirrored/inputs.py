@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.keras.mirrored.shards import ShardedDataset, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas
 from headwater.keras.values import PerReplica, map_structure
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 
 class DistributedDataset(ShardedDataset):
@@ -32,7 +35,7 @@ class DistributedDataset(ShardedDataset):
         if self._replicas == 1:
             return batch
 
-        def divide(leaf: Any) -> Any:
+        def divide(leaf: Tree) -> Any:
             return PerReplica(np.array_split(leaf, self._replicas)) if np.ndim(leaf) else leaf
 
         return map_structure(divide, batch)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _current: contextvars.ContextVar[tuple[Lockstep, int] | None] = contextvars.ContextVar("lockstep", default=None)
 
@@ -23,7 +26,7 @@ class Lockstep:
         self._values: list[Any] = [None] * count
         self._result = None
 
-    def run(self, body: Callable[[int], object]) -> list[Any]:
+    def run(self, body: Callable[[int], object]) -> list[Tree]:
         """What ``body`` returns for each number; raises what the first raised that failed by itself."""
         results: list[Any] = [None] * self._count
         errors: list[BaseException] = []
@@ -49,7 +52,7 @@ class Lockstep:
             raise errors[0]
         return results
 
-    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> Any:
+    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> object | None:
         """``combination`` of the values of all threads, computed once; each must call this as often as the others."""
         self._values[index] = value
         if self._barrier.wait() == 0:

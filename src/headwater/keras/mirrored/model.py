@@ -29,6 +29,9 @@ from headwater.task.agreement import difference, said
 if TYPE_CHECKING:
     import keras
 
+    from headwater.io.files import Path
+    from headwater.keras.types import Tree
+
 _slicing: Any = array_slicing
 _utils = data_adapter_utils
 
@@ -101,23 +104,23 @@ class MirroredModel:
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         callbacks: Any = None,
         validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: Any = True,
-        class_weight: Any = None,
-        sample_weight: Any = None,
+        validation_data: Tree | None = None,
+        shuffle: bool | str = True,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Tree | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
-    ) -> Any:
+    ) -> Tree:
         """Keras's ``fit``, where ``batch_size`` and the batches of datasets are those of all replicas together."""
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = _slicing.train_validation_split(
@@ -162,16 +165,16 @@ class MirroredModel:
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
+        verbose: int | str = "auto",
+        sample_weight: Tree | None = None,
         steps: int | None = None,
         callbacks: Any = None,
         return_dict: bool = False,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: object,
+    ) -> Tree:
         """Keras's ``evaluate``: each process goes over its share of the data; the results are those of the whole."""
         if not self._fitting:
             x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
@@ -195,52 +198,59 @@ class MirroredModel:
 
     def predict(
         self,
-        x: Any,
+        x: Tree,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Any = None,
-    ) -> Any:
+    ) -> Tree:
         """Keras's ``predict``: each process computes its share of each batch, and all get the whole in its order."""
         data = shards_of(self._share(0), x, batch_size=batch_size, steps=steps, policy=AutoShardPolicy.DATA)
         listed = [*prepare_callbacks(callbacks, self), Mirror(self)]
         return self._keras.predict(self.model, x=data, verbose=self._verbose(verbose), steps=steps, callbacks=listed)
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
-    ) -> Any:
+        self,
+        x: Tree,
+        y: Tree | None = None,
+        sample_weight: Tree | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Tree:
         """One step with a batch of which each process takes its rows."""
         if class_weight is not None and sample_weight is None:
             sample_weight, class_weight = _utils.class_weight_to_sample_weights(y, class_weight), None
         x, y, sample_weight = self._share(0).of_batch((x, y, sample_weight))
         return self._keras.train_on_batch(self.model, x, y, sample_weight, class_weight, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+    def test_on_batch(
+        self, x: Tree, y: Tree | None = None, sample_weight: Tree | None = None, return_dict: bool = False
+    ) -> Tree:
         """The metrics of a batch of which each process takes its rows."""
         batch = shards_of(self._share(0), x, y, sample_weight, batch_size=rows_of(x))
         return self.evaluate(x=batch, verbose=0, return_dict=return_dict)
 
-    def predict_on_batch(self, x: Any) -> Any:
+    def predict_on_batch(self, x: Tree) -> Tree:
         """The outputs for a batch of which each process takes its rows."""
         return self.predict(x, batch_size=rows_of(x), verbose=0)
 
     # --- files
 
-    def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any) -> None:
+    def save(self, filepath: Path, overwrite: bool = True, zipped: bool | None = None, **kwargs: object) -> None:
         """Keras's ``save``; a ``.keras`` archive appears whole or not at all, under any name."""
         if overwrite and zipped is not False and not kwargs and not str(filepath).startswith("hf://"):
             saving.save_model(self.model, filepath)
         else:
             self._keras.save(self.model, filepath, overwrite, zipped, **kwargs)
 
-    def save_weights(self, filepath: Any, overwrite: bool = True, max_shard_size: Any = None) -> None:
+    def save_weights(self, filepath: Path, overwrite: bool = True, max_shard_size: Any = None) -> None:
         """Keras's ``save_weights``; the file appears whole or not at all, under any name."""
         if overwrite and max_shard_size is None:
             saving.save_weights(self.model, filepath)
         else:
             self._keras.save_weights(self.model, filepath, overwrite, max_shard_size)
 
-    def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
+    def load_weights(self, filepath: Path, skip_mismatch: bool = False, **kwargs: object) -> None:
         """Keras's ``load_weights``, whatever the file is called."""
         saving.load_weights(self.model, filepath, skip_mismatch=skip_mismatch, **kwargs)
 
@@ -254,7 +264,7 @@ class MirroredModel:
         step: Any = TrainStep(self.model, self) if shared else self._local(self._keras.train_step, donate=True)
         run: Callable[[State, Iterator[Any]], Any] = self.model._make_function(step)
 
-        def train(state: State, iterator: Iterator[Any]) -> Any:
+        def train(state: State, iterator: Iterator[Any]) -> Tree:
             self.skipping = self._skip_steps > 0
             if self.skipping:
                 self._skip_steps -= 1
@@ -275,7 +285,7 @@ class MirroredModel:
             return
         run = self.model._make_function(self._local(self._keras.test_step, donate=True))
 
-        def test(state: Any, iterator: Iterator[Any]) -> Any:
+        def test(state: Tree, iterator: Iterator[Any]) -> Tree:
             if self.stopping and self._fitting:
                 self._save_and_stop()
             return run(state, _with_rows(iterator))
@@ -287,14 +297,14 @@ class MirroredModel:
         if self.model.predict_function is not None and not force:
             return self.model.predict_function
 
-        def predict_step(model: keras.Model, state: Any, batch: Any) -> Any:
+        def predict_step(model: keras.Model, state: Tree, batch: Tree) -> Tree:
             outputs, others = self._keras.predict_step(model, state, batch)
             return outputs, (state[0], others)
 
         local = self._local(predict_step, donate=False)
 
-        def whole(state: Any, batch: Any) -> Any:
-            outputs: Any = None
+        def whole(state: Tree, batch: Tree) -> Tree:
+            outputs: Tree = None
             if rows_of(batch):
                 outputs, state = local(state, batch)
             return self._put_together(outputs), state
@@ -302,7 +312,7 @@ class MirroredModel:
         self.model.predict_function = self.model._make_function(whole, concatenate_outputs=True)
         return self.model.predict_function
 
-    def get_metrics_result_or_logs(self, logs: Any) -> Any:
+    def get_metrics_result_or_logs(self, logs: dict[str, Tree]) -> Tree:
         """The logs at the end of an epoch or an evaluation: those of the whole."""
         if self._evaluating and self.replicas.processes > 1:
             self._add_up_metrics()
@@ -316,19 +326,19 @@ class MirroredModel:
         """A step that this process makes by itself, on all its devices."""
         model, place = self.model, self.replicas.place
 
-        def step(state: Any, batch: Any) -> Any:
+        def step(state: Tree, batch: Tree) -> Tree:
             return function(model, state, batch)
 
         compiled: Any = step
         if not model.run_eagerly and model.jit_compile:
             compiled = jax.jit(step, donate_argnums=0 if donate else ())
 
-        def placed(state: Any, batch: Any) -> Any:
+        def placed(state: Tree, batch: Tree) -> Tree:
             return compiled(place(state, False), place(batch, True))
 
         return placed
 
-    def _put_together(self, outputs: Any) -> Any:
+    def _put_together(self, outputs: Tree) -> Tree:
         """The rows of all processes, by rank."""
         if self.replicas.processes == 1:
             return outputs
@@ -361,7 +371,7 @@ class MirroredModel:
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
 
-    def resume(self, *, seed: int, epoch: int, step: int, metrics: Sequence[Any]) -> None:
+    def resume(self, *, seed: int, epoch: int, step: int, metrics: Sequence[jax.Array]) -> None:
         """Has `fit` go on after ``step`` steps of epoch ``epoch``, with what the metrics were then."""
         self.position: Position = Position(seed=seed, epoch=epoch, step=step)
         self._restored_metrics = metrics

@@ -14,6 +14,7 @@ from headwater.collectives.group import Group
 from headwater.keras.mirrored.step_vector import TRAINING_STEP
 
 if TYPE_CHECKING:
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 _AXIS = "replica"
@@ -30,13 +31,13 @@ class Placement:
     """
 
     def __init__(self, devices: Sequence[object] = ()) -> None:
-        self.devices: list[Any] = list(devices)
+        self.devices: list[object] = list(devices)
         if len(self.devices) > 1:
             mesh = Mesh(np.asarray(self.devices), (_AXIS,))
             self._whole: Any = NamedSharding(mesh, PartitionSpec())
             self._rows = NamedSharding(mesh, PartitionSpec(_AXIS))
 
-    def place(self, values: object, batch: bool) -> Any:
+    def place(self, values: object, batch: bool) -> Tree:
         """See `headwater.keras.mirrored.steps.Replicas`."""
         if len(self.devices) < 2:
             return values
@@ -45,7 +46,7 @@ class Placement:
     def _everywhere(self, value: object) -> Any:
         return value if getattr(value, "sharding", None) == self._whole else jax.device_put(value, self._whole)
 
-    def _of_batch(self, value: Any) -> Any:
+    def _of_batch(self, value: jax.Array) -> Any:
         shared = np.ndim(value) > 0 and np.shape(value)[0] % len(self.devices) == 0
         return jax.device_put(value, self._rows if shared else self._whole)
 
@@ -60,7 +61,7 @@ class LocalReplicas(Placement):
         del what
         return vector
 
-    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]:
         del what
         return [values]
 
@@ -86,7 +87,7 @@ class GroupReplicas(Placement):
     def add_up(self, vector: object, what: str) -> HostArray:
         return self._collective.sum(np.asarray(vector), what)
 
-    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]:
         others = self._collective.gather([np.asarray(value) for value in values], what)
         return [values if rank == self.rank else others[rank] for rank in range(self.processes)]
 
@@ -124,7 +125,7 @@ class DeviceReplicas(GroupReplicas):
         return self._sum(rows).addressable_data(0)
 
 
-def _sum_rows(rows: Any) -> Any:
+def _sum_rows(rows: jax.Array) -> Any:
     return rows.sum(0)
 
 

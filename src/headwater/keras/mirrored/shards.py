@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -17,6 +17,9 @@ import numpy as np
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.internals import ArrayDataAdapter, DataAdapter, array_slicing, data_adapters
 from headwater.keras.mirrored.steps import NOTHING
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _base = DataAdapter
 _adapters: Any = data_adapters
@@ -44,12 +47,12 @@ class Share:
         start = self.index * each + min(self.index, more)
         return slice(start, start + each + (self.index < more))
 
-    def of_batch(self, batch: Any) -> Any:
+    def of_batch(self, batch: Tree) -> Tree:
         """This process's rows of a batch of arrays."""
         if self.count == 1:
             return batch
 
-        def part(leaf: Any) -> Any:
+        def part(leaf: Tree) -> Tree:
             return leaf if np.ndim(leaf) == 0 else leaf[self.rows(leaf.shape[0])]
 
         return _tree.tree_map(part, batch)
@@ -183,7 +186,7 @@ class DatasetShards(Shards):
       policy: instead of that of its options.
     """
 
-    def __init__(self, dataset: Any, share: Share, class_weight: Any = None, policy: Any = None) -> None:
+    def __init__(self, dataset: Any, share: Share, class_weight: object = None, policy: Any = None) -> None:
         super().__init__(share)
         self._whole = dataset
         self._class_weight = class_weight
@@ -242,9 +245,9 @@ class OtherShards(Shards):
 
 def shards_of(
     share: Share,
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    x: Tree,
+    y: Tree | None = None,
+    sample_weight: Tree | None = None,
     batch_size: int | None = None,
     steps: int | None = None,
     shuffle: bool | str = False,
@@ -297,7 +300,7 @@ class ShardedDataset:
         self.dataset = dataset
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> Tree:
         """The type and shape of each component."""
         return self.dataset.element_spec
 

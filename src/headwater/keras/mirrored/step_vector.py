@@ -24,6 +24,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 #: What the exchange of such a vector is called.
@@ -66,7 +67,7 @@ class StepVector:
         floating: Sequence[object],
         logs: Sequence[Mapping[str, object] | None],
         counted: Sequence[object],
-        metrics: Sequence[Any],
+        metrics: Sequence[object],
     ) -> Any:
         """The vector of a process that has ``examples`` rows; ``wish`` is w above, the rest as the attributes are."""
         weight = np.asarray(examples, self.dtype)
@@ -93,7 +94,7 @@ class StepVector:
         active = 1 / total[-2]
         at = 0
 
-        def take(shapes: Sequence[tuple[int, ...]], scale: object) -> list[Any]:
+        def take(shapes: Sequence[tuple[int, ...]], scale: object) -> list[Tree]:
             nonlocal at
             found: list[Any] = []
             for shape in shapes:

@@ -23,6 +23,8 @@ from headwater.keras.recording import gradients_of, recorded
 if TYPE_CHECKING:
     import keras
 
+    from headwater.keras.types import Tree
+
 _stateless = StatelessScope
 
 #: What an iterator gives when this process has no more data, while others may have.
@@ -52,7 +54,7 @@ class Replicas(Protocol):
         """The sum over all processes of a vector."""
         ...
 
-    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]:
         """What each process gave, by rank."""
         ...
 
@@ -60,7 +62,7 @@ class Replicas(Protocol):
         """What the process of rank 0 gave."""
         ...
 
-    def place(self, values: object, batch: bool) -> Any:
+    def place(self, values: object, batch: bool) -> Tree:
         """Arrays where this process's replicas compute: a batch divided between them, anything else on each."""
         ...
 
@@ -117,7 +119,9 @@ class TrainStep:
             raise StopIteration
         return self._apply(trainable, others, optimizer, metrics, total)
 
-    def _make_vector(self, trainable: Any, others: Any, metrics: Any) -> StepVector:
+    def _make_vector(
+        self, trainable: Sequence[jax.Array], others: Sequence[jax.Array], metrics: Sequence[jax.Array]
+    ) -> StepVector:
         self._floating = [index for index, value in enumerate(others) if _is_floating(value)]
         self._counted = [index for index in range(len(others)) if index not in self._floating]
         summed = sums_its_loss(self._model)
@@ -133,7 +137,15 @@ class TrainStep:
         )
         return self._vector
 
-    def compute(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, batch: Any, wish: object) -> Any:
+    def compute(
+        self,
+        trainable: Sequence[jax.Array],
+        others: Sequence[jax.Array],
+        optimizer: Any,
+        metrics: Sequence[jax.Array],
+        batch: Tree,
+        wish: object,
+    ) -> Tree:
         """This process's vector."""
         model, layout = self._model, self._vector
         assert layout is not None
@@ -160,7 +172,14 @@ class TrainStep:
             changes,
         )
 
-    def apply(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, total: Any) -> tuple[Any, State]:
+    def apply(
+        self,
+        trainable: Sequence[jax.Array],
+        others: Sequence[jax.Array],
+        optimizer: Any,
+        metrics: Sequence[jax.Array],
+        total: Any,
+    ) -> tuple[object, State]:
         """The logs of the whole and the next state."""
         layout = self._vector
         assert layout is not None
@@ -178,11 +197,11 @@ class TrainStep:
         results = {**self._results(metrics), **dict(zip(layout.logs, logs, strict=True))}
         return results, (trainable, next_others, optimizer, metrics)
 
-    def _results(self, metrics: Sequence[Any]) -> dict[str, Any]:
+    def _results(self, metrics: Sequence[object]) -> dict[str, Any]:
         with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
             return self._model.get_metrics_result()
 
-    def _salted(self, index: int, value: Any, rank: int) -> Any:
+    def _salted(self, index: int, value: jax.Array, rank: int) -> Any:
         if index not in self._seeds:
             return value
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))

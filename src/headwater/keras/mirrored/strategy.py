@@ -28,6 +28,7 @@ from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
     from headwater.keras.mirrored.inputs import DistributedDataset
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 
@@ -74,37 +75,37 @@ class _Mirrors(Strategy):
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
         options: object = None,
-    ) -> Any:
+    ) -> Tree:
         if len(self._devices) == 1:
             return super().run(fn, args, kwargs, options)
         replicas = self.local_replicas()
 
-        def body(index: int) -> Any:
+        def body(index: int) -> object:
             with self.scope(), ReplicaContext(self, replicas[index]), self.replica_placement(index):
                 return fn(*select(tuple(args), index), **select(dict(kwargs or {}), index))
 
         return regroup(Lockstep(len(replicas)).run(body))
 
-    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Tree:
         found = current()
         if found is None:
             return super().all_reduce(reduce_op, value)
         lockstep, index = found
 
-        def reduce_leaf(leaf: object) -> Any:
+        def reduce_leaf(leaf: object) -> Tree:
             return lockstep.combine(index, leaf, lambda leaves: self.reduce(reduce_op, PerReplica(leaves)))
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce_processes(self, value: object) -> Any:
+    def all_reduce_processes(self, value: object) -> Tree:
         array = np.asarray(value)
         total = self._replicas.add_up(np.ravel(array), "reduce")
         return total.reshape(array.shape)
 
-    def gather_processes(self, value: Any, axis: int) -> HostArray:
+    def gather_processes(self, value: object, axis: int) -> HostArray:
         return np.concatenate([part[0] for part in self._replicas.gather([np.asarray(value)], "gather")], axis)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: object = None) -> DistributedDataset:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> DistributedDataset:
         del options
         from headwater.keras.mirrored.inputs import distributed_dataset  # noqa: PLC0415  as above
 

@@ -21,6 +21,7 @@ from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 
 if TYPE_CHECKING:
+    from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
 _tree = tree
@@ -36,7 +37,7 @@ class Batches(Protocol):
         """How many an epoch has; None where that is unknown before its end."""
         ...
 
-    def first(self) -> Any:
+    def first(self) -> Tree:
         """Some batch, for its shapes."""
         ...
 
@@ -57,7 +58,7 @@ class Batches(Protocol):
         """All workers agree on ``seed``."""
         ...
 
-    def get(self, epoch: int, step: int) -> Any:
+    def get(self, epoch: int, step: int) -> Tree:
         """The batch of a step; None where the data end before it."""
         ...
 
@@ -69,7 +70,7 @@ class Batches(Protocol):
         """
         ...
 
-    def take(self, work: Work, seed: int) -> Any:
+    def take(self, work: Work, seed: int) -> Tree:
         """The examples of a range of such an epoch; ``seed`` is that of its order."""
         ...
 
@@ -84,7 +85,7 @@ class ArrayBatches:
       steps: how many batches an epoch has; None for all there are.
     """
 
-    def __init__(self, data: Any, *, batch_size: int, shuffle: bool, steps: int | None) -> None:
+    def __init__(self, data: Tree, *, batch_size: int, shuffle: bool, steps: int | None) -> None:
         self._data = _tree.map_structure(_as_array, data, none_is_leaf=False)
         rows = {len(leaf) for leaf in _tree.flatten(self._data) if leaf is not None}
         if len(rows) != 1:
@@ -101,7 +102,7 @@ class ArrayBatches:
         whole = -(-self._rows // self._batch_size)
         return whole if self._steps is None else min(whole, self._steps)
 
-    def first(self) -> Any:
+    def first(self) -> Tree:
         return self._take(np.arange(min(self._batch_size, self._rows)))
 
     @property
@@ -123,7 +124,7 @@ class ArrayBatches:
     def begin(self, seed: int) -> None:
         self._seed = seed
 
-    def get(self, epoch: int, step: int) -> Any:
+    def get(self, epoch: int, step: int) -> Tree:
         start = step * self._batch_size
         if start >= self._rows:
             return None
@@ -134,7 +135,7 @@ class ArrayBatches:
         unit = "examples" if size == self._rows or not self._shuffle else "places"
         return Plan(size=size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
 
-    def take(self, work: Work, seed: int) -> Any:
+    def take(self, work: Work, seed: int) -> Tree:
         places = slice(work.start, work.stop)
         if not self._shuffle:
             return self._take(places)
@@ -142,8 +143,8 @@ class ArrayBatches:
             self._order = (seed, work.epoch), shuffled(seed, work.epoch, self._rows)
         return self._take(self._order[1][places])
 
-    def _take(self, rows: Any) -> Any:
-        def take(leaf: Any) -> Any:
+    def _take(self, rows: object) -> Tree:
+        def take(leaf: Tree) -> Tree:
             return leaf[rows]
 
         return _tree.map_structure(take, self._data, none_is_leaf=False)
@@ -152,7 +153,7 @@ class ArrayBatches:
 class PyDatasetBatches:
     """Batches of a `keras.utils.PyDataset`."""
 
-    def __init__(self, data: Any, steps: int | None) -> None:
+    def __init__(self, data: Tree, steps: int | None) -> None:
         self._data = data
         self._steps = steps
         self._epoch = 0
@@ -161,7 +162,7 @@ class PyDatasetBatches:
     def steps(self) -> int | None:
         return self._steps if self._steps is not None else self._data.num_batches
 
-    def first(self) -> Any:
+    def first(self) -> Tree:
         return self._data[0]
 
     @property
@@ -178,7 +179,7 @@ class PyDatasetBatches:
         del seed
         self._epoch = 0
 
-    def get(self, epoch: int, step: int) -> Any:
+    def get(self, epoch: int, step: int) -> Tree:
         if epoch > self._epoch:
             self._data.on_epoch_end()
             self._epoch = epoch
@@ -193,7 +194,7 @@ class PyDatasetBatches:
         steps = self.steps
         return None if steps is None or divided else Plan(size=steps, batch=1, shuffle=False, unit="batches")
 
-    def take(self, work: Work, seed: int) -> Any:
+    def take(self, work: Work, seed: int) -> Tree:
         return self.get(work.epoch, work.start)
 
 
@@ -207,7 +208,7 @@ class IteratedBatches:
       class_weight: see `keras.Model.fit`.
     """
 
-    def __init__(self, data: Any, steps: int | None, class_weight: Any = None) -> None:
+    def __init__(self, data: Tree, steps: int | None, class_weight: Any = None) -> None:
         self._data = data
         self._class_weight = class_weight
         self._steps = steps
@@ -225,7 +226,7 @@ class IteratedBatches:
         known: Any = count() if callable(count) else -1
         return int(known) if int(known) >= 0 else None
 
-    def first(self) -> Any:
+    def first(self) -> Tree:
         if self._ahead:
             return self._ahead[0]
         batch = next(iter(self._data))
@@ -248,7 +249,7 @@ class IteratedBatches:
             self._data = self._data.distributed(1, 0, seed=seed)
             self._iterator = None
 
-    def get(self, epoch: int, step: int) -> Any:
+    def get(self, epoch: int, step: int) -> Tree:
         if self._steps is not None:
             return self._at(epoch * self._steps + step)
         if epoch != self._epoch and not self._once:
@@ -259,7 +260,7 @@ class IteratedBatches:
     def plan(self, *, divided: bool) -> None:
         return None
 
-    def take(self, work: Work, seed: int) -> Any:
+    def take(self, work: Work, seed: int) -> Tree:
         return self.get(work.epoch, work.start)
 
     def _at(self, number: int) -> Any:
@@ -267,7 +268,7 @@ class IteratedBatches:
         if iterator is None or (number < self._next and not self._once):
             iterator, self._next = iter(self._data), 0
             self._iterator = iterator
-        batch: Any = None
+        batch: Tree = None
         while self._next <= number:
             batch = self._ahead.pop() if self._ahead else next(iterator, None)
             self._next += 1
@@ -280,13 +281,13 @@ class IteratedBatches:
 
 
 def make_batches(
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    x: Tree,
+    y: Tree | None = None,
+    sample_weight: Tree | None = None,
     *,
     batch_size: int | None,
-    shuffle: Any,
-    class_weight: Any,
+    shuffle: bool | str,
+    class_weight: object,
     steps: int | None,
 ) -> Batches:
     """The batches that `keras.Model.fit` makes of these arguments."""
@@ -302,12 +303,12 @@ def make_batches(
     return IteratedBatches(x, steps, class_weight)
 
 
-def rows_of(batch: Any) -> int:
+def rows_of(batch: Tree) -> int:
     """How many examples ``batch`` has."""
     return min(len(leaf) for leaf in _tree.flatten(batch) if leaf is not None)
 
 
-def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:
+def share_of(batch: Tree, index: int, count: int) -> tuple[Any, int]:
     """The rows of ``batch`` that worker ``index`` of ``count`` is to compute, as arrays, and how many they are.
 
     A share without rows is one row that counts for nothing: a worker without any takes part all the same.
@@ -319,12 +320,12 @@ def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:
         return batch, rows
     taken = slice(start, stop) if stop > start else slice(0, 1)
 
-    def take(leaf: Any) -> Any:
+    def take(leaf: Tree) -> Tree:
         return leaf[taken]
 
     return _tree.map_structure(take, batch, none_is_leaf=False), stop - start
 
 
-def _as_array(leaf: Any) -> HostArray:
+def _as_array(leaf: Tree) -> HostArray:
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype == np.float64 else array

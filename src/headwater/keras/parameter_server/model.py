@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -35,6 +35,11 @@ from headwater.parameters.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_ST
 from headwater.parameters.updater import Array
 from headwater.parameters.wishes import Wish, asking
 from headwater.task.agreement import said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.keras.types import Tree
 
 _tree = keras.tree
 _slicing: Any = array_slicing
@@ -92,8 +97,13 @@ class ServedModel(ModelValues):
         self._logs: dict[str, Any] = {}
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
-    ) -> Any:
+        self,
+        x: Tree,
+        y: Tree | None = None,
+        sample_weight: Tree | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Tree:
         """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, brings them.
 
         All of the batch is this worker's. The model's own variables stay as they are; see `sync`.
@@ -116,7 +126,7 @@ class ServedModel(ModelValues):
         logs = {name: float(value) for name, value in self._logs.items()}
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
-    def _make_step(self, batch: Any) -> GradientStep:
+    def _make_step(self, batch: Tree) -> GradientStep:
         """The step, made at the first call, when `_client` is there."""
         assert self._client is not None
         if self._step is None:
@@ -132,17 +142,17 @@ class ServedModel(ModelValues):
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
+        verbose: int | str = "auto",
         callbacks: Any = None,
         validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: Any = True,
-        class_weight: Any = None,
-        sample_weight: Any = None,
+        validation_data: Tree | None = None,
+        shuffle: bool | str = True,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Tree | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -215,7 +225,7 @@ class ServedModel(ModelValues):
         elif chief:
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
-        logs: dict[str, Any] = {}
+        logs: dict[str, dict[str, Tree]] = {}
         self.stop_wanted: bool = False
         try:
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
@@ -267,7 +277,7 @@ class ServedModel(ModelValues):
         """What an evaluator does: validates after every epoch that the workers have made."""
         assert self._client is not None
         container.on_train_begin()
-        logs: dict[str, Any] = {}
+        logs: dict[str, dict[str, Tree]] = {}
         for epoch in epochs:
             try:
                 over = self._client.follow(self._training, epoch)
@@ -358,7 +368,7 @@ class ServedModel(ModelValues):
         self,
         client: ParameterClient,
         step: GradientStep,
-        data: Any,
+        data: Tree,
         rows: int,
         wish: Wish | None,
         *,
@@ -398,7 +408,7 @@ class ServedModel(ModelValues):
             dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
         return ticket
 
-    def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
+    def _validate(self, data: Tree, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         logs = self.model.evaluate(
             x=x,
@@ -471,7 +481,7 @@ def _rows_of_batch(plan: Plan, works: Sequence[Work]) -> int:
     return min(plan.size - start, plan.batch)
 
 
-def _padded(batch: Any, of_inputs: Callable[[Any], Any] | None = None) -> Any:
+def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
     """``batch`` as ``(x, y, sample_weight)`` of arrays, with what ``of_inputs`` makes of x."""
     data, _ = share_of(batch, 0, 1)
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)

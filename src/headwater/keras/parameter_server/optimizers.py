@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -22,8 +22,11 @@ from headwater.parameters.layout import Layout
 from headwater.parameters.updater import Array
 from headwater.runtime.memory import MemoryChecked
 
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
-def clone_optimizer(optimizer: keras.Optimizer, *, clips: bool, momentum: bool = True) -> Any:
+
+def clone_optimizer(optimizer: keras.Optimizer, *, clips: bool, momentum: bool = True) -> keras.Optimizer:
     """An optimizer like ``optimizer``, not built.
 
     Args:
@@ -151,7 +154,7 @@ class KerasUpdater:
         )
 
     def _step(
-        self, values: list[Any], state: list[Any], gradients: list[Any], scale: Any
+        self, values: list[jax.Array], state: list[Tree], gradients: list[jax.Array], scale: Any
     ) -> tuple[list[Any], list[Any]]:
         after, state = self._optimizer.stateless_apply(state, gradients, values)
         return scaled_steps(values, after, scale), state

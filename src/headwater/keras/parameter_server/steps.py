@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -17,6 +17,9 @@ from headwater.keras.internals import JAXTrainer, data_adapter_utils
 from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _tree = jax.tree
 _stateless = StatelessScope
@@ -57,12 +60,12 @@ class GradientStep:
         self.sums: Array = np.zeros(0, np.float32)
         self.finite: bool = True
 
-    def changing(self, batch: Any) -> list[int]:
+    def changing(self, batch: Tree) -> list[int]:
         """Which of the variables of real numbers that the optimizer does not update change in a step."""
         model, split = self._model, self._split
         found: list[int] = []
 
-        def trace(trainable: Any, others: Any, x: Any) -> Any:
+        def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> Tree:
             with noting(self._embeddings.layers):
                 outputs, after = model.stateless_call(trainable, others, x, **self._training())
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
@@ -102,7 +105,7 @@ class GradientStep:
         return list(values[:count]), self._split.others(values[count:], self._own)
 
     def __call__(
-        self, values: Sequence[object], data: Any, found: Found, *, part: float = 1.0
+        self, values: Sequence[object], data: Tree, found: Found, *, part: float = 1.0
     ) -> tuple[list[Array], list[Array], dict[int, object], dict[str, object]]:
         """One step.
 
@@ -152,16 +155,16 @@ class GradientStep:
 
     def _compute(
         self,
-        dense: Any,
+        dense: Sequence[jax.Array],
         floats: Any,
         own: Any,
-        metrics: Any,
+        metrics: list[jax.Array],
         scaling: Any,
-        read: Any,
-        data: Any,
+        read: Tree,
+        data: Tree,
         part: Any,
         coded: tuple[bool, ...],
-    ) -> Any:
+    ) -> Tree:
         model, split = self._model, self._split
         fresh = [jax.numpy.asarray(value) for value in self._fresh]
         mapping = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
@@ -181,7 +184,7 @@ class GradientStep:
         found, scaling, finite = self._unscaled(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
-            found = optimizer._clip_gradients(found)
+            found = optimizer._clip_gradients(found)  # pyright: ignore[reportPrivateUsage]
         if self._summed:
             found = [g / part for g in found]
         changed = [after[split.floats[at]] - floats[at] for at in self._changing]
@@ -189,12 +192,14 @@ class GradientStep:
         rest = [after[at] for at in split.rest]
         return found[:count], found[count:], changed, logs, rest, metrics, scaling, summed, finite
 
-    def _keras_step(self, dense: Any, others: object, state: Any, metrics: Any, read: Any, data: Any) -> Any:
+    def _keras_step(
+        self, dense: object, others: object, state: Tree, metrics: Sequence[jax.Array], read: Tree, data: Tree
+    ) -> Tree:
         """What the ``train_step`` of Keras computes: gradients, other variables, metrics' variables and logs."""
         model, split = self._model, self._split
         x, y, sample_weight = data
 
-        def loss_of(both: Any) -> Any:
+        def loss_of(both: Any) -> Tree:
             dense, rows = both
             with reading(self._embeddings.reads(read[0], rows, read[2])):
                 return model.compute_loss_and_updates(
@@ -215,7 +220,15 @@ class GradientStep:
             logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
         return [*gradients, *of_rows], after, counted, logs
 
-    def _own_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:
+    def _own_step(
+        self,
+        dense: Sequence[jax.Array],
+        others: object,
+        state: Tree,
+        metrics: Sequence[jax.Array],
+        read: Tree,
+        data: Tree,
+    ) -> Tree:
         """The same of the model's own ``train_step``."""
         model = self._model
         # A model with a train_step of its own has no rows on the ps; ids are checked.
@@ -226,7 +239,9 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _counted(self, fresh: Any, counted: Any, logs: Any, rows: int, part: object) -> tuple[Any, list[Any]]:
+    def _counted(
+        self, fresh: Any, counted: Any, logs: dict[str, Tree], rows: int, part: object
+    ) -> tuple[Any, list[Any]]:
         """The vector `sums`, and by how much each variable of the metrics has changed."""
         changes = [after - before for after, before in zip(counted, fresh, strict=True)]
         for at in self._totals:
@@ -237,7 +252,7 @@ class GradientStep:
         named = [jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named]
         return jax.numpy.concatenate([*flat, *named, np.asarray([rows], np.float32)]), changes
 
-    def _logs_of(self, metrics: Sequence[Any]) -> dict[str, Any]:
+    def _logs_of(self, metrics: Sequence[object]) -> dict[str, Any]:
         with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
             return self._model.get_metrics_result()
 
@@ -264,7 +279,7 @@ def keeps_train_step(model: object) -> bool:
     return kind.train_step.__module__ == JAXTrainer.__module__
 
 
-def inner_optimizer(optimizer: keras.Optimizer) -> Any:
+def inner_optimizer(optimizer: keras.Optimizer) -> keras.Optimizer:
     """The optimizer that runs on the ``ps``: without what scales losses, which workers do."""
     return optimizer.inner_optimizer if _scales(optimizer) else optimizer
 
@@ -308,7 +323,7 @@ class Split:
             *self._tables,
         ]
 
-    def trainable(self, dense: Sequence[Any]) -> list[Any]:
+    def trainable(self, dense: Sequence[object]) -> list[jax.Array]:
         """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
         found: list[Any] = [None] * (len(self._dense_at) + len(self._table_at))
         for at, value in zip(self._dense_at, dense, strict=True):
@@ -317,7 +332,7 @@ class Split:
             found[at] = jax.numpy.zeros(variable.shape, variable.dtype)
         return found
 
-    def others(self, floats: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+    def others(self, floats: Sequence[Any], rest: Sequence[object]) -> list[jax.Array]:
         """The values of all non-trainable variables."""
         found: list[Any] = [None] * (len(self.floats) + len(self.rest))
         for places, values in ((self.floats, floats), (self.rest, rest)):

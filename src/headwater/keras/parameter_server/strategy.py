@@ -156,7 +156,7 @@ class ParameterServerStrategy(Strategy):
             )
         return self.task.spread(ps, by_rate=by_rate)
 
-    def adopt(self, model: Any) -> None:
+    def adopt(self, model: object) -> None:
         serve_model(model, self)
         if model not in self._models:
             self._models.append(model)

@@ -12,7 +12,7 @@ table, however few rows a step uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -20,6 +20,9 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.row_changes import RowChanges
 from headwater.parameters.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 #: Rows whose initial values are computed at once.
 _AT_ONCE = 1 << 14
@@ -243,7 +246,7 @@ class TableUpdates:
         if size not in self._compiled:
             optimizer = self._make(size)
 
-            def step(rows: Any, state: Any, gradients: Any) -> Any:
+            def step(rows: jax.Array, state: Tree, gradients: jax.Array) -> Tree:
                 values, state = optimizer.stateless_apply(state, [gradients], [rows])
                 return values[0], state
 
