@@ -23,10 +23,13 @@ import json
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.accounting.intervals import Intervals, Span
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 
 class Work(NamedTuple):
@@ -431,7 +434,7 @@ class Ledger:
           InvalidArgumentError: it is something else.
         """
         try:
-            state: dict[str, Any] = json.loads(data)
+            state: JsonObject = json.loads(data)
             made = Ledger(run=int(state["run"]), seed=int(state["seed"]), training=int(state["training"]))
             for start, stop in _spans(state["over"]):
                 made._over.add(start, stop)

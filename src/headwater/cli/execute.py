@@ -165,7 +165,7 @@ def _load_module(name: str, missing: str = "") -> tuple[CodeType, ModuleType]:
 
 
 def _main_module(
-    *, file: str | None = None, loader: Any = None, spec: importlib.machinery.ModuleSpec | None = None
+    *, file: str | None = None, loader: object = None, spec: importlib.machinery.ModuleSpec | None = None
 ) -> ModuleType:
     main = ModuleType("__main__")
     main.__dict__.update(__annotations__={}, __builtins__=__builtins__, __loader__=loader, __spec__=spec)

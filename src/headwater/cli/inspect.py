@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -18,6 +18,9 @@ from headwater.errors import NotFoundError
 from headwater.io import files, tensor_bundle
 from headwater.tables import fields
 from headwater.tables.snapshots import PartReader, Save, chain, saves
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +158,7 @@ def _of_keras(path: str, keys: int) -> Iterator[Held]:
             data = archive.read("model.weights.h5")
     if not data.startswith(b"\x89HDF"):
         raise ValueError(f"{path} is neither a model of Keras nor its weights")
-    library: Any = h5py
+    library = h5py
     with library.File(io.BytesIO(data), "r") as store:
         yield from _of_group(store, keys)
 

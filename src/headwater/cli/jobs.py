@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from headwater.io.json_types import JsonObject
     from headwater.platform.client import Client
     from headwater.platform.spec import JobSpec
 
@@ -195,11 +196,11 @@ def top(
                 live.update(_top(client, _overview(client)), refresh=True)
 
 
-def _overview(client: Client) -> dict[str, Any]:
+def _overview(client: Client) -> dict[str, object]:
     return {"hosts": client.get("/hosts"), "jobs": client.get("/jobs", live=True, limit=500)["jobs"]}
 
 
-def _top(client: Client, found: dict[str, Any]) -> Table:
+def _top(client: Client, found: JsonObject) -> Table:
     from rich.table import Table  # noqa: PLC0415  rich takes 50 ms
     from rich.text import Text  # noqa: PLC0415  as above
 
@@ -339,12 +340,12 @@ def fail(message: str, *, code: int = _NOT_REACHED) -> NoReturn:
     raise typer.Exit(code)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """Prints ``value`` for programs."""
     print(json.dumps(value, indent=2))
 
 
-def _ask(job: str, verb: str, body: Any, server: str, as_json: bool) -> None:
+def _ask(job: str, verb: str, body: object, server: str, as_json: bool) -> None:
     with connected(server) as client:
         shown = client.post(f"/jobs/{client.job_id(job)}/{verb}", body)
     if as_json:

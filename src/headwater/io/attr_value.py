@@ -13,7 +13,7 @@ from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import attr_value_pb2
 
 
-def attr_value(value: Any) -> Any:
+def attr_value(value: object) -> Any:
     """``value`` as an ``AttrValue``."""
     proto = attr_value_pb2.AttrValue()
     write_attr(proto, value)

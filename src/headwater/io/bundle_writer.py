@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ from headwater.io.tensor_bundle import (
     index_path,
 )
 from headwater.io.tensor_slice import TensorSlice
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _ANY_SHARD: Final = "?????"
 
@@ -114,7 +117,7 @@ class BundleWriter:
         entry = self._entries[key] = BundleEntryProto()
         return entry
 
-    def _write(self, entry: Any, array: npt.NDArray[Any], dtype: DType | None) -> None:
+    def _write(self, entry: Any, array: HostArray, dtype: DType | None) -> None:
         dtype = dtype or dtypes.from_numpy(array.dtype)
         _set_type(entry, dtype, array.shape)
         entry.offset = self._offset
@@ -229,7 +232,7 @@ def _check_same_type(entry: Any, dtype: int, shape: Sequence[int], name: str) ->
         )
 
 
-def _encode_strings(array: npt.NDArray[Any]) -> tuple[bytes, int]:
+def _encode_strings(array: HostArray) -> tuple[bytes, int]:
     """The stored form of strings and its CRC-32C."""
     strings: list[bytes] = dtypes.to_string_array(array).ravel().tolist()
     lengths = np.array([len(string) for string in strings], np.uint64)

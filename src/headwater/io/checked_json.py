@@ -9,7 +9,7 @@ from headwater.errors import DataLossError
 from headwater.io import crc32c, files
 
 
-def write(path: files.Path, value: Any, *, indent: int | None = None) -> None:
+def write(path: files.Path, value: object, *, indent: int | None = None) -> None:
     """Writes ``value`` into a file.
 
     Raises:

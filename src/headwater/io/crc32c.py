@@ -16,12 +16,12 @@ _library: Any = google_crc32c  # it ships no types
 MASK_DELTA: Final = 0xA282EAD8
 
 
-def value(data: Any) -> int:
+def value(data: object) -> int:
     """CRC-32C of ``data``: `bytes`, or a C-contiguous NumPy array (not copied)."""
     return _library.value(data)
 
 
-def extend(crc: int, data: Any) -> int:
+def extend(crc: int, data: object) -> int:
     """CRC-32C of some bytes whose CRC-32C is ``crc``, followed by ``data``."""
     return _library.extend(crc, data)
 
@@ -37,6 +37,6 @@ def unmask(masked: int) -> int:
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 
-def masked(data: Any) -> int:
+def masked(data: object) -> int:
     """`mask` of the `value` of ``data``."""
     return mask(value(data))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from headwater.io.protos.feature_pb2 import (
     FloatList,
     Int64List,
 )
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 __all__ = [
     "BytesList",
@@ -63,7 +66,7 @@ class SparseValues:
     """
 
     indices: npt.NDArray[np.int64]
-    values: npt.NDArray[Any]
+    values: HostArray
     dense_shape: npt.NDArray[np.int64]
 
 
@@ -71,7 +74,7 @@ class SparseValues:
 class _Column:
     """One feature of a batch: all values, how many each example has, and which examples have the feature."""
 
-    values: npt.NDArray[Any]
+    values: HostArray
     counts: npt.NDArray[np.int64]
     present: npt.NDArray[np.bool_]
 
@@ -99,9 +102,7 @@ class ExampleBatch:
     def __len__(self) -> int:
         return len(self._features)
 
-    def fixed(
-        self, name: str, dtype: DType, shape: Sequence[int], default: npt.ArrayLike | None = None
-    ) -> npt.NDArray[Any]:
+    def fixed(self, name: str, dtype: DType, shape: Sequence[int], default: npt.ArrayLike | None = None) -> HostArray:
         """A feature that has the same number of values in each example.
 
         Args:
@@ -138,7 +139,7 @@ class ExampleBatch:
             result[~column.present] = np.asarray(default, dtype.numpy_dtype).reshape(-1)
         return result.reshape(len(self), *shape)
 
-    def padded(self, name: str, dtype: DType, shape: Sequence[int], padding: Any = None) -> npt.NDArray[Any]:
+    def padded(self, name: str, dtype: DType, shape: Sequence[int], padding: object = None) -> HostArray:
         """A feature that has any number of elements of ``shape`` in each example.
 
         Args:
@@ -235,7 +236,7 @@ def _decode_bytes(lists: list[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.in
     return values, np.array([len(each.value) for each in lists], np.int64)
 
 
-def _decode_floats(lists: list[bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _decode_floats(lists: list[bytes]) -> tuple[HostArray, npt.NDArray[np.int64]]:
     contents = [_content(each, _repack_floats) for each in lists]
     sizes = np.array([len(content) for content in contents], np.int64)
     if (sizes % 4).any():
@@ -243,7 +244,7 @@ def _decode_floats(lists: list[bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[np
     return np.frombuffer(b"".join(contents), "<f4").astype(np.float32), sizes // 4
 
 
-def _decode_integers(lists: list[bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _decode_integers(lists: list[bytes]) -> tuple[HostArray, npt.NDArray[np.int64]]:
     contents = [_content(each, _repack_integers) for each in lists]
     ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
     data = np.frombuffer(b"".join(contents), np.uint8)
@@ -254,7 +255,7 @@ def _decode_integers(lists: list[bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[
     return varint.decode_all(data).view(np.int64), np.diff(numbers_before[ends], prepend=0)
 
 
-_DECODERS: Final[dict[str, Callable[[list[Any]], tuple[npt.NDArray[Any], npt.NDArray[np.int64]]]]] = {
+_DECODERS: Final[dict[str, Callable[[list[Any]], tuple[HostArray, npt.NDArray[np.int64]]]]] = {
     "bytes_list": _decode_bytes,
     "float_list": _decode_floats,
     "int64_list": _decode_integers,

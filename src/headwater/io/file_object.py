@@ -60,7 +60,7 @@ class GFile:
             raise PermissionDeniedError(None, None, f"{self._path}: not open for reading, its mode is {self._mode!r}")
         return self._open()
 
-    def _as_read(self, data: bytes) -> Any:
+    def _as_read(self, data: bytes) -> bytes | str:
         return data if self._binary else data.decode()
 
     def size(self) -> int:
@@ -88,7 +88,7 @@ class GFile:
         with translated(self._path):
             return self._as_read(self._open_to_read().readline())
 
-    def readlines(self) -> list[Any]:
+    def readlines(self) -> list[bytes | str]:
         """All lines that follow."""
         return list(self)
 

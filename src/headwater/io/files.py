@@ -215,7 +215,7 @@ def listdir(path: Path) -> list[str]:
 
 
 def walk(
-    top: Path, topdown: bool = True, onerror: Callable[[OpError], Any] | None = None
+    top: Path, topdown: bool = True, onerror: Callable[[OpError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """All folders below ``top``: (path, names of folders in it, names of files in it); nothing when it is no folder.
 
@@ -393,7 +393,7 @@ class AtomicFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return os.open(self._temporary, flags, 0o666, dir_fd=self._folder), True
 
-    def write(self, data: Any) -> None:
+    def write(self, data: object) -> None:
         """Appends ``data``, any C-contiguous buffer of bytes."""
         try:
             self.stream.write(data)

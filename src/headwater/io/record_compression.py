@@ -38,7 +38,7 @@ class TFRecordOptions:
       ValueError: an unknown ``compression_type``.
     """
 
-    compression_type_map: Final[dict[Any, str]] = {
+    compression_type_map: Final[dict[object, str]] = {
         TFRecordCompressionType.NONE: "",
         TFRecordCompressionType.ZLIB: "ZLIB",
         TFRecordCompressionType.GZIP: "GZIP",
@@ -46,7 +46,7 @@ class TFRecordOptions:
 
     def __init__(
         self,
-        compression_type: Any = None,
+        compression_type: object = None,
         flush_mode: int | None = None,
         input_buffer_size: int | None = None,
         output_buffer_size: int | None = None,
@@ -68,7 +68,7 @@ class TFRecordOptions:
         self.compression_strategy = compression_strategy
 
     @classmethod
-    def get_compression_type_string(cls, options: Any) -> str:
+    def get_compression_type_string(cls, options: object) -> str:
         """``""``, ``"GZIP"`` or ``"ZLIB"`` for options, a name, a number or None."""
         if isinstance(options, TFRecordOptions):
             return cls.get_compression_type_string(options.compression_type)
@@ -80,7 +80,7 @@ class TFRecordOptions:
         return name
 
     @classmethod
-    def of(cls, options: Any) -> TFRecordOptions:
+    def of(cls, options: object) -> TFRecordOptions:
         """``options``, or new ones of that compression type."""
         return options if isinstance(options, TFRecordOptions) else cls(options)
 
@@ -119,7 +119,7 @@ class Inflater:
         self._stream = stream
         self._path = path
         self._window_bits = window_bits
-        self._inflater: Any = None
+        self._inflater = None
         self._input = b""
 
     def read(self, count: int) -> bytes:

@@ -179,7 +179,7 @@ class RemoteFile(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: object) -> int:
         return cast("Any", self._local).readinto(buffer)
 
     def write(self, data: Any) -> int:

@@ -36,7 +36,7 @@ def unseal(content: bytes) -> tuple[bytes, Seal]:
     return text, "whole" if found[1] == b"%08x" % crc32c.value(text) else "broken"
 
 
-def pack_json(values: Any) -> bytes:
+def pack_json(values: object) -> bytes:
     """``values`` as a sealed line of JSON."""
     return seal(json.dumps(values).encode() + b"\n")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from PIL import Image
 from headwater.errors import InvalidArgumentError
 from headwater.io.tensor_proto import make_tensor_proto
 from headwater.tensorboard_protos import summary_pb2
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _FLOAT_MAX: Final = float(np.finfo(np.float64).max)
 _COLOURS: Final = (1, 3, 4)
@@ -100,7 +103,7 @@ def histogram(tag: str | bytes, values: npt.ArrayLike) -> Any:
     return summary
 
 
-def image(tag: str | bytes, tensor: npt.NDArray[Any], max_images: int = 3, bad_color: npt.ArrayLike = RED) -> Any:
+def image(tag: str | bytes, tensor: HostArray, max_images: int = 3, bad_color: npt.ArrayLike = RED) -> Any:
     """Pictures, as PNG, named ``tag/image/0`` and so on; ``tag/image`` when ``max_images`` is 1.
 
     Bytes are taken as they are. Other numbers are scaled, each picture by itself: so that its greatest value becomes
@@ -134,7 +137,7 @@ def image(tag: str | bytes, tensor: npt.NDArray[Any], max_images: int = 3, bad_c
     return summary
 
 
-def _normalised(picture: npt.NDArray[Any], bad_colour: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _normalised(picture: HostArray, bad_colour: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     values = picture if picture.dtype == np.float64 else picture.astype(np.float32, copy=False)
     finite = np.isfinite(values).all(axis=2)
     good = values[finite]
@@ -156,7 +159,7 @@ def _encode_png(picture: npt.NDArray[np.uint8]) -> bytes:
     return buffer.getvalue()
 
 
-def audio(tag: str | bytes, tensor: npt.NDArray[Any], sample_rate: float, max_outputs: int = 3) -> Any:
+def audio(tag: str | bytes, tensor: HostArray, sample_rate: float, max_outputs: int = 3) -> Any:
     """Sounds, as WAV of 16 bits, named ``tag/audio/0`` and so on; ``tag/audio`` when ``max_outputs`` is 1.
 
     Args:
@@ -187,7 +190,7 @@ def audio(tag: str | bytes, tensor: npt.NDArray[Any], sample_rate: float, max_ou
     return summary
 
 
-def _encode_wav(sound: npt.NDArray[Any], rate: int) -> bytes:
+def _encode_wav(sound: HostArray, rate: int) -> bytes:
     scaled = np.nan_to_num(sound.astype(np.float32)) * np.float32(1 << 15)
     rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
     samples = np.clip(rounded, -(1 << 15), (1 << 15) - 1).astype("<i2").tobytes()
@@ -214,7 +217,7 @@ def tensor(tag: str | bytes, value: npt.ArrayLike, summary_metadata: Any = None)
     return summary
 
 
-def metadata(summary_metadata: Any = None, display_name: str | None = None, description: str | None = None) -> bytes:
+def metadata(summary_metadata: object = None, display_name: str | None = None, description: str | None = None) -> bytes:
     """A serialized ``SummaryMetadata``: a given one, with a name and a description for TensorBoard put in."""
     message = summary_pb2.SummaryMetadata()
     if summary_metadata is not None:
@@ -256,7 +259,7 @@ def merge(summaries: Iterable[bytes]) -> Any:
     return merged
 
 
-def _numbered(name: str, batch: npt.NDArray[Any], at_most: int) -> Iterable[tuple[str, npt.NDArray[Any]]]:
+def _numbered(name: str, batch: HostArray, at_most: int) -> Iterable[tuple[str, HostArray]]:
     """The first elements of a batch with their tags."""
     for index, element in enumerate(batch[:at_most]):
         yield (f"{name}/{index}" if at_most > 1 else name), element
@@ -266,5 +269,5 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _shape(array: npt.NDArray[Any]) -> str:
+def _shape(array: HostArray) -> str:
     return f"[{','.join(map(str, array.shape))}]"

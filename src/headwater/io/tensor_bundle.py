@@ -18,7 +18,7 @@ import struct
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ from headwater.io.files import Path, as_path, open_descriptor, translated
 from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import read_table
 from headwater.io.tensor_slice import TensorSlice
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 FORMAT_VERSION: Final = 1
 """Version of the format that is read and written."""
@@ -233,7 +236,7 @@ class BundleReader:
             for _, found in parts:
                 self._check_size(found, name)
 
-    def read(self, name: str) -> npt.NDArray[Any]:
+    def read(self, name: str) -> HostArray:
         """One tensor, whole.
 
         Returns:
@@ -248,7 +251,7 @@ class BundleReader:
             return self._read_entry(entry, name)
         return self._read_parts(entry, name, (slice(0, size) for size in self._index.shape(entry, name)))
 
-    def read_slice(self, name: str, part: TensorSlice) -> npt.NDArray[Any]:
+    def read_slice(self, name: str, part: TensorSlice) -> HostArray:
         """A part of a tensor, however that was cut when it was saved.
 
         Raises:
@@ -261,7 +264,7 @@ class BundleReader:
             return self._read_entry(entry, name)[box].copy()
         return self._read_parts(entry, name, box)
 
-    def _read_parts(self, entry: Any, name: str, box: Any) -> npt.NDArray[Any]:
+    def _read_parts(self, entry: Any, name: str, box: Any) -> HostArray:
         shape = self._index.shape(entry, name)
         parts = self._index.parts(entry, name)
         for _, found in parts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from headwater.errors import DataLossError, FailedPreconditionError
 from headwater.io import crc32c
@@ -50,7 +50,7 @@ class TFRecordWriter:
       ResourceExhaustedError: the disk is full, from `write`, `flush` and `close`.
     """
 
-    def __init__(self, path: Path, options: Any = None) -> None:
+    def __init__(self, path: Path, options: object = None) -> None:
         self._path = as_path(path)
         self._options = TFRecordOptions.of(options)
         self._compressor = self._options.compressor()
@@ -137,7 +137,7 @@ class TFRecordReader:
         appended to a file that was cut off, reading again goes on with it.
     """
 
-    def __init__(self, path: Path, options: Any = None) -> None:
+    def __init__(self, path: Path, options: object = None) -> None:
         self._path = as_path(path)
         stream = open_file(path, "rb")
         parsed = TFRecordOptions.of(options)
@@ -286,7 +286,7 @@ class TFRecordReader:
             records.clear()
 
 
-def tf_record_iterator(path: Path, options: Any = None) -> Iterator[bytes]:
+def tf_record_iterator(path: Path, options: object = None) -> Iterator[bytes]:
     """The records of a file; `TFRecordReader` says what it raises."""
     with TFRecordReader(path, options) as reader:
         yield from reader

@@ -13,7 +13,7 @@ A job runs as the user that the server runs as. Everything here reaches a job's 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headwater.platform.client import Client
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[Client]:
     # What runs tasks on their machines imports this package, too, and needs no client of HTTP.
     if name == "Client":
         from headwater.platform.client import Client  # noqa: PLC0415  as above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -13,6 +13,9 @@ from headwater.platform.auth import NOBODY_ASKED, Identity
 from headwater.platform.errors import Refused
 from headwater.platform.records import TokenRole
 from headwater.platform.service import Platform
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 SESSION_COOKIE = "headwater_session"
 CSRF_HEADER = "x-csrf-token"
@@ -93,5 +96,5 @@ def check_rate(wait_s: float, message: str) -> None:
 
 
 def _unknown(message: str) -> Refused:
-    headers: dict[str, Any] = {"WWW-Authenticate": "Bearer"}
+    headers: JsonObject = {"WWW-Authenticate": "Bearer"}
     return Refused(401, message, headers=headers)

@@ -7,13 +7,14 @@ refused says why in `headwater.platform.views.ErrorView`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 
 import headwater
+from headwater.io.json_types import JsonObject
 from headwater.platform.access import MayAdmin, MayRun, MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources
 from headwater.platform.errors import Refused
@@ -42,7 +43,7 @@ from headwater.platform.views import (
     View,
 )
 
-_REFUSALS: dict[int | str, dict[str, Any]] = {
+_REFUSALS: dict[int | str, JsonObject] = {
     400: {"model": ErrorView, "description": "The request cannot be understood."},
     401: {"model": ErrorView, "description": "No token, or one that does not hold."},
     403: {"model": ErrorView, "description": "The token does not allow it."},
@@ -99,7 +100,7 @@ class Validated(View):
 
     ok: bool
     error: ErrorView | None
-    spec: dict[str, Any] | None
+    spec: JsonObject | None
 
 
 class StopWish(View):
@@ -152,7 +153,7 @@ def me(identity: MayView) -> Me:
 
 
 @router.get("/schema", tags=["jobs"])
-def schema(identity: MayView) -> dict[str, Any]:
+def schema(identity: MayView) -> JsonObject:
     """The JSON schema of job files."""
     return job_schema()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import headwater
 from headwater.errors import OpError
+from headwater.io.json_types import Json, JsonObject
 from headwater.platform import api, stream
 from headwater.platform.access import SAFE_METHODS
 from headwater.platform.archive_store import TooLarge
@@ -127,7 +128,9 @@ def _counted(receive: Receive, limit: int) -> Receive:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    def answer(status: int, message: str, problems: Sequence[Problem] = (), headers: Any = None) -> JSONResponse:
+    def answer(
+        status: int, message: str, problems: Sequence[Problem] = (), headers: Mapping[str, str] | None = None
+    ) -> JSONResponse:
         shown = [{"field": item.field, "line": item.line, "message": item.message} for item in problems]
         return JSONResponse({"message": message, "problems": shown}, status, headers)
 
@@ -168,7 +171,7 @@ def _handle_errors(app: FastAPI) -> None:
     handler(HTTPException, unknown)
 
 
-def _problem(entry: Any) -> Problem:
+def _problem(entry: Json) -> Problem:
     path = tuple(part for part in entry["loc"] if part not in ("body", "query", "path", "header"))
     return Problem(field=format_path(path), line=None, message=entry["msg"])
 
@@ -177,7 +180,7 @@ def _describe_jobs(app: FastAPI) -> None:
     """Puts the models of a job's parts, which the body of a submission refers to, into the OpenAPI description."""
     describe = app.openapi
 
-    def described() -> dict[str, Any]:
+    def described() -> JsonObject:
         if app.openapi_schema is None:
             schema = describe()
             parts = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")["$defs"]

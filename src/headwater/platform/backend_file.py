@@ -15,13 +15,16 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from headwater.platform.backends.base import Backend, BackendError
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
 from headwater.platform.lanes import BackendSource
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 # By name: the module, its backend and its settings. Imported when asked for: most need what is not always installed.
 _BACKENDS = {
@@ -34,7 +37,7 @@ _BACKENDS = {
 _DEFAULT = "default"
 
 
-def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | None = None) -> list[BackendSource]:
+def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, object] | None = None) -> list[BackendSource]:
     """The backends of a server, the default one first. None of them is asked anything yet.
 
     Args:
@@ -61,7 +64,9 @@ def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | 
     return [_backend(file, name, parts[name], data_dir, local if name == "local" else None) for name in names]
 
 
-def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: dict[str, Any] | None) -> BackendSource:
+def _backend(
+    file: JobFile, name: str, fields: object, data_dir: Path, defaults: dict[str, object] | None
+) -> BackendSource:
     if name not in _BACKENDS:
         raise JobSpecError([file.problem((name,), f"is no backend; there are {', '.join(_BACKENDS)}")], file.source)
     if fields is None:
@@ -73,13 +78,13 @@ def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: di
         module = importlib.import_module(f"headwater.platform.backends.{module_name}")
     except ImportError as error:
         raise BackendError(f"backend {name}: {error}: pip install 'headwater[{name}]'") from error
-    settings_type: Any = getattr(module, settings_name)
-    named = cast("dict[str, Any]", fields)
+    settings_type = getattr(module, settings_name)
+    named = cast("JsonObject", fields)
     known = {field.name for field in dataclasses.fields(settings_type)}
     unknown = [file.problem((name, field), "is no field of it") for field in named if field not in known]
     if unknown:
         raise JobSpecError(unknown, file.source)
-    given: dict[str, Any] = {**(defaults or {}), **named}
+    given: dict[str, object] = {**(defaults or {}), **named}
     if "state_dir" in known:
         given.setdefault("state_dir", data_dir / name)
     try:
@@ -90,5 +95,5 @@ def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: di
     return BackendSource(name=name, kind=kind, connect=lambda: cast("Any", kind)(settings))
 
 
-def _problem(file: JobFile, name: str, entry: Any) -> Problem:
+def _problem(file: JobFile, name: str, entry: Json) -> Problem:
     return file.problem((name, *entry["loc"]), str(entry["msg"]).removeprefix("Value error, "))

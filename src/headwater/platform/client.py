@@ -8,11 +8,12 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 
 if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
     from headwater.platform.notebook import Job
 
 SERVER = "HEADWATER_SERVER"
@@ -89,15 +90,15 @@ class Client:
         """Closes connections."""
         self._http.close()
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> Json:
         """What is at ``path``."""
         return self._call("GET", path, params=_given(query))
 
-    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+    def post(self, path: str, body: object = None, **query: object) -> Json:
         """What the server answers to ``body``."""
         return self._call("POST", path, params=_given(query), json=body)
 
-    def put(self, path: str, body: Any) -> Any:
+    def put(self, path: str, body: object) -> Json:
         """What the server answers to ``body`` in place of what is at ``path``."""
         return self._call("PUT", path, json=body)
 
@@ -114,7 +115,9 @@ class Client:
             raise ClientError(f"archive: {archive} cannot be read: {error.strerror or error}") from error
         return str(answer["digest"])
 
-    def submit(self, job: str | Path | Mapping[str, Any], *, workers: int | None = None, upload: bool = False) -> Job:
+    def submit(
+        self, job: str | Path | Mapping[str, object], *, workers: int | None = None, upload: bool = False
+    ) -> Job:
         """Hands a job to the server, which queues it.
 
         Args:
@@ -137,7 +140,7 @@ class Client:
 
         return notebook.Job(self, self.job_id(job))
 
-    def jobs(self, **query: Any) -> list[Job]:
+    def jobs(self, **query: object) -> list[Job]:
         """Jobs, the latest first; ``query`` is that of ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
         from headwater.platform import notebook  # noqa: PLC0415  as above
 
@@ -160,7 +163,7 @@ class Client:
         return str(found[0]["id"])
 
     @contextmanager
-    def stream(self, path: str, **query: Any) -> Generator[Generator[tuple[str, Any]]]:
+    def stream(self, path: str, **query: Json) -> Generator[Generator[tuple[str, Json]]]:
         """The kind and data of each server-sent event, as they come, until the server ends the stream."""
         try:
             with self._http.stream("GET", path, params=_given(query), timeout=_STREAM_TIMEOUT) as response:
@@ -171,7 +174,7 @@ class Client:
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
 
-    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+    def _call(self, method: str, path: str, **arguments: Json) -> Json:
         try:
             response = self._http.request(method, path, **arguments)
         except httpx.HTTPError as error:
@@ -185,7 +188,7 @@ class Client:
         return ClientError(f"the server at {self.server} does not answer: {why}; start one with 'headwater serve'")
 
 
-def _events(response: httpx.Response) -> Generator[tuple[str, Any]]:
+def _events(response: httpx.Response) -> Generator[tuple[str, object]]:
     kind, data = "message", list[str]()
     for line in response.iter_lines():
         if line:
@@ -210,7 +213,7 @@ def _refusal(response: httpx.Response) -> ClientError:
     return ClientError(message, status=response.status_code)
 
 
-def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+def _given(query: Mapping[str, object]) -> JsonObject:
     return {name: value for name, value in query.items() if value is not None}
 
 

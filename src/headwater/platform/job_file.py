@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 MAX_CHARACTERS = 1 << 20
 _MAX_NODES = 20_000
@@ -65,7 +68,7 @@ class JobFile:
       lines: for the path of each value, its line, from 1.
     """
 
-    data: dict[str, Any]
+    data: JsonObject
     source: str
     lines: Mapping[Path, int] = field(repr=False)
 
@@ -145,7 +148,7 @@ class _Reader:
         self._source = source
         self._nodes = 0
 
-    def read(self, node: Node, path: Path) -> Any:
+    def read(self, node: Node, path: Path) -> Json:
         self.lines.setdefault(path, node.start_mark.line + 1)
         self._nodes += 1
         # Aliases are nodes that come again: what they expand to counts, not what is written.
@@ -159,8 +162,8 @@ class _Reader:
         assert isinstance(node, ScalarNode)
         return self._scalar(node, path)
 
-    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, object]:
+        mapping: dict[str, object] = {}
         for key_node, value_node in cast("list[tuple[Node, Node]]", node.value):
             if not isinstance(key_node, ScalarNode):
                 raise self._error(key_node, path, "has a key that is no text")
@@ -171,7 +174,7 @@ class _Reader:
             mapping[key] = self.read(value_node, (*path, key))
         return mapping
 
-    def _scalar(self, node: ScalarNode, path: Path) -> Any:
+    def _scalar(self, node: ScalarNode, path: Path) -> Json:
         text = cast("str", node.value)
         tag = node.tag.removeprefix("tag:yaml.org,2002:")
         match tag:

@@ -17,12 +17,15 @@ import html
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.platform.client import Client
 from headwater.platform.sketch import Curve, sketch
 from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.submission import hand_in, placed, read_job
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 OVER = ("succeeded", "failed", "stopped")
 """The phases in which a job is over."""
@@ -41,9 +44,9 @@ class Job:
         self._client = client
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """All of it, as ``GET /jobs/ID`` of the API has it: ``phase``, ``reason``, ``step``, ``loss``, ``tasks`` ..."""
-        found: dict[str, Any] = self._client.get(f"/jobs/{self.id}")
+        found: JsonObject = self._client.get(f"/jobs/{self.id}")
         return found
 
     @property
@@ -52,22 +55,22 @@ class Job:
         return str(self.state["phase"])
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, object]]:
         """What happened to it and why, the oldest first."""
-        found: list[dict[str, Any]] = self._client.get(f"/jobs/{self.id}/events")
+        found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/events")
         return found
 
     @property
-    def samples(self) -> list[dict[str, Any]]:
+    def samples(self) -> list[JsonObject]:
         """How far and how fast its tasks were over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
-        found: list[dict[str, Any]] = self._client.get(f"/jobs/{self.id}/samples")
+        found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/samples")
         return found
 
     def logs(self, task: str, *, tail: int | None = None) -> str:
         """What a task such as ``worker-0`` has printed: 1 MiB of it at most, or its last lines, ``tail`` of them."""
         return str(self._client.get(f"/jobs/{self.id}/logs/{task}", tail=tail)["text"])
 
-    def watch(self) -> Iterator[dict[str, Any]]:
+    def watch(self) -> Iterator[JsonObject]:
         """The job as it is, each time something changes, until it is over."""
         with self._client.stream(f"/jobs/{self.id}/stream") as events:
             for kind, entry in events:
@@ -129,7 +132,7 @@ class Job:
         )
 
 
-def submit(client: Client, job: str | Path | Mapping[str, Any], *, workers: int | None, upload: bool) -> Job:
+def submit(client: Client, job: str | Path | Mapping[str, object], *, workers: int | None, upload: bool) -> Job:
     """Hands a job to a server; see `Client.submit`."""
     if isinstance(job, Mapping):
         spec: JobSpec = job_from_data(job)
@@ -140,7 +143,7 @@ def submit(client: Client, job: str | Path | Mapping[str, Any], *, workers: int 
     return Job(client, str(client.post("/jobs", body, workers=workers, archive=digest)["id"]))
 
 
-def curves(samples: list[dict[str, Any]]) -> list[Curve]:
+def curves(samples: list[JsonObject]) -> list[Curve]:
     """What a job's samples say over time, in seconds since the first: loss, step, and workers that ran."""
     if not samples:
         return []
@@ -153,7 +156,7 @@ def curves(samples: list[dict[str, Any]]) -> list[Curve]:
 
 
 def _together(
-    samples: list[dict[str, Any]], name: str, combine: Callable[[Iterable[float]], float]
+    samples: list[JsonObject], name: str, combine: Callable[[Iterable[float]], float]
 ) -> Iterator[tuple[float, float]]:
     """One number over time out of those of all tasks that have told theirs lately."""
     began = samples[0]["at"]
@@ -168,7 +171,7 @@ def _together(
         yield entry["at"] - began, combine([value for _, value in latest.values()])
 
 
-def _workers(samples: list[dict[str, Any]], began: float) -> Iterator[tuple[float, float]]:
+def _workers(samples: list[JsonObject], began: float) -> Iterator[tuple[float, float]]:
     """How many workers were heard of in each part of the time: a hundred parts, but none shorter than 10 s."""
     length = max(10.0, (samples[-1]["at"] - began) / 100)
     parts: dict[int, set[str]] = {}
@@ -183,5 +186,5 @@ def _workers(samples: list[dict[str, Any]], began: float) -> Iterator[tuple[floa
 _COLUMNS = {"name": "task", "phase": "state", "step": "step", "loss": "loss", "host": "host", "reason": "why"}
 
 
-def _text(value: Any) -> str:
+def _text(value: Json) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -30,7 +30,7 @@ _MAX_SECONDS = 10 * 366 * 86400.0
 _MAX_BYTES = 2**60
 
 
-def parse_duration(value: Any) -> float:
+def parse_duration(value: object) -> float:
     """Seconds of ``value``: a number of seconds, or text such as ``"90s"`` or ``"1h30m"``.
 
     Raises:
@@ -47,7 +47,7 @@ def parse_duration(value: Any) -> float:
     return seconds
 
 
-def parse_size(value: Any) -> int:
+def parse_size(value: object) -> int:
     """Bytes of ``value``: a number of bytes, or text such as ``"512MiB"``, ``"4Gi"`` or ``"4GB"``.
 
     Raises:

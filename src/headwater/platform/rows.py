@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Place, Usage
@@ -12,6 +12,9 @@ from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Tok
 from headwater.platform.spec import ROLES, JobSpec
 from headwater.platform.states import Fault, JobPhase, JobState, Note, TaskPhase, TaskState
 from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, TaskRow, TokenRow
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 # What a row holds under the same name as the state does.
 _JOB_FIELDS = tuple(
@@ -23,7 +26,7 @@ _TASK_FIELDS = tuple(
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 
 
-def job_values(record: JobRecord) -> dict[str, Any]:
+def job_values(record: JobRecord) -> dict[str, object]:
     """The columns of a job's row."""
     state = record.state
     return {
@@ -45,7 +48,7 @@ def job_values(record: JobRecord) -> dict[str, Any]:
     }
 
 
-def task_values(record: JobRecord, task: TaskState) -> dict[str, Any]:
+def task_values(record: JobRecord, task: TaskState) -> dict[str, object]:
     """The columns of a task's row."""
     place, usage = record.places.get(task.name), record.usages.get(task.name)
     return {
@@ -106,19 +109,19 @@ def event_record(row: EventRow) -> JobEvent:
     return JobEvent(id=row.id, job_id=row.job_id, at=row.at, note=note)
 
 
-def attempt_values(job_id: str, attempt: Attempt) -> dict[str, Any]:
+def attempt_values(job_id: str, attempt: Attempt) -> dict[str, object]:
     """The columns of an attempt's row."""
     return {"job_id": job_id, **asdict(attempt), "last_lines": list(attempt.last_lines)}
 
 
 def attempt_record(row: AttemptRow) -> Attempt:
     """The attempt of a row."""
-    values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(Attempt)}
+    values: JsonObject = {field.name: getattr(row, field.name) for field in fields(Attempt)}
     values["last_lines"] = tuple(row.last_lines)
     return Attempt(**values)
 
 
-def sample_values(job_id: str, sample: Sample) -> dict[str, Any]:
+def sample_values(job_id: str, sample: Sample) -> dict[str, object]:
     """The columns of a sample's row."""
     usage = asdict(sample.usage) if sample.usage is not None else {}
     return {
@@ -158,11 +161,11 @@ def _rank(role: str) -> int:
     return [str(known) for known in ROLES].index(role)
 
 
-def _fault_values(fault: Fault | None) -> dict[str, Any] | None:
+def _fault_values(fault: Fault | None) -> dict[str, object] | None:
     return {**asdict(fault), "last_lines": list(fault.last_lines)} if fault is not None else None
 
 
-def _fault(values: dict[str, Any] | None) -> Fault | None:
+def _fault(values: JsonObject | None) -> Fault | None:
     if values is None:
         return None
     lines: list[str] = values["last_lines"]

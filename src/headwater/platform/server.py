@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import uvicorn
 from fastapi import APIRouter
@@ -28,6 +28,9 @@ from headwater.platform.server_clock import server_clock
 from headwater.platform.service import Platform
 from headwater.platform.store import Store
 from headwater.platform.webhook import Notifier
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 TOKEN_FILE = "admin.token"
 # Streams end by themselves when the server does; who holds a connection open for longer is cut off.
@@ -193,7 +196,7 @@ def serve_forever(
         store.close()
 
 
-def proxy_settings(trusted: Sequence[str]) -> dict[str, Any]:
+def proxy_settings(trusted: Sequence[str]) -> JsonObject:
     """What uvicorn is told of proxies: only those that are named may say for whom they ask, not even this machine's."""
     return {"proxy_headers": bool(trusted), "forwarded_allow_ips": list(trusted)}
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -31,6 +31,7 @@ from pydantic import (
     model_validator,
 )
 
+from headwater.io.json_types import Json, JsonObject
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
 from headwater.platform.quantities import Duration, Size
 from headwater.telemetry.printed import compile_pattern
@@ -74,7 +75,7 @@ class Count(_Model):
         return self.least if self.least == self.most else str(self)
 
 
-def _count(value: Any) -> Any:
+def _count(value: Json) -> Json:
     if isinstance(value, Count | dict):
         return value  # pyright: ignore[reportUnknownVariableType]  # the model itself says what is wrong with it
     least = most = value
@@ -104,7 +105,7 @@ Number = Annotated[
 ]
 
 
-def _text_of(value: Any) -> Any:
+def _text_of(value: Json) -> Json:
     if isinstance(value, bool) or value is None:
         raise ValueError(
             f"must be text, but is {'true or false' if value is not None else 'nothing'}: put it in quotes"
@@ -155,7 +156,7 @@ class SecretRef(_Model):
     secret: SecretName
 
 
-def _value(value: Any) -> Any:
+def _value(value: Json) -> Json:
     if isinstance(value, dict | SecretRef):
         return value  # pyright: ignore[reportUnknownVariableType]  the model itself says what is wrong with it
     return _text_of(value)
@@ -187,13 +188,13 @@ class RoleSpec(_Model):
     node_selector: dict[Text, Text] = {}
 
     @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Json:
         """As people write it: a role of which no more than a number is asked is that number."""
-        fields: dict[str, Any] = handler(self)
+        fields: JsonObject = handler(self)
         return fields if set(fields) - {"count"} else fields.get("count", self.count.least)
 
 
-def _role(value: Any) -> Any:
+def _role(value: Json) -> Json:
     if isinstance(value, bool):
         return {"count": int(value)}
     if isinstance(value, int | str):
@@ -550,17 +551,17 @@ def job_of(file: JobFile) -> JobSpec:
         raise JobSpecError([_problem(file, entry) for entry in error.errors()], file.source) from error
 
 
-def job_from_data(data: Mapping[str, Any], source: str = "job") -> JobSpec:
+def job_from_data(data: Mapping[str, Json], source: str = "job") -> JobSpec:
     """The job that plain values describe, where there is no file and so no line; raises as `parse_job` does."""
     return job_of(JobFile(data=dict(data), source=source, lines={}))
 
 
-def job_schema() -> dict[str, Any]:
+def job_schema() -> JsonObject:
     """The JSON schema of a job file."""
     return {"$schema": _SCHEMA_ID, **JobSpec.model_json_schema()}
 
 
-def _problem(file: JobFile, entry: Any) -> Problem:
+def _problem(file: JobFile, entry: Json) -> Problem:
     path = tuple(part for part in entry["loc"] if part != "[key]")
     cause = entry.get("ctx", {}).get("error")
     if isinstance(cause, _FieldError):
@@ -577,6 +578,6 @@ def _problem(file: JobFile, entry: Any) -> Problem:
             return file.problem(path, f"{message[0].lower()}{message[1:]}, but is {_shown(entry['input'])}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

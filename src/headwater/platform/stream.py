@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from sse_starlette import EventSourceResponse
@@ -26,7 +26,7 @@ _LOG_TURN_S = 0.25
 _EVENT_TURN_S = 15.0
 _JOB_TURN_S = 1.0
 
-_STREAM: dict[int | str, dict[str, Any]] = {
+_STREAM: dict[int | str, dict[str, object]] = {
     200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
     **{status: {"model": ErrorView} for status in (400, 401, 403, 404, 422, 429)},
 }

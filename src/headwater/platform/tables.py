@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from headwater.io.json_types import JsonObject
+
 # Names of constraints by rule, so that a later migration can name them on every database.
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -23,7 +25,7 @@ class Base(DeclarativeBase):
     """All tables. Times are seconds since 1970."""
 
     metadata: ClassVar[MetaData] = MetaData(naming_convention=_NAMES)
-    type_annotation_map: ClassVar[dict[Any, Any]] = {float: Float(53), dict[str, Any]: JSON, list[str]: JSON}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {float: Float(53), JsonObject: JSON, list[str]: JSON}
 
 
 class JobRow(Base):
@@ -37,7 +39,7 @@ class JobRow(Base):
     owner: Mapped[str] = mapped_column(String(100))
     submitted_at: Mapped[float]
     backend: Mapped[str] = mapped_column(String(20))
-    spec: Mapped[dict[str, Any]]
+    spec: Mapped[JsonObject]
     archive: Mapped[str | None] = mapped_column(String(64))
     handle: Mapped[str | None] = mapped_column(Text)
     phase: Mapped[str] = mapped_column(String(12))
@@ -54,11 +56,11 @@ class JobRow(Base):
     restarts: Mapped[int]
     requeues: Mapped[int]
     attempt: Mapped[int]
-    first: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    first: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     handle_attempt: Mapped[int] = mapped_column(server_default="0")
     sweep: Mapped[str | None] = mapped_column(String(64), index=True)
-    settings: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    spent: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    settings: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
+    spent: Mapped[JsonObject] = mapped_column(server_default="{}")
     preemptions: Mapped[int] = mapped_column(server_default="0")
     lost_steps: Mapped[int] = mapped_column(BigInteger, server_default="0")
     furthest: Mapped[int | None] = mapped_column(BigInteger)
@@ -83,15 +85,15 @@ class TaskRow(Base):
     code: Mapped[int | None]
     reason: Mapped[str] = mapped_column(Text)
     verdict: Mapped[str] = mapped_column(Text)
-    first: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    first: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     step: Mapped[int | None] = mapped_column(BigInteger)
     steps_per_s: Mapped[float | None]
     loss: Mapped[float | None]
     progress_at: Mapped[float | None]
     place: Mapped[str | None] = mapped_column(Text)
     handle: Mapped[str | None] = mapped_column(Text)
-    usage: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    usage: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
+    metrics: Mapped[JsonObject] = mapped_column(server_default="{}")
     host: Mapped[str] = mapped_column(Text, server_default="")
 
 
@@ -139,7 +141,7 @@ class SampleRow(Base):
     memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
     gpu_memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
     gpu_utilization: Mapped[float | None]
-    metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    metrics: Mapped[JsonObject] = mapped_column(server_default="{}")
 
 
 class SecretRow(Base):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from headwater.io.json_types import Json, JsonObject
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
 from headwater.platform.costs import cost, in_words
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
@@ -24,7 +25,7 @@ class View(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
 
 
-def _number(value: Any) -> Any:
+def _number(value: Json) -> Json:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -190,7 +191,7 @@ class JobView(JobSummary):
     first_error: FaultView | None
     cost: CostView
     tasks: list[TaskView]
-    spec: dict[str, Any]
+    spec: JsonObject
 
     @classmethod
     def of(cls, record: JobRecord, *, values: bool = True) -> Self:
@@ -369,10 +370,10 @@ class NewTokenView(TokenView):
     secret: str
 
 
-def _hide_variables(part: dict[str, Any]) -> None:
+def _hide_variables(part: JsonObject) -> None:
     for name, value in part.items():
         if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
+            fields = cast("JsonObject", value)
             if name == "env":
                 # The name of a secret is none.
                 part[name] = {key: given if isinstance(given, dict) else HIDDEN for key, given in fields.items()}
@@ -380,7 +381,7 @@ def _hide_variables(part: dict[str, Any]) -> None:
                 _hide_variables(fields)
 
 
-def _summary(record: JobRecord) -> dict[str, Any]:
+def _summary(record: JobRecord) -> JsonObject:
     state = record.state
     tasks = list(state.tasks.values())
     steps = [task.step for task in tasks if task.step is not None]

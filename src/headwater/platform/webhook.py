@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 import httpx
 
 from headwater.platform.records import JobRecord
 from headwater.platform.states import Note
 from headwater.platform.views import JobSummary
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +32,7 @@ class Notifier:
     """
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(_MOST_WAITING)
+        self._queue: queue.Queue[tuple[str, JsonObject] | None] = queue.Queue(_MOST_WAITING)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headwater-webhook", daemon=True)
         self._thread.start()
@@ -58,7 +61,7 @@ class Notifier:
             while (entry := self._queue.get()) is not None:
                 self._send(client, *entry)
 
-    def _send(self, client: httpx.Client, url: str, body: dict[str, Any]) -> None:
+    def _send(self, client: httpx.Client, url: str, body: JsonObject) -> None:
         for pause in (0.0, *_PAUSES_S):
             if pause and self._closing.wait(pause):
                 break

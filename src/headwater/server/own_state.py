@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from headwater.resources.training_note import note_of
 from headwater.resources.update_counts import SLOTS, UpdateCounts, read_counts
 from headwater.telemetry.snapshot import Group
 from headwater.transport.waiting import positive_seconds_from
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json
 
 _log = logging.getLogger("headwater")
 
@@ -264,7 +267,7 @@ def _sizes(strings: Array) -> list[int]:
     return [len(_bytes(text)) for text in strings.ravel()]
 
 
-def _strings(data: Array, told: Mapping[str, Any]) -> Array:
+def _strings(data: Array, told: Mapping[str, Json]) -> Array:
     """What a variable of strings holds: its bytes, one string after the other, with their sizes and its shape."""
     found: list[bytes] = []
     at = 0

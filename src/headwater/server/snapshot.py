@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from headwater.resources.containers import Cell
 from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _GLOBAL_STEP = "global_step"
 _RECORD = "/updates"
@@ -85,7 +88,7 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
     return [found[name] for name in sorted(found)]
 
 
-def _of_gate(gate: Gate | None) -> dict[str, Any]:
+def _of_gate(gate: Gate | None) -> JsonObject:
     if gate is None:
         return {}
     state = gate.state

@@ -21,9 +21,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.telemetry.talk import Talk
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 STATUS_VARIABLE = "HEADWATER_STATUS"
 MAX_DATAGRAM = 8192
@@ -75,7 +78,7 @@ class Progress:
             return None
         if not isinstance(fields, dict):
             return None
-        values = cast("dict[str, Any]", fields)
+        values = cast("JsonObject", fields)
         task = values.get("task")
         if not isinstance(task, str):
             return None
@@ -225,7 +228,7 @@ class ProgressReporter:
 def _metrics(value: object) -> dict[str, float]:
     if not isinstance(value, dict):
         return {}
-    found = {name[:_MAX_NAME]: _number(amount) for name, amount in cast("dict[str, Any]", value).items()}
+    found = {name[:_MAX_NAME]: _number(amount) for name, amount in cast("JsonObject", value).items()}
     return {name: amount for name, amount in list(found.items())[:MAX_METRICS] if amount is not None}
 
 

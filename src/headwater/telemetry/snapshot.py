@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 SNAPSHOT_DETAIL = "snapshot"
 """Key of the status detail that holds a snapshot."""
@@ -200,7 +203,7 @@ class Snapshot:
           ValueError: it is something else.
         """
         try:
-            raw: dict[str, Any] = json.loads(data)
+            raw: JsonObject = json.loads(data)
             known = {name: raw[name] for name in Snapshot.__dataclass_fields__ if name in raw}
             for name, kind in _PARTS:
                 known[name] = tuple(_made(kind, item) for item in raw.get(name, ()))
@@ -209,7 +212,7 @@ class Snapshot:
             raise ValueError(f"not the snapshot of a task: {error}") from error
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> JsonObject:
     """The fields of a part, as they are: a task of a thousand workers tells each that comes of all, without copies."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
@@ -225,7 +228,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (
 )
 
 
-def _made(kind: Any, raw: dict[str, Any]) -> Any:
+def _made(kind: Any, raw: JsonObject) -> Any:
     values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
     for name, value in values.items():
         if isinstance(value, list):

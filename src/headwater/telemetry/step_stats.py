@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from google.protobuf.message import DecodeError
 
 from headwater.errors import InternalError
 from headwater.tensorboard_protos import config_pb2, step_stats_pb2
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 EXECUTABLE: Final = "Executable"
 """Operation type of a compiled run of operations in a label."""
@@ -84,7 +87,7 @@ class StepTrace:
 
     def step_stats(self) -> Any:
         """These activities as a ``StepStats`` message, by device, in the order of their beginnings."""
-        devices: dict[str, Any] = {}
+        devices: JsonObject = {}
         with self._lock:
             found = sorted(self._activities, key=lambda activity: activity.start_us)
             for activity in found:

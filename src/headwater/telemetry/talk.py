@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from headwater.telemetry.snapshot import Snapshot, rates
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _PEER = re.compile(r"\w{1,20}-\d{1,6}")
@@ -32,7 +35,7 @@ class Talk:
     staleness_max: int = 0
     waiting: str = ""
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """As plain values, for `of`."""
         most = sorted(self.bytes_per_s.items(), key=lambda entry: -sum(entry[1]))[:_MOST_PEERS]
         return {
@@ -47,7 +50,7 @@ class Talk:
         """What `fields` gave, after a journey; None for anything else."""
         if not isinstance(value, dict):
             return None
-        fields = cast("dict[str, Any]", value)
+        fields = cast("JsonObject", value)
         try:
             staleness = fields.get("staleness")
             return cls(

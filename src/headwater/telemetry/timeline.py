@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _LABEL: Final = re.compile(r"(?P<name>.+?) = (?P<type>[^(]+)\((?P<inputs>.*)\)", re.DOTALL)
 
@@ -41,7 +44,7 @@ class Timeline:
         return json.dumps({"traceEvents": events}, indent=1)
 
 
-def _events(devices: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def _events(devices: Sequence[Any]) -> Iterator[JsonObject]:
     for pid, device in enumerate(devices):
         yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": device.device}}
         tracks: list[int] = []  # for each, when it is free again
@@ -72,7 +75,7 @@ def _parts(stats: Any) -> tuple[str, str, list[str]]:
     return found["name"], found["type"], inputs
 
 
-def _arrows(events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _arrows(events: Sequence[JsonObject]) -> Iterator[JsonObject]:
     givers = {event["args"]["name"]: event for event in events}
     number = 0
     for taker in events:
@@ -88,7 +91,7 @@ def _arrows(events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             number += 1
 
 
-def _memory(pid: int, device: Any) -> Iterator[dict[str, Any]]:
+def _memory(pid: int, device: Any) -> Iterator[JsonObject]:
     held = 0
     ends = [(stats.all_start_micros + stats.all_end_rel_micros, stats) for stats in device.node_stats]
     for at, stats in sorted(ends, key=lambda end: end[0]):

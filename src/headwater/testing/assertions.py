@@ -30,7 +30,7 @@ _SHOWN: Final = 10
 class Assertions(_TestCase):
     """Assertions; whatever takes an array takes a tensor as well, which is evaluated."""
 
-    def evaluate(self, tensors: Any) -> Any:
+    def evaluate(self, tensors: object) -> Any:
         """Values of tensors, in the same structure."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class Assertions(_TestCase):
         if not distance < err:
             self.fail(_with(f"the arrays are {distance} apart, not less than {err}", msg))
 
-    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+    def assertAllEqual(self, a: object, b: object, msg: object = None) -> None:
         """Two arrays have the same shape and elements; two NaN are the same."""
         first, second = self._same_shape(a, b, msg)
         same: Any = np.asarray(first == second)
@@ -62,11 +62,11 @@ class Assertions(_TestCase):
         if not np.all(same):
             self.fail(_with(_differences("Not equal", first, second, np.logical_not(same)), msg))
 
-    def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+    def assertNotAllEqual(self, a: object, b: object, msg: object = None) -> None:
         """Two arrays are not the same."""
         self._fails(lambda: self.assertAllEqual(a, b), _with("The two values are equal at all elements", msg))
 
-    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
+    def assertAllClose(self, a: object, b: object, rtol: float = 1e-6, atol: float = 1e-6, msg: object = None) -> None:
         """Two arrays, or structures of arrays, have the same shape and ``|a - b| <= atol + rtol |b|`` everywhere.
 
         Args:
@@ -88,8 +88,8 @@ class Assertions(_TestCase):
 
     def assertAllCloseAccordingToType(
         self,
-        a: Any,
-        b: Any,
+        a: object,
+        b: object,
         rtol: float = 1e-6,
         atol: float = 1e-6,
         float_rtol: float = 1e-6,
@@ -98,7 +98,7 @@ class Assertions(_TestCase):
         half_atol: float = 1e-3,
         bfloat16_rtol: float = 1e-2,
         bfloat16_atol: float = 1e-2,
-        msg: Any = None,
+        msg: object = None,
     ) -> None:
         """As `assertAllClose`, with the largest tolerances that the types of the arrays ask for."""
         first, second = self._array(a), self._array(b)
@@ -112,27 +112,27 @@ class Assertions(_TestCase):
                 rtol, atol = max(rtol, relative), max(atol, absolute)
         self.assertAllClose(first, second, rtol, atol, msg)
 
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
+    def assertAllGreater(self, a: object, comparison_target: object) -> None:
         """Every element is greater."""
         self.assertGreater(np.min(self._array(a)), comparison_target)
 
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
+    def assertAllLess(self, a: object, comparison_target: object) -> None:
         """Every element is less."""
         self.assertLess(np.max(self._array(a)), comparison_target)
 
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
+    def assertAllGreaterEqual(self, a: object, comparison_target: object) -> None:
         """Every element is greater or equal."""
         self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
 
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
+    def assertAllLessEqual(self, a: object, comparison_target: object) -> None:
         """Every element is less or equal."""
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
     def assertAllInRange(
         self,
-        target: Any,
-        lower_bound: Any,
-        upper_bound: Any,
+        target: object,
+        lower_bound: object,
+        upper_bound: object,
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
@@ -152,7 +152,7 @@ class Assertions(_TestCase):
             bounds += ")" if open_upper_bound else "]"
             self.fail(f"{int(wrong.sum())} elements are not in {bounds}: {_listed(array, wrong)}")
 
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
+    def assertAllInSet(self, target: object, expected_set: Any) -> None:
         """Every element is one of ``expected_set``."""
         array = self._array(target)
         others = sorted({item for item in array.ravel().tolist() if item not in set(expected_set)}, key=str)
@@ -161,12 +161,12 @@ class Assertions(_TestCase):
 
     # What describes a value ---------------------------------------------------------------------------------------
 
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
+    def assertDTypeEqual(self, target: object, expected_dtype: Any) -> None:
         """A tensor, or an array, is of this type."""
         found = target.dtype if isinstance(target, Tensor) else self._array(target).dtype
         self.assertEqual(as_dtype(found).base_dtype, as_dtype(expected_dtype).base_dtype)
 
-    def assertShapeEqual(self, np_array: Any, tf_tensor: Any, msg: Any = None) -> None:
+    def assertShapeEqual(self, np_array: object, tf_tensor: object, msg: object = None) -> None:
         """A tensor has the static shape of an array; TypeError where it is none or no array."""
         if not isinstance(np_array, np.ndarray | np.generic):
             raise TypeError("np_array must be a Numpy ndarray or Numpy scalar")
@@ -174,7 +174,7 @@ class Assertions(_TestCase):
             raise TypeError("tf_tensor must be a Tensor")
         self.assertAllEqual(cast(Any, np_array).shape, tf_tensor.get_shape().as_list(), msg)
 
-    def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:
+    def assertDeviceEqual(self, device1: object, device2: object, msg: object = None) -> None:
         """Two devices, by name or as ``DeviceSpec``, are the same in the canonical spelling."""
         one, other = _canonical(device1), _canonical(device2)
         self.assertEqual(one, other, _with(f"Devices {one} and {other} are not equal.", msg))
@@ -280,7 +280,7 @@ def _is_inexact(array: Array) -> bool:
     return array.dtype.kind in "fc" or array.dtype == ml_dtypes.bfloat16
 
 
-def _differences(what: str, first: Array, second: Array, wrong: Any) -> str:
+def _differences(what: str, first: Array, second: Array, wrong: object) -> str:
     wrong = np.asarray(wrong)
     pairs = [
         f"{list(map(int, place))}: {first[tuple(place)]} and {second[tuple(place)]}"
@@ -295,11 +295,11 @@ def _listed(array: Array, wrong: Array) -> str:
     return "; ".join(f"{list(map(int, place))}: {array[tuple(place)]}" for place in places)
 
 
-def _canonical(device: Any) -> str:
+def _canonical(device: object) -> str:
     return device.to_string() if isinstance(device, DeviceSpec) else canonical_device_name(device or "")
 
 
-def _fits(error: Any, expected: str | Callable[[Any], bool]) -> bool:
+def _fits(error: object, expected: str | Callable[[Any], bool]) -> bool:
     if callable(expected):
         return bool(expected(error))
     text = str(error)
@@ -308,5 +308,5 @@ def _fits(error: Any, expected: str | Callable[[Any], bool]) -> bool:
     return re.search(expected, text) is not None
 
 
-def _with(text: str, msg: Any) -> str:
+def _with(text: str, msg: object) -> str:
     return f"{text} : {msg}" if msg else text

@@ -31,7 +31,7 @@ class Benchmark:
 
     registry: ClassVar[list[type[Benchmark]]] = []
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         Benchmark.registry.append(cls)
 
@@ -126,7 +126,7 @@ class Benchmark:
             with files.atomic_write(prefix + entry["name"].replace("/", "__")) as file:
                 file.write(json.dumps(entry, default=str).encode())
 
-    def evaluate(self, tensors: Any) -> Any:
+    def evaluate(self, tensors: object) -> Any:
         """Values of tensors, in the default session or one of their own."""
         session = get_default_session()
         if session is not None:

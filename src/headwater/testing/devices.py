@@ -27,7 +27,7 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
     return any(_capability(device) >= wanted for device in real)
 
 
-def _capability(device: Any) -> tuple[int, ...]:
+def _capability(device: object) -> tuple[int, ...]:
     return tuple(int(part) for part in str(getattr(device, "compute_capability", "0")).split("."))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +16,23 @@ from headwater.graph.context import get_default_session
 from headwater.graph.convert import constant
 from headwater.graph.indexed_slices import IndexedSlices
 
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
 Jacobian = npt.NDArray[Any]
 Pair = tuple[Jacobian, Jacobian]
 
 
 def compute_gradient(
-    x: Any,
+    x: object,
     x_shape: Any,
-    y: Any,
-    y_shape: Any,
+    y: object,
+    y_shape: object,
     x_init_value: Any = None,
     delta: float = 1e-3,
-    init_targets: Any = None,
-    extra_feed_dict: Mapping[Any, Any] | None = None,
-) -> Any:
+    init_targets: object = None,
+    extra_feed_dict: Mapping[Any, object] | None = None,
+) -> list[tuple[HostArray, HostArray]] | tuple[HostArray, HostArray]:
     """The Jacobian of ``y`` by ``x``, from the graph's gradients and from central differences.
 
     By the differences it is ``J[i, j] = (y_j(x + delta e_i) - y_j(x - delta e_i)) / (2 delta)``. A complex tensor
@@ -70,14 +73,14 @@ def compute_gradient(
 
 
 def compute_gradient_error(
-    x: Any,
-    x_shape: Any,
-    y: Any,
-    y_shape: Any,
-    x_init_value: Any = None,
+    x: object,
+    x_shape: object,
+    y: object,
+    y_shape: object,
+    x_init_value: object = None,
     delta: float = 1e-3,
-    init_targets: Any = None,
-    extra_feed_dict: Mapping[Any, Any] | None = None,
+    init_targets: object = None,
+    extra_feed_dict: Mapping[Any, object] | None = None,
 ) -> float:
     """The largest difference between the two Jacobians of `compute_gradient`, whose arguments these are."""
     found = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
@@ -116,14 +119,14 @@ class _Check:
         if self._dx is None:
             raise ValueError(f"{x.name} does not influence {y.name}")
 
-    def jacobians(self, start: npt.NDArray[Any]) -> Pair:
+    def jacobians(self, start: HostArray) -> Pair:
         return self._of_graph(start), self._of_differences(start)
 
     def _run(self, fetch: Any, start: npt.NDArray[Any], **others: Any) -> Any:
         return self._session.run(fetch, {**self._feeds, self._x: start, **others.get("feeds", {})})
 
-    def _of_graph(self, start: npt.NDArray[Any]) -> Jacobian:
-        columns: list[npt.NDArray[Any]] = []
+    def _of_graph(self, start: HostArray) -> Jacobian:
+        columns: list[HostArray] = []
         seed = np.zeros(self._y_shape, self._y_type)
         for unit in _units(self._y_type):
             for index in range(seed.size):
@@ -133,7 +136,7 @@ class _Check:
         jacobian = np.stack(columns, axis=1) if columns else np.zeros((_reals(start).size, 0))
         return _interleaved(jacobian, 1, len(_units(self._y_type)))
 
-    def _gradient(self, start: npt.NDArray[Any], seed: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _gradient(self, start: HostArray, seed: HostArray) -> HostArray:
         if not isinstance(self._dx, IndexedSlices):
             found = np.asarray(self._run(self._dx, start, feeds={self._dy: seed}))
             return _reals(np.broadcast_to(found, start.shape))
@@ -142,8 +145,8 @@ class _Check:
         np.add.at(dense, indices, values)
         return _reals(dense)
 
-    def _of_differences(self, start: npt.NDArray[Any]) -> Jacobian:
-        rows: list[npt.NDArray[Any]] = []
+    def _of_differences(self, start: HostArray) -> Jacobian:
+        rows: list[HostArray] = []
         for index in range(start.size):
             for unit in _units(start.dtype):
                 above, below = start.copy(), start.copy()
@@ -160,7 +163,7 @@ def _units(dtype: Any) -> tuple[Any, ...]:
     return (1, 1j) if np.dtype(dtype).kind == "c" else (1,)
 
 
-def _reals(value: Any) -> Any:
+def _reals(value: object) -> Any:
     """All elements in a row; of complex ones the real and the imaginary part, one after the other."""
     array: Any = np.ascontiguousarray(value)
     if array.dtype.kind == "c":

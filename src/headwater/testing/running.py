@@ -36,13 +36,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def test_src_dir_path(relative_path: str) -> str:
     """An absolute path for one that is relative to ``TEST_SRCDIR`` or, where that is not set, the program's folder."""
-    program: Any = sys.modules["__main__"]
+    program = sys.modules["__main__"]
     here = os.path.dirname(os.path.abspath(getattr(program, "__file__", "") or ""))
     return os.path.join(os.environ.get("TEST_SRCDIR") or here, relative_path)
 
 
 def create_local_cluster(
-    num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None
+    num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: object = None, ps_config: object = None
 ) -> tuple[list[Server], list[Server]]:
     """Servers of this process that make a cluster of jobs ``worker`` and ``ps``, at ports that the system chooses.
 

@@ -36,7 +36,7 @@ class TestCase(Assertions):
         self._checked: list[CheckedThread] = []
         self._directory: str | None = None
         self._cached: Session | None = None
-        self._cached_for: tuple[Any, Any, bool] = (None, None, False)
+        self._cached_for: tuple[object, object, bool] = (None, None, False)
 
     def setUp(self) -> None:
         cast(Any, super()).setUp()
@@ -62,7 +62,7 @@ class TestCase(Assertions):
             self._directory = tempfile.mkdtemp(dir=get_temp_dir())
         return self._directory
 
-    def evaluate(self, tensors: Any) -> Any:
+    def evaluate(self, tensors: object) -> Any:
         """Values of tensors, in the same structure: by the default session, or the cached one where there is none."""
         session = get_default_session()
         if session is not None:
@@ -72,7 +72,7 @@ class TestCase(Assertions):
 
     @contextmanager
     def session(
-        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+        self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
         """A session that is the default one, with its graph, within the block, and is closed after it.
 
@@ -88,7 +88,7 @@ class TestCase(Assertions):
 
     @contextmanager
     def cached_session(
-        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+        self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
         """As `session`, but the same session throughout the test.
 
@@ -100,7 +100,7 @@ class TestCase(Assertions):
 
     @contextmanager
     def test_session(
-        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+        self, graph: object = None, config: object = None, use_gpu: bool = False, force_gpu: bool = False
     ) -> Generator[Session]:
         """The older form: `session` where a graph is given, else `cached_session`, whatever its first arguments."""
         chosen = (
@@ -112,7 +112,9 @@ class TestCase(Assertions):
             yield session
 
     @contextmanager
-    def _use_cached(self, graph: Any, config: Any, use_gpu: bool, force_gpu: bool, strict: bool) -> Generator[Session]:
+    def _use_cached(
+        self, graph: object, config: object, use_gpu: bool, force_gpu: bool, strict: bool
+    ) -> Generator[Session]:
         if self._cached is None:
             self._cached = _new_session(graph, config, force_gpu)
             self._cached_for = (graph, config, force_gpu)
@@ -134,7 +136,7 @@ class TestCase(Assertions):
             session.close()
 
     def checkedThread(
-        self, target: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
+        self, target: Callable[..., object], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
     ) -> CheckedThread:
         """A thread whose error fails the test. It has to be joined before the test ends."""
         thread = CheckedThread(self, target, args or (), kwargs or {})
@@ -175,7 +177,7 @@ class CheckedThread:
     """See `TestCase.checkedThread`."""
 
     def __init__(
-        self, test: TestCase, target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, test: TestCase, target: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, object]
     ) -> None:
         self._test = test
         self._call = lambda: target(*args, **kwargs)

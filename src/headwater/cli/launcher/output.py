@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from headwater.cli.launcher.job import label
 from headwater.cluster.names import TaskName
@@ -181,7 +181,7 @@ class TerminalView(PlainView):
         self._live.stop()
         super().close()
 
-    def _print(self, text: Any) -> None:
+    def _print(self, text: object) -> None:
         self._console.print(text, soft_wrap=True)
 
 

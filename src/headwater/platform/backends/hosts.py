@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
@@ -37,6 +37,9 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.placement import Host, Ledger
 from headwater.platform.host.folders import private_folder
 from headwater.telemetry.progress import Progress
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 _TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20
@@ -59,7 +62,7 @@ class HostConnection(Protocol):
     labels: Mapping[str, str]
     local: bool
 
-    def call(self, method: str, **arguments: Any) -> Any:
+    def call(self, method: str, **arguments: object) -> Json:
         """Calls a method of the agent.
 
         Raises:
@@ -253,7 +256,7 @@ class HostsBackend(TaskBackend):
                 )
         return problems
 
-    def _call_hosts_of(self, job_id: str, method: str, **arguments: Any) -> None:
+    def _call_hosts_of(self, job_id: str, method: str, **arguments: object) -> None:
         """Calls the hosts that the job ever had places on, also when one of them fails."""
         with self._lock:
             # Where a job from before the server's restart was is unknown.
@@ -282,13 +285,13 @@ class HostsBackend(TaskBackend):
         connection.call("unpack_archive", job_id=job_id, path=str(archive.absolute()))
 
 
-def _poll(connection: HostConnection, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _poll(connection: HostConnection, fields: Mapping[str, Json]) -> JsonObject:
     """The agent's answer; appends to the task's log here what it has printed there."""
     if "log" not in fields:
-        answer: dict[str, Any] = connection.call("poll", handle=fields)
+        answer: JsonObject = connection.call("poll", handle=fields)
         return answer
     path = Path(fields["log"])
-    state: dict[str, Any] = {"state": "running"}
+    state: JsonObject = {"state": "running"}
     for _ in range(_MAX_LOG_PIECES):
         state = connection.call("poll", handle=fields, log_from=_size(path) - fields["log_from"])
         piece = base64.b64decode(state["log"])
@@ -300,7 +303,7 @@ def _poll(connection: HostConnection, fields: Mapping[str, Any]) -> dict[str, An
     return state if state["state"] != "exited" else {"state": "running", "progress": state["progress"]}
 
 
-def _state(answer: Mapping[str, Any]) -> TaskState:
+def _state(answer: Mapping[str, Json]) -> TaskState:
     progress = Progress.decode(answer["progress"].encode()) if answer.get("progress") else None
     match answer["state"]:
         case "exited":
@@ -327,7 +330,7 @@ def _state(answer: Mapping[str, Any]) -> TaskState:
             return Running(started_at=answer.get("started_at", 0.0), progress=progress, usage=usage)
 
 
-def _log_here(path: Path) -> dict[str, Any]:
+def _log_here(path: Path) -> dict[str, object]:
     """Where the log of a task elsewhere goes, and where in it that of this attempt begins."""
     return {"log": str(path.absolute()), "log_from": _size(path)}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends import kubernetes_objects as objects
@@ -33,6 +33,11 @@ from headwater.platform.backends.kubernetes_logs import Listener, fetch_log, las
 from headwater.platform.logfiles import plain, read_part
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import label, task_of
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from headwater.io.json_types import Json, JsonObject
 
 _DONE = ("Succeeded", "Failed")
 _OUT_OF_MEMORY = "OOMKilled"
@@ -96,7 +101,7 @@ class KubernetesBackend(JobBackend):
 
     def __init__(self, settings: KubernetesSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
-        self._client: Any = _client_module()
+        self._client = _client_module()
         api = self._connect(settings)
         self._core: Any = self._client.CoreV1Api(api)
         self._batch: Any = self._client.BatchV1Api(api)
@@ -113,7 +118,7 @@ class KubernetesBackend(JobBackend):
     def capacity(self) -> Capacity:
         with self._asking("list nodes"):
             nodes = _decoded(self._core.list_node(**_RAW))["items"]
-        taken: dict[str, list[Mapping[str, Any]]] = {}
+        taken: dict[str, list[Mapping[str, Json]]] = {}
         with contextlib.suppress(BackendError), self._asking("list pods"):  # not everybody may see all pods
             for pod in _decoded(self._core.list_pod_for_all_namespaces(**_RAW))["items"]:
                 if pod.get("status", {}).get("phase") not in _DONE:
@@ -245,7 +250,7 @@ class KubernetesBackend(JobBackend):
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
     def _ended(
-        self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, Any]], report: JobReport
+        self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, object]], report: JobReport
     ) -> JobReport:
         """Ends what still runs and has nothing left to do; what has ended stays to be asked about."""
         for task, job in jobs.items():
@@ -307,11 +312,11 @@ class KubernetesBackend(JobBackend):
                 delete(name, namespace, **_RAW)
 
     def _delete_pod(self, pod: str, namespace: str, grace_s: int | None) -> None:
-        grace: dict[str, Any] = {} if grace_s is None else {"grace_period_seconds": grace_s}
+        grace: dict[str, object] = {} if grace_s is None else {"grace_period_seconds": grace_s}
         with self._asking(f"end pod {pod}", unless=_NOT_FOUND):
             self._core.delete_namespaced_pod(pod, namespace, **grace, **_RAW)
 
-    def _listen(self, handle: Mapping[str, str], task: TaskName, pod: Mapping[str, Any], *, patience_s: float) -> None:
+    def _listen(self, handle: Mapping[str, str], task: TaskName, pod: Mapping[str, Json], *, patience_s: float) -> None:
         """Hears what a pod prints from now to its end, as it is about to be deleted."""
         name, listeners = pod["metadata"]["name"], self._listeners.setdefault(handle["name"], {})
         if pod.get("status", {}).get("phase") != "Running" or name in listeners or len(listeners) >= _MAX_LISTENERS:
@@ -325,7 +330,7 @@ class KubernetesBackend(JobBackend):
         for listener in self._listeners.pop(name, {}).values():
             listener.close(max(0.0, until - time.monotonic()))
 
-    def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
+    def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
         """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
         for pod in (pod for attempts in pods.values() for pod in attempts):
             ended = pod.get("status", {}).get("phase") in _DONE
@@ -341,7 +346,7 @@ class KubernetesBackend(JobBackend):
             self._hear_out(name)
         self._core.api_client.close()
 
-    def _connect(self, settings: KubernetesSettings) -> Any:
+    def _connect(self, settings: KubernetesSettings) -> object:
         from kubernetes import config  # noqa: PLC0415  an extra
 
         loader: Any = config
@@ -368,7 +373,7 @@ class KubernetesBackend(JobBackend):
                 f"{len(old)} objects of an earlier attempt of {handle['name']} are being deleted", temporary=True
             )
 
-    def _create(self, wanted: dict[str, Any], namespace: str) -> dict[str, Any]:
+    def _create(self, wanted: JsonObject, namespace: str) -> dict[str, object]:
         """Makes an object, and returns it as the cluster has it."""
         kind, name = wanted["kind"], wanted["metadata"]["name"]
         create = {
@@ -387,7 +392,7 @@ class KubernetesBackend(JobBackend):
         with self._asking(f"look at Service {name}"):
             return _decoded(self._core.read_namespaced_service(name, namespace, **_RAW))
 
-    def _create_budget(self, namespace: str, wanted: dict[str, Any], **options: Any) -> Any:
+    def _create_budget(self, namespace: str, wanted: JsonObject, **options: Any) -> Json:
         # The client has a class for the newest version only.
         group, _, version = wanted["apiVersion"].partition("/")
         return self._custom.create_namespaced_custom_object(
@@ -404,7 +409,7 @@ class KubernetesBackend(JobBackend):
         with self._asking(f"delete Job {name}", unless=_NOT_FOUND):
             self._batch.delete_namespaced_job(name, handle["namespace"], propagation_policy=pods, **_RAW)
 
-    def _jobs(self, handle: Mapping[str, str]) -> dict[TaskName, dict[str, Any]]:
+    def _jobs(self, handle: Mapping[str, str]) -> dict[TaskName, JsonObject]:
         with self._asking("list Jobs"):
             found = _decoded(
                 self._batch.list_namespaced_job(
@@ -413,7 +418,7 @@ class KubernetesBackend(JobBackend):
             )
         return {_task_of(job): job for job in found["items"]}
 
-    def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[dict[str, Any]]]:
+    def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[JsonObject]]:
         """The pods of each task, oldest first."""
         with self._asking("list pods"):
             found = _decoded(
@@ -421,12 +426,12 @@ class KubernetesBackend(JobBackend):
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
                 )
             )
-        pods: dict[TaskName, list[dict[str, Any]]] = {}
+        pods: dict[TaskName, list[JsonObject]] = {}
         for pod in sorted(found["items"], key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
             pods.setdefault(_task_of(pod), []).append(pod)
         return pods
 
-    def _fetch_logs(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
+    def _fetch_logs(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
         for task, attempts in pods.items():
             path = _log_path(handle, task)
             for pod in attempts:
@@ -458,10 +463,10 @@ class KubernetesBackend(JobBackend):
 
 
 # Answers are read as plain values: the client's own types refuse what a newer or older server adds or leaves out.
-_RAW: dict[str, Any] = {"_preload_content": False, "_request_timeout": _TIMEOUT_S}
+_RAW: JsonObject = {"_preload_content": False, "_request_timeout": _TIMEOUT_S}
 
 
-def _client_module() -> Any:
+def _client_module() -> ModuleType:
     try:
         from kubernetes import client  # noqa: PLC0415  an extra
     except ImportError as error:
@@ -469,8 +474,8 @@ def _client_module() -> Any:
     return client
 
 
-def _decoded(response: Any) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(response.data)
+def _decoded(response: Any) -> JsonObject:
+    values: JsonObject = json.loads(response.data)
     return values
 
 
@@ -485,21 +490,21 @@ def _log_path(handle: Mapping[str, str], task: TaskName) -> Path:
     return Path(handle["log_dir"], f"{task.job}-{task.index}.log")
 
 
-def _task_of(one: Mapping[str, Any]) -> TaskName:
+def _task_of(one: Mapping[str, Json]) -> TaskName:
     labels = one["metadata"]["labels"]
     return TaskName(labels[objects.ROLE_LABEL], int(labels[objects.INDEX_LABEL]))
 
 
-def _condition(one: Mapping[str, Any], *types: str) -> Mapping[str, Any] | None:
+def _condition(one: Mapping[str, Json], *types: str) -> Mapping[str, Json] | None:
     for condition in one.get("status", {}).get("conditions") or ():
         if condition["type"] in types and condition["status"] == "True":
-            found: Mapping[str, Any] = condition
+            found: Mapping[str, Json] = condition
             return found
     return None
 
 
 def _job_report(
-    jobs: Mapping[TaskName, Mapping[str, Any]],
+    jobs: Mapping[TaskName, Mapping[str, object]],
     tasks: Mapping[TaskName, TaskState],
     restarts: Mapping[TaskName, int],
     *,
@@ -532,13 +537,13 @@ def _job_report(
     return JobReport(phase="running", tasks=tasks, restarts=restarts)
 
 
-def _without_node(pod: Mapping[str, Any]) -> bool:
+def _without_node(pod: Mapping[str, Json]) -> bool:
     """Whether a pod waits because there is no room for it."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
 
 
-def _is_suspended(job: Mapping[str, Any]) -> bool:
+def _is_suspended(job: Mapping[str, Json]) -> bool:
     """Whether a Job waits for a queue to let it start."""
     return bool(job["spec"].get("suspend"))
 
@@ -549,12 +554,12 @@ def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[
     return without if len(without) <= int(handle.get("spare") or 0) else ()
 
 
-def _failed_too_often(pods: Mapping[TaskName, list[dict[str, Any]]], limit: int) -> TaskName | None:
+def _failed_too_often(pods: Mapping[TaskName, list[dict[str, object]]], limit: int) -> TaskName | None:
     """A task that has failed more than ``limit`` times by its own fault."""
     return next((task for task, attempts in pods.items() if _own_failures(attempts) > limit), None)
 
 
-def _own_failures(attempts: list[dict[str, Any]]) -> int:
+def _own_failures(attempts: list[dict[str, object]]) -> int:
     ends = [end for end in map(_task_state, attempts) if isinstance(end, Exited)]
     return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
 
@@ -563,12 +568,12 @@ def _blame(state: TaskState) -> str:
     return state.reason if isinstance(state, Exited) else "it fails again and again"
 
 
-def _cannot_run(pod: Mapping[str, Any]) -> bool:
+def _cannot_run(pod: Mapping[str, Json]) -> bool:
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     return any(one.get("state", {}).get("terminated", {}).get("exitCode") == _CANNOT_RUN for one in statuses)
 
 
-def _task_state(pod: Mapping[str, Any]) -> Running | Exited:
+def _task_state(pod: Mapping[str, Json]) -> Running | Exited:
     status = pod.get("status", {})
     containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
     ended = containers.get(objects.CONTAINER, {}).get("terminated")
@@ -580,8 +585,8 @@ def _task_state(pod: Mapping[str, Any]) -> Running | Exited:
         return Exited(
             code=code, reason=reason, stopped=stopped, preempted=taken_away, at=_time(ended.get("finishedAt"))
         )
-    before: list[dict[str, Any]] = status.get("initContainerStatuses") or []
-    unpacking: dict[str, Any] = (before[0].get("state", {}).get("terminated") or {}) if before else {}
+    before: list[JsonObject] = status.get("initContainerStatuses") or []
+    unpacking: JsonObject = (before[0].get("state", {}).get("terminated") or {}) if before else {}
     if unpacking.get("exitCode"):
         said = [line for line in str(unpacking.get("message") or "").splitlines() if line.strip()]
         code, why = int(unpacking["exitCode"]), said[-1].strip() if said else f"exit code {unpacking['exitCode']}"
@@ -609,7 +614,7 @@ def _time(text: str | None) -> float:
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def _host(node: Mapping[str, Any], taken: list[Mapping[str, Any]]) -> HostCapacity:
+def _host(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> HostCapacity:
     total = node["status"].get("allocatable", {})
     gpu = next((name for name in total if name.endswith("/gpu")), "")
 

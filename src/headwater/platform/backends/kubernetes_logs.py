@@ -15,7 +15,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.errors import DataLossError, NotFoundError
 from headwater.io.files import atomic_write
@@ -24,6 +24,9 @@ from headwater.platform.backends.kubernetes_objects import CONTAINER
 from headwater.platform.host.lines import stamp
 from headwater.platform.host.pod_task import MARK
 from headwater.telemetry.progress import Progress
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _MAX_BYTES = 16 << 20
 # How much the clocks of this machine and of the pod's may differ: what is tried, one after the other; None: any.
@@ -91,7 +94,7 @@ class Listener:
 
     def _listen(self) -> None:
         # Some lines of before: an answer begins with its first line, and what is known already is passed over.
-        query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "follow": True, "tail_lines": _TAIL}
+        query: JsonObject = {"container": CONTAINER, "timestamps": True, "follow": True, "tail_lines": _TAIL}
         try:
             response = self._core.read_namespaced_pod_log(
                 self._pod, self._namespace, _preload_content=False, _request_timeout=self._patience_s, **query
@@ -131,7 +134,7 @@ def _lines(
     core: Any, pod: str, namespace: str, last: str, skew_s: float | None, *, ended: bool
 ) -> list[tuple[str, bytes]]:
     """Time and text of the lines since ``last``, for clocks that differ by up to ``skew_s``; of all lines for None."""
-    query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
+    query: JsonObject = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
     if skew_s is not None:
         query["since_seconds"] = math.ceil(max(0.0, time.time() - datetime.fromisoformat(last).timestamp()) + skew_s)
     response = core.read_namespaced_pod_log(pod, namespace, _preload_content=False, _request_timeout=30.0, **query)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -24,6 +24,9 @@ from headwater.cluster.names import TaskName
 from headwater.platform.host.gpus import CPU_ONLY
 from headwater.platform.spec import JobSpec, RoleSpec, VolumeSpec
 from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment, task_secrets
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
@@ -92,7 +95,7 @@ def tasks_of(spec: JobSpec) -> list[TaskName]:
     return [TaskName(role, index) for role, count in spec.counts().items() for index in range(count)]
 
 
-def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
+def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, object]]:
     """The objects of a job, in the order in which they are to be made: plain values, as in a manifest.
 
     Raises:
@@ -116,14 +119,14 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
     return objects
 
 
-def owned(one: dict[str, Any], service: Mapping[str, Any]) -> dict[str, Any]:
+def owned(one: JsonObject, service: Mapping[str, Json]) -> dict[str, object]:
     """``one`` so that Kubernetes deletes it with the job's Service, ``service`` as the cluster has it."""
     metadata = service["metadata"]
     owner = {"apiVersion": "v1", "kind": "Service", "name": metadata["name"], "uid": metadata["uid"]}
     return one | {"metadata": one["metadata"] | {"ownerReferences": [owner]}}
 
 
-def to_yaml(objects: list[dict[str, Any]]) -> str:
+def to_yaml(objects: list[dict[str, object]]) -> str:
     """``objects`` as ``kubectl apply -f -`` takes them."""
     return yaml.dump_all(objects, Dumper=_PlainDumper, sort_keys=False, default_flow_style=False, explicit_start=True)
 
@@ -131,7 +134,7 @@ def to_yaml(objects: list[dict[str, Any]]) -> str:
 class _PlainDumper(yaml.SafeDumper):
     """Writes what occurs twice twice: anchors mean nothing to people who look at a manifest."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
@@ -139,7 +142,7 @@ def _labels(how: Rendering) -> dict[str, str]:
     return {"app.kubernetes.io/name": "headwater", LABEL: how.name, ATTEMPT_LABEL: str(how.attempt)}
 
 
-def _secret(token: str, how: Rendering) -> dict[str, Any]:
+def _secret(token: str, how: Rendering) -> JsonObject:
     secrets = {_secret_key(name): value for name, value in (how.secrets or {}).items()}
     return {
         "apiVersion": "v1",
@@ -154,7 +157,7 @@ def _secret_key(secret: str) -> str:
     return f"secret.{secret}"
 
 
-def _archive(path: Path, how: Rendering) -> dict[str, Any]:
+def _archive(path: Path, how: Rendering) -> dict[str, object]:
     data = path.read_bytes()
     if len(data) > MAX_ARCHIVE_BYTES:
         raise ValueError(
@@ -169,7 +172,7 @@ def _archive(path: Path, how: Rendering) -> dict[str, Any]:
     }
 
 
-def _service(how: Rendering) -> dict[str, Any]:
+def _service(how: Rendering) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -184,7 +187,7 @@ def _service(how: Rendering) -> dict[str, Any]:
     }
 
 
-def _network_policy(how: Rendering) -> dict[str, Any]:
+def _network_policy(how: Rendering) -> dict[str, object]:
     same = {"matchLabels": {LABEL: how.name}}
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -194,7 +197,7 @@ def _network_policy(how: Rendering) -> dict[str, Any]:
     }
 
 
-def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, Any]:
+def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, object]:
     needed = [task for task in tasks_of(spec) if spec.restart_scope == "job" or task.job in ("ps", "chief")]
     roles = sorted({task.job for task in needed})
     return {
@@ -217,12 +220,12 @@ def _extra_name(how: Rendering) -> str:
     return f"{how.name}-{how.attempt}"
 
 
-def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
+def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> JsonObject:
     labels = {ROLE_LABEL: task.job, INDEX_LABEL: str(task.index)}
     limit = spec.restart.limit if spec.restart.policy == "on-failure" else 0
     if how.managed and spec.elastic and task.job != "ps":
         limit = _NO_LIMIT
-    job: dict[str, Any] = {
+    job: JsonObject = {
         "completions": 1,
         "parallelism": 1,
         "backoffLimit": 0 if how.managed and spec.restart_scope == "job" else limit,
@@ -247,13 +250,13 @@ def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: 
     }
 
 
-def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
+def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> JsonObject:
     role = _role(spec, task)
     volumes, mounts = _volumes(spec.kubernetes.volumes)
     image = spec.kubernetes.image or how.image
     pulled = {"imagePullPolicy": policy} if (policy := spec.kubernetes.image_pull_policy) else {}
     command = task_command(spec, task, cluster, headwater_command=ELSEWHERE)
-    container: dict[str, Any] = {
+    container: dict[str, object] = {
         "name": CONTAINER,
         "image": image,
         **pulled,
@@ -263,7 +266,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
         "resources": _resources(role, spec.kubernetes.gpu_resource),
         "securityContext": _security(spec),
     }
-    pod: dict[str, Any] = {
+    pod: JsonObject = {
         "hostname": f"{task.job}-{task.index}",
         "subdomain": how.name,
         # A pod that failed stays, with its log, and the Job makes another one.
@@ -318,7 +321,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     return pod
 
 
-def _security(spec: JobSpec) -> dict[str, Any]:
+def _security(spec: JobSpec) -> dict[str, object]:
     """What a container may do: with a user of its own, what the standard ``restricted`` of pod security asks for."""
     if spec.kubernetes.user is None:
         return {"allowPrivilegeEscalation": False}
@@ -330,7 +333,7 @@ def _security(spec: JobSpec) -> dict[str, Any]:
     }
 
 
-def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, Any]]:
+def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, object]]:
     """The objects that let a service account of ``namespace`` do what the server needs, and no more.
 
     Args:
@@ -341,7 +344,7 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
     where = {} if namespace is None else {"namespace": namespace}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace or "default"}
     api = "rbac.authorization.k8s.io"
-    found: list[dict[str, Any]] = [
+    found: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, **where}},
         {
             "apiVersion": f"{api}/v1",
@@ -390,7 +393,7 @@ def _role(spec: JobSpec, task: TaskName) -> RoleSpec:
 
 def _environment(
     spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     gpus = _role(spec, task).gpus
     variables = {
         # A pod may learn the address behind its own name only later, and has one address anyway.
@@ -398,7 +401,7 @@ def _environment(
         **({} if gpus else CPU_ONLY),
         **task_environment(spec, task, cluster, job_id=how.job_id, attempt=how.attempt),
     }
-    given: list[dict[str, Any]] = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
+    given: list[dict[str, object]] = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
     secrets = {
         variable: {"name": secret, "key": "value"}
         if how.secrets is None
@@ -410,8 +413,8 @@ def _environment(
     return [*given, *({"name": name, "valueFrom": {"secretKeyRef": ref}} for name, ref in secrets.items())]
 
 
-def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, Any]:
-    asked: dict[str, Any] = {}
+def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, object]:
+    asked: dict[str, object] = {}
     if role.cpus:
         asked["cpu"] = f"{math.ceil(role.cpus * 1000)}m"
     if role.memory:
@@ -423,15 +426,13 @@ def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, Any]:
     return {key: value for key, value in (("requests", asked), ("limits", limits)) if value}
 
 
-def _volumes(specs: list[VolumeSpec]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    volumes: list[dict[str, Any]] = []
-    mounts: list[dict[str, Any]] = []
+def _volumes(specs: list[VolumeSpec]) -> tuple[list[JsonObject], list[JsonObject]]:
+    volumes: list[JsonObject] = []
+    mounts: list[dict[str, object]] = []
     for number, volume in enumerate(specs):
         name = f"volume-{number}"
         if volume.claim is not None:
-            source: dict[str, Any] = {
-                "persistentVolumeClaim": {"claimName": volume.claim, "readOnly": volume.read_only}
-            }
+            source: JsonObject = {"persistentVolumeClaim": {"claimName": volume.claim, "readOnly": volume.read_only}}
         elif volume.host_path is not None:
             source = {"hostPath": {"path": volume.host_path}}
         else:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.cluster.variables import LAUNCH_TOKEN
 from headwater.errors import OpError, ResourceExhaustedError
@@ -19,6 +19,9 @@ from headwater.platform.backends.hosts import HostsBackend
 from headwater.platform.host.agent import Agent, AgentError
 from headwater.platform.host.ports import NoPort
 from headwater.platform.spec import JobSpec
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ class _ThisMachine:
         except OpError as error:
             raise BackendError(error.message) from error
 
-    def call(self, method: str, **arguments: Any) -> Any:
+    def call(self, method: str, **arguments: object) -> Json:
         try:
             # Starting waits for a keeper to be there, and what runs need not wait for that to be asked how it is.
             result = getattr(self._agent, method)(**arguments)
@@ -80,7 +83,7 @@ class _ThisMachine:
     def close(self) -> None:
         """There is nothing to end."""
 
-    def _within_limits(self, description: dict[str, Any]) -> dict[str, Any]:
+    def _within_limits(self, description: JsonObject) -> dict[str, object]:
         settings = self._settings
         memory = description["memory_bytes"]
         return {

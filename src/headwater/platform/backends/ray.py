@@ -18,7 +18,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
@@ -38,6 +38,11 @@ from headwater.platform.backends.hosts import HostConnection, HostsBackend
 from headwater.platform.host.agent import Agent, AgentError
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.ports import NoPort
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from headwater.io.json_types import Json, JsonObject
 
 _NAMESPACE = "headwater"
 _KILLED = -9
@@ -76,7 +81,7 @@ class TaskHolder:
         module: Any = ray
         return module.util.get_node_ip_address(), module.get_runtime_context().get_node_id()
 
-    def call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def call(self, method: str, arguments: JsonObject) -> JsonObject:
         """Calls the agent; what it raises comes back as a value."""
         try:
             return {"result": getattr(self._agent, method)(**arguments)}
@@ -95,12 +100,12 @@ class _ActorConnection:
     labels: Mapping[str, str] = {}
     address = ""
 
-    def __init__(self, ray: Any, host: str, timeout_s: float) -> None:
+    def __init__(self, ray: ModuleType, host: str, timeout_s: float) -> None:
         self.host = host
         self._ray = ray
         self._timeout_s = timeout_s
 
-    def call(self, method: str, **arguments: Any) -> Any:
+    def call(self, method: str, **arguments: Json) -> Json:
         answer = self._ask("call", method, arguments)
         if "error" in answer:
             raise BackendError(f"{self.host}: {answer['error']}")
@@ -116,7 +121,7 @@ class _ActorConnection:
         with contextlib.suppress(ValueError):  # there is none
             self._ray.kill(self._ray.get_actor(self.host, namespace=_NAMESPACE))
 
-    def _ask(self, method: str, *arguments: Any) -> Any:
+    def _ask(self, method: str, *arguments: Json) -> Json:
         exceptions = self._ray.exceptions
         try:
             actor = self._ray.get_actor(self.host, namespace=_NAMESPACE)
@@ -153,7 +158,7 @@ class RayBackend(HostsBackend):
     def __init__(self, settings: RaySettings) -> None:
         super().__init__([], lost_after_s=math.inf, state_dir=settings.state_dir)
         self._settings = settings
-        self._ray: Any = _ray_module()
+        self._ray = _ray_module()
         self._holder: Any = self._ray.remote(TaskHolder)
         self._actors: dict[str, set[TaskName]] = {}
         self._actors_lock = threading.Lock()
@@ -302,7 +307,7 @@ class RayBackend(HostsBackend):
         return super()._state_without_answer(connection, error)
 
 
-def _ray_module() -> Any:
+def _ray_module() -> ModuleType:
     try:
         import ray  # noqa: PLC0415  an extra
         from ray.util import scheduling_strategies  # noqa: PLC0415

@@ -17,7 +17,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import (
@@ -41,6 +41,9 @@ from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import secret_variable
 from headwater.platform.spec import JobSpec
 from headwater.telemetry.progress import Progress
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _TIMEOUT_S = 60.0
 _MIB = 1 << 20
@@ -297,7 +300,7 @@ def _tasks(
     rounds = sorted((folder / "rounds").glob("*"), key=_round_order)
     if not (folder / "job.json").exists() or not rounds:
         return tasks, further, restarts
-    job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+    job: JsonObject = json.loads((folder / "job.json").read_text())
     counts: dict[str, int] = job["counts"]
     for task in [TaskName(role, index) for role, count in counts.items() for index in range(count)]:
         starts = _starts(rounds[-1], task)
@@ -338,7 +341,7 @@ def _round_order(path: Path) -> list[int]:
 
 def _task_state(folder: AttemptFolder) -> TaskState:
     progress = Progress.decode(report) if (report := folder.progress()) else None
-    ended: dict[str, Any] | None = folder.read("exit")
+    ended: JsonObject | None = folder.read("exit")
     if ended is None:
         return Running(started_at=(folder.read("keeper") or {}).get("started_at", 0.0), progress=progress)
     return Exited(

@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
@@ -41,6 +41,9 @@ from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import for_keeper, secret_variable, without_secrets
 from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment, task_secrets
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import JsonObject
 
 _LOOK_S = 0.2
 _MEETING_S = 600.0
@@ -62,7 +65,7 @@ class SlurmTask:
         self._task = task
         self._round = folder / "rounds" / round_name
         self._further = further
-        self._job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+        self._job: JsonObject = json.loads((folder / "job.json").read_text())
         self._spec: JobSpec = job_from_data(self._job["spec"])
         # This process carries the mark of its round, too, so that a later round ends it. Its task has one of its own.
         self._own_mark = f"{os.environ[guard.JOB]}.{task.job}.{task.index}"
@@ -129,7 +132,7 @@ class SlurmTask:
     def _address_file(self, task: TaskName) -> Path:
         return self._round / f"{task.job}-{task.index}.address"
 
-    def _keep(self, address: str, addresses: dict[TaskName, str], attempt: int) -> dict[str, Any]:
+    def _keep(self, address: str, addresses: dict[TaskName, str], attempt: int) -> JsonObject:
         """Keeps one start of the task; how it ended."""
         task, spec = self._task, self._spec
         path = self._round / f"{task.job}-{task.index}" / str(attempt)

@@ -19,10 +19,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json
 
 _READ_SIZE = 1 << 20
 # Neither a password nor an unknown host's key can be asked for without a person at the terminal.
@@ -99,7 +102,7 @@ class SshConnection:
         self._failure = ""
         self._retry_at = 0.0
 
-    def call(self, method: str, **arguments: Any) -> Any:
+    def call(self, method: str, **arguments: object) -> Json:
         """See `HostConnection`."""
         with self._lock:
             began = time.monotonic()
@@ -128,7 +131,7 @@ class SshConnection:
         with self._lock:
             self._disconnect()
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, object]) -> dict[str, object]:
         deadline = time.monotonic() + self._settings.call_timeout_s
         if self._process is None:
             self._connect()
@@ -149,7 +152,7 @@ class SshConnection:
                 self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            answer: dict[str, Any] = json.loads(line)
+            answer: dict[str, object] = json.loads(line)
         except ValueError as error:
             # Something there, such as a login script, prints what is no answer.
             raise ConnectionError(f"unexpected output {line[:200]!r}") from error

@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import headwater
 from headwater.cluster.names import TaskName
@@ -46,6 +46,9 @@ from headwater.platform.host.processes import (
 from headwater.platform.host.records import AttemptFolder, HostFolder
 from headwater.platform.host.secrets import for_keeper
 from headwater.telemetry.progress import STATUS_VARIABLE
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 PS = "ps"
 MAX_LOG_PIECE = 256 * 1024
@@ -82,7 +85,7 @@ class Agent:
         self._table = ProcessTable()
         self._table_until = 0.0
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """``cores`` (their numbers), ``memory_bytes``, ``gpus`` (as ``CUDA_VISIBLE_DEVICES`` names them), ``boot``."""
         return {
             "cores": sorted(os.sched_getaffinity(0)),
@@ -99,7 +102,7 @@ class Agent:
         """Makes sure that the job still has ``ports``, whose leases a restart of the machine may have ended."""
         lease_again(self._leases, self._owner(job_id), self._folder.root, ports)
 
-    def start(self, order: Mapping[str, Any]) -> dict[str, Any]:
+    def start(self, order: Mapping[str, Json]) -> JsonObject:
         """Starts a task, once nothing is left of its earlier attempts; the same attempt again gives the same task.
 
         Args:
@@ -151,7 +154,7 @@ class Agent:
             self._start_keeper(folder, order["secrets"])
         return {"folder": str(folder.path), **order["remember"]}
 
-    def poll(self, handle: Mapping[str, Any], log_from: int | None = None) -> dict[str, Any]:
+    def poll(self, handle: Mapping[str, Json], log_from: int | None = None) -> JsonObject:
         """What has become of a task.
 
         Args:
@@ -174,7 +177,7 @@ class Agent:
             state["log"] = base64.b64encode(_read_log(folder.log, log_from)).decode()
         return state
 
-    def stop(self, handle: Mapping[str, Any], grace_s: float) -> None:
+    def stop(self, handle: Mapping[str, Json], grace_s: float) -> None:
         """Asks a task to end, and has it killed ``grace_s`` seconds later; none where it has ended."""
         folder = AttemptFolder(Path(handle["folder"]))
         keeper = folder.keeper()
@@ -238,7 +241,7 @@ class Agent:
     def _owner(self, job_id: str) -> str:
         return f"{self._folder.name}.{job_id}"
 
-    def _environment(self, order: Mapping[str, Any], mark: str) -> dict[str, str]:
+    def _environment(self, order: Mapping[str, Json], mark: str) -> dict[str, str]:
         gpus: list[str] = order["gpus"]
         if order["job"] == PS:
             accelerators = dict(CPU_ONLY)
@@ -279,7 +282,7 @@ class Agent:
             said = folder.keeper_log.read_text(errors="replace").strip().splitlines()
             raise AgentError(f"the keeper of {folder.path} could not be started: {said[-1] if said else 'no reason'}")
 
-    def _state(self, folder: AttemptFolder) -> dict[str, Any]:
+    def _state(self, folder: AttemptFolder) -> dict[str, object]:
         alive = (keeper := folder.keeper()) is not None and keeper.is_alive()
         # Looked for after the keeper, which writes it before it ends.
         ended = folder.read("exit")
@@ -320,7 +323,7 @@ def _read_log(path: Path, start: int) -> bytes:
 
 def serve(agent: Agent) -> None:
     """Answers requests until standard input ends."""
-    methods: dict[str, Callable[..., Any]] = {
+    methods: dict[str, Callable[..., object]] = {
         name: getattr(agent, name)
         for name in (
             "describe",

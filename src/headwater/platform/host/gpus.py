@@ -11,7 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: For a task that computes on CPUs only, and must not take memory of a GPU.
@@ -64,12 +69,12 @@ def gpu_use(gpus: Sequence[str], pids: Collection[int]) -> GpuUse | None:
     return GpuUse(memory_bytes=memory, utilization=busy / len(gpus))
 
 
-def _by_uuid(nvml: Any, name: str) -> Any:
+def _by_uuid(nvml: ModuleType, name: str) -> object:
     return nvml.nvmlDeviceGetHandleByUUID(name.encode())
 
 
 @functools.cache
-def _nvml() -> Any:
+def _nvml() -> ModuleType | None:
     """The module ``pynvml``, ready; None where it or the driver is not there."""
     try:
         import pynvml  # noqa: PLC0415  # pyright: ignore[reportMissingImports]  optional, as is the driver below it

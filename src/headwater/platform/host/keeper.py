@@ -25,7 +25,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from headwater.cluster.addresses import parse_address
 from headwater.errors import DataLossError, ResourceExhaustedError
@@ -47,6 +47,11 @@ from headwater.platform.host.signals import signal_socket
 from headwater.telemetry.printed import Told
 from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 from headwater.telemetry.sizes import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from headwater.io.json_types import JsonObject
 
 #: The exit code of a task that could not be started at all, as shells have it.
 CANNOT_START = 127
@@ -83,7 +88,7 @@ class Keeper:
         alone; ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
     """
 
-    def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
+    def __init__(self, folder: AttemptFolder, order: JsonObject) -> None:
         self._folder = folder
         self._order = order
         self._log: IO[bytes] = _opened(Path(order["log_path"]))
@@ -327,7 +332,7 @@ class Keeper:
             self._folder.write("exit", ended)
             _tell(ready)
 
-    def _write_end(self, values: dict[str, Any]) -> None:
+    def _write_end(self, values: JsonObject) -> None:
         """Writes ``exit.json``, once there is room for it: without it the task would count as lost."""
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -343,7 +348,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def _status_socket(folder: Path) -> Any:
+def _status_socket(folder: Path) -> Generator[socket.socket]:
     """The socket that takes the task's progress, in ``folder`` where its path is not too long for that."""
     with contextlib.ExitStack() as stack:
         if len(os.fsencode(folder)) > _MAX_SOCKET_FOLDER:

@@ -19,7 +19,6 @@ import socket
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from headwater.cluster.addresses import MAX_PORT, Address
 from headwater.errors import DataLossError
@@ -132,7 +131,7 @@ def hold(address: Address) -> socket.socket:
         raise _cannot_be_had(address, error) from error
 
 
-def _bound(family: socket.AddressFamily, place: tuple[Any, ...]) -> socket.socket:
+def _bound(family: socket.AddressFamily, place: tuple[object, ...]) -> socket.socket:
     held = socket.socket(family, socket.SOCK_STREAM)
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -26,7 +26,7 @@ import secrets
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
 from headwater.errors import DataLossError, NotFoundError, OpError
@@ -34,6 +34,9 @@ from headwater.io.files import atomic_write
 from headwater.io.sealed import pack_json, read_json, read_text, seal
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.processes import ProcessIdentity
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class AttemptFolder:
         """What the keeper had to complain about."""
         return self.path / "keeper.log"
 
-    def write(self, name: str, values: Mapping[str, Any]) -> None:
+    def write(self, name: str, values: Mapping[str, Json]) -> None:
         """Writes ``name``.json as a whole, and durably."""
         with atomic_write(self.path / f"{name}.json") as file:
             file.write(pack_json(values))
@@ -63,10 +66,10 @@ class AttemptFolder:
         temporary.write_bytes(report)
         temporary.replace(self.path / "progress.json")
 
-    def read(self, name: str) -> dict[str, Any] | None:
+    def read(self, name: str) -> JsonObject | None:
         """What ``name``.json holds; None where there is none. DataLossError, which names the file, if it is damaged."""
         try:
-            values: dict[str, Any] = read_json(self.path / f"{name}.json")
+            values: JsonObject = read_json(self.path / f"{name}.json")
         except NotFoundError:
             return None
         return values

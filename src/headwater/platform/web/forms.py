@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
+from headwater.io.json_types import Json, JsonObject
 from headwater.platform.job_file import JobSpecError, Problem
 from headwater.platform.spec import JobSpec, parse_job
 
@@ -55,9 +55,9 @@ def draft(fields: Mapping[str, str]) -> Draft:
     return Draft(text=text, spec=None if problems else spec, problems=tuple(problems))
 
 
-def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
+def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, object]:
     given = {name: value.strip() for name, value in fields.items() if value.strip()}
-    job: dict[str, Any] = {"name": given.get("name", "")}
+    job: JsonObject = {"name": given.get("name", "")}
     kind = given.get("kind", "program")
     if "what" in given and kind in ("program", "module", "command"):
         job[kind] = _words(given["what"], "command", problems) if kind == "command" else given["what"]
@@ -66,7 +66,7 @@ def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     if "flags" in given:
         job["flags"] = True
     job.update({name: given[name] for name in _PLAIN if name in given})
-    env: dict[str, Any] = dict(_variables("env", given, problems))
+    env: JsonObject = dict(_variables("env", given, problems))
     env |= {name: {"secret": secret} for name, secret in _variables("secrets", given, problems).items()}
     if env:
         job["env"] = env
@@ -82,7 +82,7 @@ def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     return job
 
 
-def _role(role: str, given: Mapping[str, str]) -> Any:
+def _role(role: str, given: Mapping[str, str]) -> Json:
     """What is asked for a role: a number of tasks, or that and more; None for what is so anyway."""
     count = given.get(f"{role}.count")
     if role in ("chief", "evaluator") and count is not None:
@@ -92,13 +92,13 @@ def _role(role: str, given: Mapping[str, str]) -> Any:
         return None
     asked = {name: _value(given[f"{role}.{name}"]) for name in ("gpus", "cpus", "memory") if f"{role}.{name}" in given}
     asked = {name: value for name, value in asked.items() if value != 0}
-    plain: Any = _value(count) if count is not None else 1
+    plain: Json = _value(count) if count is not None else 1
     if role in ("chief", "evaluator"):
         plain = True
     return {"count": 1 if plain is True else plain, **asked} if asked else plain
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> float | int | str:
     """A number where it is one; what else it is, the job's own rules will say."""
     for kind in (int, float):
         try:

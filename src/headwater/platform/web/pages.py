@@ -13,6 +13,7 @@ import yaml
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints
 
+from headwater.io.json_types import Json, JsonObject
 from headwater.platform.access import SESSION_COOKIE, PlatformOf, check_rate, client_of
 from headwater.platform.api import JobId
 from headwater.platform.auth import SESSION_S, Identity
@@ -240,7 +241,7 @@ def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     return _go("/")
 
 
-def _listed(platform: Platform, identity: Identity, wanted: Wanted, before: float | None) -> dict[str, Any]:
+def _listed(platform: Platform, identity: Identity, wanted: Wanted, before: float | None) -> JsonObject:
     plain = wanted == Wanted()
     # What is searched or sorted is looked through whole, as far back as jobs are remembered in number.
     found = platform.jobs(before=before, limit=_ON_PAGE if plain else _MOST_SEARCHED)
@@ -272,7 +273,7 @@ def _loss(job: JobSummary) -> float:
     return job.loss if isinstance(job.loss, float) else math.inf
 
 
-def _shown(platform: Platform, identity: Identity, job_id: str) -> dict[str, Any]:
+def _shown(platform: Platform, identity: Identity, job_id: str) -> JsonObject:
     record = platform.manager.job(job_id)
     view = JobView.of(record, values=identity.may("run"))
     events = platform.store.events(job_id=job_id)
@@ -288,7 +289,7 @@ def _shown(platform: Platform, identity: Identity, job_id: str) -> dict[str, Any
     }
 
 
-def _form_page(request: Request, platform: Platform, identity: Any, fields: Any) -> Response:
+def _form_page(request: Request, platform: Platform, identity: object, fields: Json) -> Response:
     return render(
         request,
         "new.html",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import signal
 import time
-from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import headwater
+from headwater.io.json_types import JsonObject
 from headwater.telemetry.sizes import size_text
 
 _GROUPED = 1000
@@ -96,7 +96,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown: dict[str, Any] = {"duration": duration, "number": number, "moment": moment, "clock": clock}
+    shown: JsonObject = {"duration": duration, "number": number, "moment": moment, "clock": clock}
     shown |= {"size": size_text, "code": code, "ended": ended}
     environment.filters.update(shown)
     return environment
@@ -105,7 +105,7 @@ def _environment() -> Environment:
 _templates = _environment()
 
 
-def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+def render(request: Request, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
     """A page, or a part of one.
 
     Args:

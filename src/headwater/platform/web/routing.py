@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qsl, quote
 
 from fastapi import Depends, Request, Response
@@ -25,7 +25,7 @@ _UNAUTHORIZED = 401
 class PageRoute(APIRoute):
     """A route whose answers carry the page's headers, and whose refusals are pages, or lines of text for scripts."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
         """What handles a request."""
         handle = super().get_route_handler()
 
