@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import keras
@@ -91,7 +91,7 @@ class HDF5Matrix:
         end: int | None = None,
         normalizer: Callable[[Any], object] | None = None,
     ) -> None:
-        self.data: Tree = h5py.File(datapath, "r")[dataset]
+        self.data: Any = h5py.File(datapath, "r")[dataset]
         self.start = start
         self.end = self.data.shape[0] if end is None else end
         self.normalizer = normalizer
