@@ -16,6 +16,7 @@ from headwater.consistency import Consistency, from_text
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, OwnMomentum
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+from headwater.keras.programs import updates_made
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 from headwater.parameters.local_servers import LocalServers
 from headwater.resources.state_saver import Saves
@@ -37,6 +38,7 @@ class Place:
     task = None
     staleness_aware = False
     saves = None
+    shards = None
     small_tables = False
     wire = "float32"
 
@@ -96,7 +98,10 @@ class Cluster:
         self.local = LocalServers(first.model.name, layout, make_updater, choice, saves=saves, squares=first.squares())
         for worker, served in enumerate(self.served):
             initial = [np.asarray(variable.value) for variable in served.variables]
-            served.use(self.local.client(initial, worker))
+            client = self.local.client(initial, worker)
+            if worker == 0 and updates_made(served.model.optimizer):  # it was loaded
+                client.set_initial_state(served._split_state)
+            served.use(client)
 
     def fit(self, *args: Any, callbacks: Callable[[], list[Any]] | None = None, **kwargs: Any) -> list[Any]:
         """`fit` on every worker at once, with callbacks of its own; their histories."""
@@ -164,6 +169,22 @@ def test_one_worker_makes_what_keras_makes(name: str) -> None:
     for mine, theirs in slots:
         np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6, err_msg=mine.path)
     cluster.stop()
+
+
+def test_a_saved_model_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
+    def train(model: Any, servers: int) -> Any:
+        cluster = Cluster(lambda: model, servers=servers, partitioner=FixedShardsPartitioner(servers))
+        cluster.fit(X, Y, batch_size=16, epochs=1, shuffle=False)
+        cluster.stop()
+        return model
+
+    alone = dense(lambda: keras.optimizers.Adam(0.02))
+    alone.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0)
+    model = dense(lambda: keras.optimizers.Adam(0.02))
+    for servers in (2, 3, 1):
+        train(model, servers).save(tmp_path / f"{servers}.keras")
+        model = keras.models.load_model(tmp_path / f"{servers}.keras")
+    assert_same(model, alone)
 
 
 def test_one_worker_with_its_own_momentum_makes_what_nesterovs_makes() -> None:
