@@ -97,7 +97,7 @@ def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray
 
 
 @host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()))
-def num_accumulated(context: HostContext, handle: HostArray) -> Any:
+def num_accumulated(context: HostContext, handle: HostArray) -> np.integer:
     del context
     return np.int32(handle.item().count())
 
@@ -155,7 +155,7 @@ def _repeat_take(
     shared_name: str,
     shapes: Any,
     rows: Any,
-    dtypes: Any,
+    dtypes: Sequence[DType],
 ) -> None:
     del dtypes
     session = context.step.session
@@ -164,7 +164,14 @@ def _repeat_take(
 
 @host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
 def take(
-    context: Any, num_required: Any, start: Any = 0, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any
+    context: HostContext,
+    num_required: Any,
+    start: Any = 0,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    dtypes: Sequence[DType],
 ) -> Any:
     """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable."""
     del dtypes
@@ -180,7 +187,7 @@ def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> N
 
 
 @host("GatherLife", infer=fixed(int64, ()))
-def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> Any:
+def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
     """How many times the training was started, as far as this task knows."""
     return np.int64(_gathered(context, shared_name, shapes, rows).life)
 

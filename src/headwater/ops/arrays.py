@@ -34,7 +34,7 @@ def _shape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Shape", inputs="input:T", infer=_shape_spec, differentiable=False, strings=True)
-def shape(input: jax.Array, *, out_type: DType = int32) -> Any:
+def shape(input: jax.Array, *, out_type: DType = int32) -> HostArray:
     """The sizes of all dimensions."""
     return np.array(input.shape, out_type.numpy_dtype)
 
@@ -45,7 +45,7 @@ def _shape_n_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ShapeN", inputs="input:T*", infer=_shape_n_spec, differentiable=False, strings=True)
-def shape_n(*input: Any, out_type: DType = int32) -> Any:
+def shape_n(*input: jax.Array, out_type: DType = int32) -> tuple[HostArray, ...]:
     """The shape of each input."""
     return tuple(np.array(value.shape, out_type.numpy_dtype) for value in input)
 
@@ -55,13 +55,13 @@ def _size_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Size", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
-def size(input: jax.Array, *, out_type: DType = int32) -> Any:
+def size(input: jax.Array, *, out_type: DType = int32) -> HostArray:
     """How many elements."""
     return np.array(input.size, out_type.numpy_dtype)
 
 
 @pure("Rank", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
-def rank(input: jax.Array) -> Any:
+def rank(input: jax.Array) -> HostArray:
     """How many dimensions."""
     return np.array(input.ndim, np.int32)
 
@@ -73,7 +73,7 @@ def _broadcast_args_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BroadcastArgs", inputs="s0:T|index=int32, s1:T", static=(0, 1), infer=_broadcast_args_spec, differentiable=False)
-def broadcast_args(s0: HostArray, s1: HostArray) -> Any:
+def broadcast_args(s0: HostArray, s1: HostArray) -> HostArray:
     """The shape that two shapes broadcast to."""
     return np.array(np.broadcast_shapes(as_ints(s0), as_ints(s1)), s0.dtype)
 
@@ -207,7 +207,7 @@ def _padded(inference: Inference) -> Sequence[Spec]:
     return output(inference, tuple(None if d is None else d + int(p.sum()) for d, p in zip(dims, pads, strict=True)))
 
 
-def _pairs(paddings: Any) -> list[tuple[int, int]]:
+def _pairs(paddings: object) -> list[tuple[int, int]]:
     return [(int(before), int(after)) for before, after in np.asarray(paddings)]
 
 

@@ -79,7 +79,7 @@ def _two_vectors(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BroadcastGradientArgs", inputs="s0:T|index=int32, s1:T", static=(0, 1), infer=_two_vectors, differentiable=False)
-def broadcast_gradient_args(s0: HostArray, s1: HostArray) -> Any:
+def broadcast_gradient_args(s0: HostArray, s1: HostArray) -> tuple[HostArray, ...]:
     """The dimensions along which each of two tensors was repeated when they were broadcast."""
     left, right = as_ints(s0), as_ints(s1)
     rank = max(len(left), len(right))
@@ -99,7 +99,7 @@ def _vectors(inference: Inference) -> Sequence[Spec]:
     infer=_vectors,
     differentiable=False,
 )
-def concat_offset(concat_dim: HostArray, *shape: Any) -> Any:
+def concat_offset(concat_dim: HostArray, *shape: jax.Array) -> tuple[HostArray, ...]:
     """Where each of several tensors begins in their concatenation."""
     axis = int(concat_dim)
     sizes = [as_ints(value)[axis] for value in shape]
@@ -195,7 +195,9 @@ def lrn_grad(
 
 
 def _average_grad(op_type: str) -> None:
-    def lower(orig_input_shape: Any, grad: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str) -> Any:
+    def lower(
+        orig_input_shape: object, grad: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str
+    ) -> jax.Array:
         """The gradient of an average pooling."""
         forward = lookup(op_type).lower
         zeros = jnp.zeros(as_ints(orig_input_shape), grad.dtype)
@@ -206,8 +208,8 @@ def _average_grad(op_type: str) -> None:
 
 def _maximum_grad(op_type: str, inputs: str) -> None:
     def lower(
-        orig_input: Any, orig_output: Any, grad: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
-    ) -> Any:
+        orig_input: Any, orig_output: object, grad: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
+    ) -> jax.Array:
         """The gradient of a maximum pooling."""
         del orig_output
         forward = lookup(op_type).lower
@@ -236,7 +238,7 @@ def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
         padding: str,
         data_format: str,
         dilations: Sequence[int] = (),
-    ) -> Any:
+    ) -> jax.Array:
         """The gradient of a convolution for its input."""
         settings = {"strides": strides, "padding": padding, "data_format": data_format, "dilations": dilations}
         forward = lookup(op_type).lower
@@ -252,7 +254,7 @@ def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
         padding: str,
         data_format: str,
         dilations: Sequence[int] = (),
-    ) -> Any:
+    ) -> jax.Array:
         """The gradient of a convolution for its filter."""
         settings = {"strides": strides, "padding": padding, "data_format": data_format, "dilations": dilations}
         forward = lookup(op_type).lower
@@ -284,7 +286,7 @@ def _batch_norm_grad(
     scale: jax.Array,
     reserve_space_1: jax.Array,
     reserve_space_2: jax.Array,
-    *unused: Any,
+    *unused: object,
     epsilon: float = 1e-4,
     data_format: str = "NHWC",
     is_training: bool = True,
@@ -294,7 +296,7 @@ def _batch_norm_grad(
     forward = lookup("FusedBatchNorm").lower
     settings = {"epsilon": epsilon, "data_format": data_format, "is_training": is_training}
 
-    def normalised(x: Any, scale: Any, offset: Any) -> Any:
+    def normalised(x: jax.Array, scale: object, offset: object) -> Any:
         return forward(x, scale, offset, reserve_space_1, reserve_space_2, **settings)[0]
 
     _, pull = jax.vjp(normalised, x, scale, jnp.zeros_like(scale))

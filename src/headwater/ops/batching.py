@@ -17,7 +17,7 @@ from headwater.resources.host_context import HostContext
 
 
 @host("QueueEnqueueIf", infer=no_outputs, blocking=True)
-def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *components: Any) -> None:
+def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *components: object) -> None:
     """Adds one element where ``keep`` is true."""
     if keep:
         handle.item().enqueue(context.step, components)
@@ -40,7 +40,7 @@ class SparseStore:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._kept: dict[int, tuple[Any, Any, Any]] = {}
+        self._kept: dict[int, tuple[object, object, object]] = {}
 
     def add(self, indices: HostArray, values: HostArray, shape: HostArray) -> int:
         """Keeps a sparse tensor; gives its number."""
@@ -76,7 +76,7 @@ def add_sparse(
     *,
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> np.integer:
     return np.int64(_store(context, container, shared_name).add(indices, values, shape))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +54,7 @@ def depth_to_space(input: jax.Array, *, block_size: int) -> jax.Array:
     return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(batch, height * block_size, width * block_size, inner)
 
 
-def _pairs(value: Any) -> list[tuple[int, int]]:
+def _pairs(value: object) -> list[tuple[int, int]]:
     return [(int(before), int(after)) for before, after in np.asarray(value).reshape(-1, 2)]
 
 

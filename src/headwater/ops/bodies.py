@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,9 @@ from headwater.ops.faults import error_of, fault_of
 from headwater.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.resources.host_context import HostContext
 from headwater.tensorboard_protos import graph_pb2
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def static_inputs(body: Body) -> frozenset[int]:
 # While compiling ------------------------------------------------------------------------------------------------
 
 
-def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Any, ...]:
+def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, object]) -> tuple[object, ...]:
     """Outputs of a pure operation. Small integers that are known while compiling stay known."""
     lower = definition.traced or definition.lower
     if not _foldable(inputs):
@@ -210,7 +213,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     return _arrays(lower(*arrays, **node.attrs))
 
 
-def _arrays(result: jax.Array) -> tuple[Any, ...]:
+def _arrays(result: jax.Array) -> tuple[HostArray, ...]:
     return tuple(np.asarray(value) for value in as_outputs(result))
 
 

@@ -16,7 +16,7 @@ AnyArray: TypeAlias = jax.Array | HostArray
 """An array of a lowering that serves traced values as well as known ones."""
 
 
-def array_module(*values: Any) -> Any:
+def array_module(*values: object) -> Any:
     """NumPy where every value is a NumPy array, else `jax.numpy`.
 
     A lowering that uses it keeps shapes, and what is computed from them, known while a step is compiled; it also serves
@@ -25,7 +25,7 @@ def array_module(*values: Any) -> Any:
     return np if all(isinstance(value, np.ndarray | np.generic) for value in values) else jnp
 
 
-def as_ints(value: Any) -> tuple[int, ...]:
+def as_ints(value: object) -> tuple[int, ...]:
     """A static integer input, of any rank, as Python integers."""
     return tuple(int(item) for item in np.asarray(value).ravel())
 

@@ -31,14 +31,14 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
 
 
 @host("ConsistencyGive", infer=fixed(int64, ()), inputs="version:int64", blocking=True)
-def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> Any:
+def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> np.integer:
     """Ends a worker's step; gives the version to begin the next with."""
     gate = _gate(context, shared_name, consistency)
     return np.int64(gate.give(context.step, context.step.session, worker, int(version)))
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="")
-def start_name(context: HostContext) -> Any:
+def start_name(context: HostContext) -> np.integer:
     """A random number for one start of a training; never 0."""
     del context
     return np.int64(secrets.randbelow(2**62) + 1)

@@ -56,7 +56,7 @@ def _if_static(attrs: Attrs, count: int) -> frozenset[int]:
 @pure("StatelessIf", infer=_declared, static_of=_if_static, types={"Tcond": 0})
 def stateless_if(
     predicate: Any,
-    *inputs: Any,
+    *inputs: jax.Array,
     then_branch: FunctionAttr,
     else_branch: FunctionAttr,
     shapes_differ: bool = False,
@@ -135,7 +135,7 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
     values = [_as_type(value, dtype) for value, dtype in zip(inputs[:count], types, strict=False)]
     shapes: list[tuple[int, ...]] = []
 
-    def turn(*changing: Any) -> Any:
+    def turn(*changing: object) -> Any:
         return evaluate(body, [*changing, *inputs[count:]], None, 0)
 
     for _ in range(count + 1):
@@ -166,7 +166,7 @@ class _Loop:
     def goes_on(self, turn: jax.Array, values: Sequence[Any]) -> jax.Array:
         return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
-    def until(self, values: Sequence[Any], turns: Any) -> tuple[Any, tuple[Any, ...]]:
+    def until(self, values: Sequence[jax.Array], turns: Any) -> tuple[object, tuple[object, ...]]:
         """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
 
         def more(state: Any) -> Any:
@@ -185,7 +185,7 @@ class _Loop:
 
 @pure("StatelessWhile", infer=_declared, static_of=_while_static, types={})
 def stateless_while(
-    *inputs: Any,
+    *inputs: jax.Array,
     cond: FunctionAttr,
     body: FunctionAttr,
     bound: int = -1,
@@ -201,7 +201,7 @@ def stateless_while(
     del output_shapes, bound
     known = [isinstance(value, np.ndarray | np.generic) for value in inputs]
 
-    def loop_of(dynamic: Sequence[Any]) -> _Loop:
+    def loop_of(dynamic: Sequence[object]) -> _Loop:
         rest = iter(dynamic)
         return _Loop([v if k else next(rest) for v, k in zip(inputs, known, strict=True)], cond, body, Tout)
 
@@ -216,20 +216,20 @@ def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Se
     """
 
     @jax.custom_vjp
-    def run(*dynamic: Any) -> Any:
+    def run(*dynamic: object) -> Any:
         loop = loop_of(dynamic)
         turns, values = loop.until(loop.start, None)
         return (*values, turns)
 
-    def forward(*dynamic: Any) -> Any:
+    def forward(*dynamic: object) -> Any:
         results = run(*dynamic)
         return results, (dynamic, results[-1])
 
-    def backward(kept: Any, grads: Any) -> Any:
+    def backward(kept: Any, grads: jax.Array) -> Any:
         dynamic, turns = kept
         floating = [i for i, value in enumerate(dynamic) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
-        def with_floats(floats: Sequence[Any]) -> list[Any]:
+        def with_floats(floats: Sequence[object]) -> list[Any]:
             values = list(dynamic)
             for index, value in zip(floating, floats, strict=True):
                 values[index] = value
@@ -238,7 +238,7 @@ def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Se
         loop = loop_of(dynamic)
         moving = [i for i, value in enumerate(loop.start) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
-        def through(turn: Any, values: Sequence[Any]) -> Any:
+        def through(turn: Any, values: Sequence[object]) -> Any:
             """The gradients' way back through one turn that began with ``values``."""
 
             def one_turn(moved: Sequence[Any], floats: Sequence[Any]) -> Any:
@@ -259,7 +259,7 @@ def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Se
         begin = (turns, [grads[i] for i in moving], [jnp.zeros_like(dynamic[i]) for i in floating])
         _, moved, floats = _lax.while_loop(lambda state: state[0] > 0, step, begin)
 
-        def start(*floats: Any) -> Any:
+        def start(*floats: object) -> Any:
             values = loop_of(with_floats(floats)).start
             return [values[i] for i in moving]
 
@@ -283,7 +283,7 @@ def _scan_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("WhileScan", infer=_scan_specs, static_of=_scan_static, types={})
 def while_scan(
-    *inputs: Any,
+    *inputs: jax.Array,
     cond: FunctionAttr,
     body: FunctionAttr,
     bound: int = -1,
@@ -309,7 +309,7 @@ def while_scan(
 
 @pure("WhileTrips", infer=fixed(int32, (2,)), types={}, differentiable=False)
 def while_trips(
-    *inputs: Any, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
+    *inputs: jax.Array, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
 ) -> jax.Array:
     """How many turns a loop takes, and whether that is exact (1) or rounded up to a power of two (0).
 
@@ -321,11 +321,11 @@ def while_trips(
     cond_body, loop_body = decode_body(cond), decode_body(body)
     given = dict(zip(used, inputs, strict=True))
 
-    def at(values: Sequence[Any]) -> list[Any]:
+    def at(values: Sequence[jax.Array]) -> list[Any]:
         changed = given | dict(zip(loop, values, strict=True))
         return [changed.get(i) for i in range(len(loop_body.inputs))]
 
-    def more(state: Any) -> Any:
+    def more(state: Any) -> jax.Array:
         return jnp.reshape(evaluate(cond_body, at(state[1]), cond_body.outputs)[0], ())
 
     def step(state: Any) -> Any:

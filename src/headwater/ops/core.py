@@ -21,7 +21,7 @@ def _const_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Const", infer=_const_spec, differentiable=False, types={}, string_lower=lambda value, dtype=None: value)
-def const(*, value: Any, dtype: Any = None) -> jax.Array:
+def const(*, value: Any, dtype: object = None) -> jax.Array:
     del dtype
     return value
 
@@ -112,7 +112,7 @@ def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 
 @pure("Vjp", infer=_vjp_specs, static_of=_vjp_static, types={})
-def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[jax.Array, ...]:
+def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[jax.Array, ...]:
     """Gradients of a forward operation's inputs, given those of its outputs.
 
     For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input. For complex numbers

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -25,6 +25,9 @@ from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.ops.bodies import Body, BodyNode, call, decode_body, evaluate, static_inputs
 from headwater.ops.rows import RowForm, row_form
 from headwater.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _Env = dict[str, Any]
 _NOTICED = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
@@ -50,7 +53,7 @@ class LoneContext:
     task: str = ""
     step: Any = field(default_factory=LoneStep)
     resources: Any = None
-    variables: dict[str, Any] = field(default_factory=dict[str, Any])
+    variables: dict[str, object] = field(default_factory=dict[str, Any])
     arguments: tuple[str, ...] = ()
 
 
@@ -73,7 +76,7 @@ class BodyFunction(Function):
         name: str,
         function: FunctionAttr,
         inputs: Sequence[TensorSpec],
-        captured: Sequence[Any],
+        captured: Sequence[object],
         specs: tuple[TensorSpec, ...],
     ) -> None:
         self.name = name
@@ -118,7 +121,7 @@ class BodyFunction(Function):
 class _Captured:
     """Values that a function uses from outside, to be compared by what they are."""
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[object]) -> None:
         self.values = [np.asarray(value) for value in values]
         self._id = tuple(
             (id(value), 0) if value.dtype == object else (value.tobytes(), str(value.dtype), value.shape)
@@ -160,7 +163,7 @@ def _planned(function: FunctionAttr, inputs: tuple[TensorSpec, ...], captured: _
     return _Plan(params, known, tuple(pieces))
 
 
-def _key(body: Body) -> Any:
+def _key(body: Body) -> HostArray:
     """The key of a body's random numbers, from the first seeds in it."""
     for node in body.nodes:
         seeds = int(node.attrs.get("seed") or 0), int(node.attrs.get("seed2") or 0)
@@ -317,12 +320,12 @@ class _Planner:
         static = any(index < len(inputs) for index in static_inputs(body))
         cpu = jax.devices("cpu")[0]
 
-        def compute(values: Sequence[Any], turn: Any) -> tuple[Any, ...]:
+        def compute(values: Sequence[jax.Array], turn: object) -> tuple[jax.Array, ...]:
             return evaluate(body, [*values, *rest], turn=turn)
 
         jitted = compute if static else jax.jit(compute)
 
-        def one(env: _Env, host: Any, turn: int) -> None:
+        def one(env: _Env, host: object, turn: int) -> None:
             with jax.default_device(cpu), _Named(nodes[-1]):
                 found = jitted([env[name] for name in inputs], np.uint32(turn & 0xFFFFFFFF))
             env.update(zip(outputs, map(np.asarray, found), strict=True))
@@ -332,7 +335,7 @@ class _Planner:
             return _Piece(outputs, one, None)
         mapped = jax.jit(jax.vmap(compute, in_axes=([0 if varies else None for varies in varying], 0)))
 
-        def rows(env: _Env, host: Any, turn: int, count: int) -> None:
+        def rows(env: _Env, host: object, turn: int, count: int) -> None:
             size = 1 << (count - 1).bit_length()  # blocks of few different sizes, so that few are compiled
             values = [
                 _padded(env[name], size) if varies else env[name] for name, varies in zip(inputs, varying, strict=True)
@@ -370,7 +373,7 @@ def _output_count(node: BodyNode, body: Body) -> int:
     return 1 + max((int(name.rpartition(":")[2]) for name in used if name.startswith(prefix)), default=-1)
 
 
-def _as_array(value: jax.Array) -> Any:
+def _as_array(value: jax.Array) -> HostArray:
     if isinstance(value, str | bytes):
         text = np.empty((), object)
         text[()] = value.encode() if isinstance(value, str) else value
@@ -378,6 +381,6 @@ def _as_array(value: jax.Array) -> Any:
     return np.asarray(value)
 
 
-def _padded(value: jax.Array, size: int) -> Any:
+def _padded(value: jax.Array, size: int) -> HostArray | jax.Array:
     missing = size - len(value)
     return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

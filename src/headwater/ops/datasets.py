@@ -81,17 +81,17 @@ def specs_of(types: Sequence[DType], shapes: Sequence[TensorShape]) -> tuple[Ten
     return tuple(TensorSpec(shape, dtype) for dtype, shape in zip(types, shapes, strict=True))
 
 
-def _lowering(op_type: str, kind: type[Node]) -> Callable[..., Any]:
+def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
     def lower(
-        context: Any,
-        *inputs: Any,
+        context: HostContext,
+        *inputs: HostArray,
         output_types: Sequence[Any],
         output_shapes: Sequence[Any],
         sizes: Sequence[int] = (),
         settings: Sequence[int] = (),
         f: FunctionAttr | None = None,
         token: str = "",
-    ) -> Any:
+    ) -> HostArray:
         rest = iter(inputs)
         counts = iter(sizes)
         given: dict[str, Any] = {}
@@ -159,7 +159,12 @@ def _elements(inference: Inference) -> Sequence[Spec]:
 
 @host("IteratorV2", infer=fixed(resource, ()))
 def iterator(
-    context: HostContext, *, output_types: Any = (), output_shapes: Any = (), container: str = "", shared_name: str = ""
+    context: HostContext,
+    *,
+    output_types: Sequence[DType] = (),
+    output_shapes: object = (),
+    container: str = "",
+    shared_name: str = "",
 ) -> HostArray:
     return as_handle(context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name)))
 
@@ -174,8 +179,8 @@ def one_shot_iterator(
     context: HostContext,
     *,
     dataset_factory: FunctionAttr,
-    output_types: Any = (),
-    output_shapes: Any = (),
+    output_types: Sequence[DType] = (),
+    output_shapes: object = (),
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
@@ -217,7 +222,7 @@ def iterator_to_string_handle(context: HostContext, resource_handle: HostArray) 
 
 @host("IteratorFromStringHandleV2", infer=fixed(resource, ()), inputs="string_handle:string")
 def iterator_from_string_handle(
-    context: HostContext, string_handle: HostArray, *, output_types: Any = (), output_shapes: Any = ()
+    context: HostContext, string_handle: HostArray, *, output_types: Sequence[DType] = (), output_shapes: object = ()
 ) -> HostArray:
     del context
     return as_handle(iterator_of(string_handle.item().decode()))
@@ -306,7 +311,7 @@ def iterator_get_next_as_optional(
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))
-def dataset_cardinality(context: HostContext, dataset: HostArray) -> Any:
+def dataset_cardinality(context: HostContext, dataset: HostArray) -> np.integer:
     del context
     return np.int64(dataset.item().cardinality)
 
@@ -315,7 +320,7 @@ def dataset_cardinality(context: HostContext, dataset: HostArray) -> Any:
 def reduce_dataset(
     context: HostContext,
     dataset: HostArray,
-    *inputs: Any,
+    *inputs: HostArray,
     f: FunctionAttr,
     count: int,
     output_types: Any,

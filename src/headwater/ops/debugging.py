@@ -28,7 +28,7 @@ from headwater.resources.host_context import HostContext
 
 
 @host("Assert", inputs="condition:bool, data:T**", infer=no_outputs)
-def check(context: HostContext, condition: HostArray, *data: Any, summarize: int = 3) -> None:
+def check(context: HostContext, condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
     """Fails, showing ``data``, where the condition does not hold."""
     del context
     if not condition:
@@ -62,7 +62,7 @@ class _Count:
 
 @host("Print", inputs="input:T, data:U**", infer=_like_first)
 def print_(
-    context: HostContext, input: HostArray, *data: Any, message: str = "", first_n: int = -1, summarize: int = 3
+    context: HostContext, input: HostArray, *data: HostArray, message: str = "", first_n: int = -1, summarize: int = 3
 ) -> HostArray:
     """``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps only."""
     count = context.resource("", "", _Count, _Count)
@@ -75,7 +75,7 @@ def print_(
 
 @host("StringFormat", inputs="inputs:T**", infer=fixed(string, ()))
 def string_format(
-    context: HostContext, *inputs: Any, template: str = "%s", placeholder: str = "%s", summarize: int = 3
+    context: HostContext, *inputs: HostArray, template: str = "%s", placeholder: str = "%s", summarize: int = 3
 ) -> HostArray:
     """``template`` with each placeholder replaced by a tensor."""
     del context
@@ -124,7 +124,7 @@ _CODES = {
 }
 
 
-def _call(context: HostContext, *input: Any, token: str, Tout: Sequence[DType]) -> Any:
+def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType]) -> Any:
     """Calls the Python function that this process knows as ``token``.
 
     Raises:
@@ -165,12 +165,12 @@ def _converted(value: Any, dtype: DType, index: int) -> HostArray:
 
 
 @host("PyFunc", inputs="input:Tin**", infer=_function_specs)
-def py_func(context: HostContext, *input: Any, token: str, Tout: Sequence[DType] = ()) -> HostArray:
+def py_func(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
     """Calls a Python function with arrays."""
     return _call(context, *input, token=token, Tout=Tout)
 
 
 @host("PyFuncStateless", inputs="input:Tin**", infer=_function_specs)
-def py_func_stateless(context: HostContext, *input: Any, token: str, Tout: Sequence[DType] = ()) -> HostArray:
+def py_func_stateless(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
     """As `py_func`, for functions that give the same for the same inputs."""
     return _call(context, *input, token=token, Tout=Tout)

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import numpy as np
@@ -24,12 +24,15 @@ from headwater.ops.ranks import with_ranks
 from headwater.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
 from headwater.shapes import Dims, TensorShape, broadcast_dims
 
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_PROBED_RANK = 5
 _MISFITS = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError)
 """What a function raises for shapes that it cannot take."""
-_cache: dict[Any, tuple[Spec, ...]] = {}
+_cache: dict[object, tuple[Spec, ...]] = {}
 
 
 def pure(
@@ -86,7 +89,7 @@ def random(
     infer: Infer,
     static: Sequence[int] = (0,),
     inputs: str = "shape:T|index=int32",
-    string_lower: Callable[..., Any] | None = None,
+    string_lower: Callable[..., object] | None = None,
 ) -> Callable[[F], F]:
     """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
 
@@ -163,8 +166,8 @@ def host(
     blocking: bool = False,
     announces: bool = False,
     repeat: Callable[..., None] | None = None,
-    gradient: Callable[..., Sequence[Any]] | None = None,
-    traced: Callable[..., Any] | None = None,
+    gradient: Callable[..., Sequence[object]] | None = None,
+    traced: Callable[..., object] | None = None,
     types: Mapping[str, int] | None = None,
     inputs: str | None = None,
 ) -> Callable[[F], F]:
@@ -239,7 +242,7 @@ def _types(types: Mapping[str, int] | None, inputs: str | None, arguments: Seque
     return found | dict(types or {})
 
 
-def _attributes(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, Any]]:
+def _attributes(function: Callable[..., object]) -> tuple[frozenset[str], dict[str, object]]:
     parameters = inspect.signature(function).parameters.values()
     keyword = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     return frozenset(p.name for p in keyword), {p.name: p.default for p in keyword if p.default is not p.empty}
@@ -297,7 +300,7 @@ def comparison(inference: Inference) -> Sequence[Spec]:
 
 
 def by_evaluation(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     static: tuple[int, ...] = (),
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
 ) -> Infer:
@@ -309,7 +312,7 @@ def by_evaluation(
     def infer(inference: Inference) -> Sequence[Spec]:
         count = len(inference.inputs)
         positions = static_of(inference.attrs, count) if static_of else frozenset(i % count for i in static)
-        known: dict[int, np.ndarray[Any, Any]] = {}
+        known: dict[int, HostArray] = {}
         for index in positions:
             value = inference.constant(index)
             if value is None:
@@ -324,9 +327,7 @@ def _first_dtype(inference: Inference, static: frozenset[int]) -> DType:
     return next(s.dtype.base_dtype for i, s in enumerate(inference.inputs) if i not in static)
 
 
-def _evaluate(
-    function: Callable[..., Any], inference: Inference, known: dict[int, np.ndarray[Any, Any]]
-) -> tuple[Spec, ...]:
+def _evaluate(function: Callable[..., object], inference: Inference, known: dict[int, HostArray]) -> tuple[Spec, ...]:
     names, _ = _attributes(function)
     attrs = {key: value for key, value in inference.attrs.items() if key in names}
     key = (
@@ -341,16 +342,16 @@ def _evaluate(
 
 
 def _evaluate_anew(
-    function: Callable[..., Any], attrs: dict[str, Any], inputs: Sequence[Spec], known: dict[int, np.ndarray[Any, Any]]
+    function: Callable[..., object], attrs: dict[str, object], inputs: Sequence[Spec], known: dict[int, HostArray]
 ) -> tuple[Spec, ...]:
-    def run(shapes: Sequence[Any]) -> tuple[Any, ...]:
+    def run(shapes: Sequence[object]) -> tuple[Any, ...]:
         dynamic = [
             jax.ShapeDtypeStruct(shape, spec.dtype.numpy_dtype)
             for index, (spec, shape) in enumerate(zip(inputs, shapes, strict=True))
             if index not in known
         ]
 
-        def call(*arrays: Any) -> Any:
+        def call(*arrays: object) -> Any:
             rest = iter(arrays)
             return function(*(known[i] if i in known else next(rest) for i in range(len(inputs))), **attrs)
 
@@ -380,11 +381,11 @@ def _evaluate_anew(
     raise ValueError("no shape that is known so far fits the operation")
 
 
-def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[Any, ...]]:
+def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[object, ...]]:
     """The shapes with a symbol for each unknown dimension: all different, or all the same."""
     scope = export.SymbolicScope()
     counter = 0
-    result: list[tuple[Any, ...]] = []
+    result: list[tuple[object, ...]] = []
     for dims in shapes:
         row: list[Any] = []
         for dim in dims or ():
@@ -401,7 +402,7 @@ def _spec(out: Any) -> Spec:
     return Spec(from_numpy(np.dtype(out.dtype)), tuple(d if isinstance(d, int) else None for d in out.shape))
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     if isinstance(value, dict):
         return tuple(sorted((k, _hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list | tuple):

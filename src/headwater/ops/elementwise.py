@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,9 @@ from headwater.ops.define import binary, comparison, pure, unary, unary_predicat
 from headwater.registry import Inference, Spec
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
 Function = Callable[..., Any]
 
 # One argument -----------------------------------------------------------------------------------------------------
@@ -28,7 +31,7 @@ def _named(name: str) -> Function:
     return lambda x: getattr(array_module(x), name)(x)
 
 
-def _unary(op_type: str, function: Function | str, allowed: str, argument: str = "x", **options: Any) -> None:
+def _unary(op_type: str, function: Function | str, allowed: str, argument: str = "x", **options: object) -> None:
     compute = _named(function) if isinstance(function, str) else function
     chosen: dict[str, Any] = {"infer": unary, "inputs": f"{argument}:T|{allowed}"} | options
     pure(op_type, **chosen)(lambda x: compute(x))
@@ -113,7 +116,7 @@ _unary("Snapshot", lambda x: x, "any", "input")
 # Two arguments, which broadcast -----------------------------------------------------------------------------------
 
 
-def _binary(op_type: str, function: Function | str, allowed: str, **options: Any) -> None:
+def _binary(op_type: str, function: Function | str, allowed: str, **options: object) -> None:
     compute: Function = (
         function if not isinstance(function, str) else lambda x, y: getattr(array_module(x, y), function)(x, y)
     )
@@ -127,7 +130,7 @@ def _floor_div(x: AnyArray, y: AnyArray) -> AnyArray:
     return xp.floor_divide(x, y) if x.dtype.kind in "iu" else xp.floor(x / y)
 
 
-def _div(x: jax.Array, y: jax.Array) -> Any:
+def _div(x: jax.Array, y: jax.Array) -> jax.Array | HostArray:
     """x / y; of integers towards zero."""
     return _truncate_div(x, y) if x.dtype.kind in "iu" else x / y
 
@@ -271,7 +274,7 @@ def _equality(inference: Inference) -> Sequence[Spec]:
 
 
 def _compare(name: str, otherwise: bool) -> Function:
-    def compute(x: Any, y: Any, *, incompatible_shape_error: bool = True) -> Any:
+    def compute(x: jax.Array, y: jax.Array, *, incompatible_shape_error: bool = True) -> Any:
         xp = array_module(x, y)
         if not incompatible_shape_error:
             try:
@@ -316,7 +319,7 @@ def betainc(a: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
 
 
 @pure("ClipByValue", inputs="t:T|numeric, clip_value_min:T, clip_value_max:T", infer=unary)
-def clip_by_value(t: jax.Array, clip_value_min: jax.Array, clip_value_max: jax.Array) -> Any:
+def clip_by_value(t: jax.Array, clip_value_min: jax.Array, clip_value_max: jax.Array) -> jax.Array | HostArray:
     """min(max(t, low), high)."""
     return _minimum(_maximum(t, clip_value_min), clip_value_max)
 
@@ -331,13 +334,13 @@ def _same_shapes(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("AddN", inputs="inputs:T|numeric*", infer=_same_shapes)
-def add_n(*inputs: Any) -> jax.Array:
+def add_n(*inputs: jax.Array) -> jax.Array:
     """The sum of all inputs, which have one shape."""
     return functools.reduce(lambda a, b: a + b, inputs)
 
 
 @pure("AccumulateNV2", inputs="inputs:T|numeric*", infer=_same_shapes)
-def accumulate_n(*inputs: Any) -> jax.Array:
+def accumulate_n(*inputs: jax.Array) -> jax.Array:
     """As `add_n`."""
     return functools.reduce(lambda a, b: a + b, inputs)
 
@@ -400,7 +403,7 @@ def _real_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _register_part(op_type: str, compute: Function) -> None:
-    def part(x: Any, *, Tout: DType = float32) -> Any:
+    def part(x: jax.Array, *, Tout: DType = float32) -> Any:
         return compute(x).astype(Tout.numpy_dtype)
 
     pure(op_type, inputs=f"{'x' if op_type == 'ComplexAbs' else 'input'}:T|complex", infer=_real_spec)(part)

@@ -125,7 +125,7 @@ def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> Any:
 
 _SEGMENTS: Final = tuple(f"UnsortedSegment{kind}" for kind in ("Max", "Min", "Prod", "Sum"))
 
-_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
+_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), _divided),
     "Gather": _gathered,
     "GatherV2": _gathered,
@@ -153,7 +153,7 @@ _SAID: Final = {
 }
 
 
-def fault_of(op_type: str, inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
     """A truth value, whether the operation fails with these inputs; None where it cannot.
 
     Args:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from headwater.registry import HostArray
 
 
-def element(value: HostArray | np.generic | bytes, dtype: np.dtype[Any]) -> str:
+def element(value: HostArray | np.generic | bytes, dtype: np.dtype[np.generic]) -> str:
     """One element: the shortest decimal number that is read back as it, 1 or 0 for truth values, text as it is."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -54,7 +52,7 @@ def both_ends(array: HostArray, count: int) -> str:
     return _laid_out(array, count, 1)
 
 
-def _quoted(value: HostArray | np.generic | bytes, dtype: np.dtype[Any]) -> str:
+def _quoted(value: HostArray | np.generic | bytes, dtype: np.dtype[np.generic]) -> str:
     text = element(value, dtype)
     return f'"{text}"' if isinstance(value, bytes) else text
 

@@ -37,7 +37,7 @@ def _real(op_type: str, compute: Callable[..., Any], rank: int, dtype: Any) -> N
     """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` says the real sizes."""
     axes = tuple(range(-rank, 0))
 
-    def lower(input: Any, fft_length: Any) -> Any:
+    def lower(input: object, fft_length: Any) -> Any:
         return compute(input, as_ints(fft_length), axes=axes).astype(dtype)
 
     kind = "complex64" if op_type.startswith("I") else "float32"

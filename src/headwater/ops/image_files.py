@@ -67,8 +67,8 @@ def _check_channels(channels: int, allowed: Sequence[int]) -> None:
 
 @host("DecodeJpeg", infer=_image_spec, inputs="contents:string")
 def decode_jpeg(
-    context: Any,
-    contents: Any,
+    context: HostContext,
+    contents: HostArray,
     *,
     channels: int = 0,
     ratio: int = 1,
@@ -76,7 +76,7 @@ def decode_jpeg(
     try_recover_truncated: bool = False,
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
-) -> Any:
+) -> HostArray:
     del context, dct_method
     if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
         # Graphs that other programs built say so with these attributes.
@@ -149,7 +149,12 @@ def _any_image_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeImage", infer=_any_image_spec, inputs="contents:string")
 def decode_image(
-    context: Any, contents: Any, *, channels: int = 0, dtype: DType = uint8, expand_animations: bool = True
+    context: HostContext,
+    contents: HostArray,
+    *,
+    channels: int = 0,
+    dtype: DType = uint8,
+    expand_animations: bool = True,
 ) -> Any:
     """An image of any format: (height, width, channels), or of a GIF all frames, with one dimension more.
 
@@ -216,7 +221,7 @@ def encode_jpeg(
 
 
 @host("EncodePng", infer=fixed(string, ()), inputs="image:T")
-def encode_png(context: HostContext, image: HostArray, *, compression: int = -1) -> Any:
+def encode_png(context: HostContext, image: HostArray, *, compression: int = -1) -> bytes:
     del context
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(None, None, f"compression should be in [-1,9], got {compression}")
@@ -228,7 +233,7 @@ def _shape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ExtractJpegShape", infer=_shape_spec, inputs="contents:string")
-def extract_jpeg_shape(context: Any, contents: Any, *, output_type: DType = int32) -> Any:
+def extract_jpeg_shape(context: HostContext, contents: HostArray, *, output_type: DType = int32) -> HostArray:
     del context
     image = _open(contents.item(), ("JPEG",))
     return np.array([image.height, image.width, len(image.getbands())], output_type.numpy_dtype)

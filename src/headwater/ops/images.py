@@ -64,7 +64,7 @@ def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolat
     from_x = (numbers[:, 0] * x + numbers[:, 1] * y + numbers[:, 2]) / k
     from_y = (numbers[:, 3] * x + numbers[:, 4] * y + numbers[:, 5]) / k
 
-    def at(rows: Any, columns: Any) -> Any:
+    def at(rows: jax.Array, columns: Any) -> jax.Array:
         inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
         row = jnp.clip(rows, 0, height - 1).astype(jnp.int32)
         column = jnp.clip(columns, 0, width - 1).astype(jnp.int32)

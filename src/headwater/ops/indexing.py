@@ -60,7 +60,7 @@ def require_elements(indices: HostArray, shape: Sequence[int]) -> None:
         raise IndexError(f"indices{_subscript(place)} = [{shown}] does not index into param shape [{sizes}]")
 
 
-def _subscript(place: Sequence[Any]) -> str:
+def _subscript(place: Sequence[object]) -> str:
     return f"[{','.join(map(str, place))}]" if place else ""
 
 
@@ -100,7 +100,7 @@ def gather_v2(params: jax.Array, indices: jax.Array, axis: HostArray, *, batch_d
     if not batch_dims:
         return _take(params, indices, where)
 
-    def take(params: Any, indices: Any) -> Any:
+    def take(params: jax.Array, indices: jax.Array) -> Any:
         return _take(params, indices, where - batch_dims)
 
     for _ in range(batch_dims):
@@ -154,7 +154,7 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 
 def _scattered(op_type: str, method: str) -> None:
-    def lower(tensor: Any, indices: Any, updates: Any) -> Any:
+    def lower(tensor: object, indices: jax.Array, updates: jax.Array) -> jax.Array:
         places = jnp.asarray(tensor).at[_places(indices)]
         return getattr(places, method)(updates, mode="drop", wrap_negative_indices=False)
 
@@ -275,7 +275,7 @@ def sparse_to_dense(
     default_value: jax.Array,
     *,
     validate_indices: bool = True,
-) -> Any:
+) -> HostArray | jax.Array:
     """A tensor of one value but for some elements: one value for all these or one for each."""
     del validate_indices
     shape = as_ints(output_shape)
@@ -310,7 +310,7 @@ def _stitched_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _stitch(op_type: str) -> None:
-    def lower(*inputs: Any) -> Any:
+    def lower(*inputs: jax.Array) -> HostArray | jax.Array:
         half = len(inputs) // 2
         indices = [np.asarray(value) for value in inputs[:half]]
         data = inputs[half:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from headwater.ops.common import AnyArray, array_module, as_ints, constant_int, 
 from headwater.ops.define import pure
 from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import Dims, TensorShape, merge_dims
+
+if TYPE_CHECKING:
+    import jax
 
 
 def _joined(inference: Inference, values: Sequence[Spec], axis: int | None) -> Sequence[Spec]:
@@ -44,7 +47,7 @@ def _concat_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ConcatV2", inputs="values:T*, axis:Tidx=int32", static=(-1,), infer=_concat_spec, strings=True)
-def concat(*inputs: Any) -> AnyArray:
+def concat(*inputs: jax.Array) -> AnyArray:
     """All but the last input, one after the other along the dimension that the last says."""
     *values, axis = inputs
     return array_module(*values).concatenate(values, axis=int(axis))
@@ -55,7 +58,7 @@ def _old_concat_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Concat", inputs="concat_dim:int32, values:T*", static=(0,), infer=_old_concat_spec, strings=True)
-def old_concat(concat_dim: HostArray, *values: Any) -> AnyArray:
+def old_concat(concat_dim: HostArray, *values: jax.Array) -> AnyArray:
     """As `concat`, with the dimension first."""
     return array_module(*values).concatenate(values, axis=int(concat_dim))
 
@@ -77,7 +80,7 @@ def _packed(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Pack", inputs="values:T*", infer=_packed, strings=True)
-def pack(*values: Any, axis: int = 0) -> AnyArray:
+def pack(*values: jax.Array, axis: int = 0) -> AnyArray:
     """Tensors of one shape stacked along a new dimension."""
     return array_module(*values).stack(values, axis=axis)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from headwater.dtypes import DType, string
 from headwater.errors import InvalidArgumentError
@@ -48,7 +47,7 @@ def _kept(context: HostContext) -> KeptTensors:
 
 
 @host("GetSessionHandleV2", infer=fixed(string, ()), inputs="value:T")
-def get_handle(context: HostContext, value: HostArray, *, T: DType) -> Any:
+def get_handle(context: HostContext, value: HostArray, *, T: DType) -> bytes:
     return _kept(context).keep(value, T)
 
 

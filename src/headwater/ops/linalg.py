@@ -94,7 +94,7 @@ pure("BatchMatMul", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
 pure("BatchMatMulV2", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
 
 
-def _einsum(*inputs: Any, equation: str) -> jax.Array:
+def _einsum(*inputs: jax.Array, equation: str) -> jax.Array:
     """Products of elements summed over the indices that the result lacks."""
     return jnp.einsum(equation, *inputs)
 
@@ -166,7 +166,7 @@ def diag_part(input: jax.Array) -> jax.Array:
     return jnp.diagonal(input.reshape(count, count)).reshape(half)
 
 
-def _band(k: Any) -> tuple[int, int]:
+def _band(k: object) -> tuple[int, int]:
     bounds = as_ints(k)
     return bounds[0], bounds[-1]
 
@@ -193,7 +193,7 @@ def _matrix_diag_shape(diagonal: jax.Array, lower: int, upper: int, num_rows: in
     return (rows if num_rows == -1 else num_rows), (columns if num_cols == -1 else num_cols)
 
 
-def _matrix_diag(diagonal: jax.Array, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> jax.Array:
+def _matrix_diag(diagonal: jax.Array, k: object, num_rows: object, num_cols: object, padding_value: Any) -> jax.Array:
     lower, upper = _band(k)
     shape = _matrix_diag_shape(diagonal, lower, upper, as_ints(num_rows)[0], as_ints(num_cols)[0])
     batch = diagonal.shape[: -1 if lower == upper else -2]
@@ -358,7 +358,7 @@ def matrix_triangular_solve(
     return linalg.solve_triangular(matrix, rhs, trans="C" if adjoint else "N", lower=lower)
 
 
-def _factorisation(op_type: str, compute: Callable[..., Any], inputs: str = "input:T|inexact") -> None:
+def _factorisation(op_type: str, compute: Callable[..., object], inputs: str = "input:T|inexact") -> None:
     pure(op_type, inputs=inputs, infer=by_evaluation(compute))(compute)
 
 

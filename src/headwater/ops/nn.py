@@ -21,7 +21,7 @@ _SELU_SCALE = 1.0507009873554805
 _SELU_ALPHA = 1.6732632423543772
 
 
-def _activation(op_type: str, compute: Callable[..., Any], allowed: str = "floating") -> None:
+def _activation(op_type: str, compute: Callable[..., object], allowed: str = "floating") -> None:
     pure(op_type, inputs=f"features:T|{allowed}", infer=unary)(lambda features: compute(features))
 
 

@@ -80,7 +80,7 @@ def _define(
 
         names = tuple(sparse)
 
-        def apply_rows(*inputs: Any, **attrs: Any) -> Any:
+        def apply_rows(*inputs: jax.Array, **attrs: object) -> Any:
             done = None if at_once is None else at_once(*inputs, **attrs)
             if done is not None:
                 return done
@@ -128,7 +128,14 @@ def momentum(
 
 
 def _adagrad_at_once(
-    var: Any, accum: Any, lr: Any, grad: Any, indices: Any, *, use_locking: bool = False, update_slots: bool = True
+    var: object,
+    accum: object,
+    lr: object,
+    grad: jax.Array,
+    indices: jax.Array,
+    *,
+    use_locking: bool = False,
+    update_slots: bool = True,
 ) -> Any:
     del use_locking
     return adagrad_rows(var, accum, lr, grad, indices) if update_slots else None
@@ -307,7 +314,7 @@ def _ftrl(
     l2: jax.Array,
     lr_power: jax.Array,
 ) -> tuple[jax.Array, ...]:
-    def power(x: Any) -> Any:
+    def power(x: jax.Array) -> jax.Array:
         return jnp.where(lr_power == -0.5, jnp.sqrt(x), jnp.power(x, -lr_power))
 
     total = accum + jnp.square(grad)

@@ -186,7 +186,7 @@ def decode_csv(
         if len(fields) != count:
             raise InvalidArgumentError(None, None, f"Expect {count} fields but have {len(fields)} in record {index}")
         rows.append(fields)
-    outputs: list[np.ndarray[Any, Any]] = []
+    outputs: list[HostArray] = []
     for place, (dtype, default) in enumerate(zip(OUT_TYPE, record_defaults, strict=True)):
         outputs.append(_column([row[place] for row in rows], place, dtype, default, na_value).reshape(records.shape))
     return tuple(outputs)
@@ -212,7 +212,7 @@ def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_v
     if any(absent) and not default.size:
         record = absent.index(True)
         raise InvalidArgumentError(None, None, f"Field {place} is required but missing in record {record}!")
-    filler: Any = default.ravel()[0] if default.size else None
+    filler = default.ravel()[0] if default.size else None
     if dtype == string:
         values = np.empty(len(texts), object)
         values[:] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from headwater.resources.host_context import HostContext
 from headwater.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.shapes import Dims, TensorShape, as_shape
 
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+
 _handle = fixed(resource, ())
 
 
-def as_handle(queue: Any) -> HostArray:
+def as_handle(queue: object) -> HostArray:
     """A queue or its like as the value of the tensor that stands for it."""
     handle = np.empty((), object)
     handle[()] = queue
@@ -36,7 +39,7 @@ def _queue(context: HostContext, container: str, shared_name: str, make: Callabl
 def fifo_queue(
     context: HostContext,
     *,
-    component_types: Any,
+    component_types: Sequence[DType],
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
@@ -50,7 +53,7 @@ def fifo_queue(
 def padding_fifo_queue(
     context: HostContext,
     *,
-    component_types: Any,
+    component_types: Sequence[DType],
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
@@ -64,7 +67,7 @@ def padding_fifo_queue(
 def random_shuffle_queue(
     context: HostContext,
     *,
-    component_types: Any,
+    component_types: Sequence[DType],
     shapes: Any = (),
     capacity: int = -1,
     min_after_dequeue: int = 0,
@@ -87,7 +90,7 @@ def random_shuffle_queue(
 def priority_queue(
     context: HostContext,
     *,
-    component_types: Any = (),
+    component_types: Sequence[DType] = (),
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
@@ -99,13 +102,13 @@ def priority_queue(
 
 
 @host("QueueEnqueueV2", infer=no_outputs, blocking=True)
-def enqueue(context: HostContext, handle: HostArray, *components: Any, timeout_ms: int = -1) -> None:
+def enqueue(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue(context.step, components)
 
 
 @host("QueueEnqueueManyV2", infer=no_outputs, blocking=True)
-def enqueue_many(context: HostContext, handle: HostArray, *components: Any, timeout_ms: int = -1) -> None:
+def enqueue_many(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue_many(context.step, components)
 
@@ -133,7 +136,7 @@ _one = _components(lambda inference: ())
 
 @host("QueueDequeueV2", infer=_one, blocking=True)
 def dequeue(
-    context: HostContext, handle: HostArray, *, component_types: Any, timeout_ms: int = -1
+    context: HostContext, handle: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
     del component_types, timeout_ms
     return tuple(handle.item().dequeue(context.step))
@@ -141,7 +144,7 @@ def dequeue(
 
 @host("QueueDequeueManyV2", infer=_components(_count), blocking=True)
 def dequeue_many(
-    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Any, timeout_ms: int = -1
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
     del timeout_ms
     return _typed(handle.item().dequeue_many(context.step, int(n)), component_types)
@@ -149,7 +152,7 @@ def dequeue_many(
 
 @host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True)
 def dequeue_up_to(
-    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Any, timeout_ms: int = -1
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
     del timeout_ms
     return _typed(handle.item().dequeue_many(context.step, int(n), at_most=True), component_types)
@@ -166,7 +169,7 @@ def close(context: HostContext, handle: HostArray, *, cancel_pending_enqueues: b
 
 
 @host("QueueSizeV2", infer=fixed(int32, ()))
-def size(context: HostContext, handle: HostArray) -> Any:
+def size(context: HostContext, handle: HostArray) -> np.integer:
     del context
     return np.int32(handle.item().size())
 

@@ -57,7 +57,7 @@ def _like_input(inference: Inference) -> Sequence[Spec]:
     return output(inference, inference.inputs[0].dims)
 
 
-def _shuffled_strings(generator: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> jax.Array:
+def _shuffled_strings(generator: Any, value: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     del seed, seed2
     return generator.permutation(value)
 
@@ -127,7 +127,7 @@ def _stateless_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _stateless(op_type: str, draw: Any) -> None:
-    def lower(shape: Any, seed: Any, *, dtype: DType = float32) -> Any:
+    def lower(shape: object, seed: Any, *, dtype: DType = float32) -> jax.Array:
         return draw(_seeded(seed), as_ints(shape), dtype.numpy_dtype)
 
     pure(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -99,13 +98,13 @@ def reader_read_up_to(
 
 
 @host("ReaderNumRecordsProducedV2", infer=fixed(int64, ()))
-def reader_num_records_produced(context: HostContext, reader: HostArray) -> Any:
+def reader_num_records_produced(context: HostContext, reader: HostArray) -> np.integer:
     del context
     return np.int64(reader.item().produced)
 
 
 @host("ReaderNumWorkUnitsCompletedV2", infer=fixed(int64, ()))
-def reader_num_work_units_completed(context: HostContext, reader: HostArray) -> Any:
+def reader_num_work_units_completed(context: HostContext, reader: HostArray) -> np.integer:
     del context
     return np.int64(reader.item().completed)
 
@@ -133,7 +132,7 @@ def _no_state(context: HostContext, reader: HostArray) -> UnimplementedError:
 
 
 @host("ReadFile", infer=fixed(string, ()), inputs="filename:string")
-def read_whole_file(context: HostContext, filename: HostArray) -> Any:
+def read_whole_file(context: HostContext, filename: HostArray) -> bytes:
     del context
     return read_file(filename.item())
 

@@ -35,8 +35,8 @@ def _reduced(inference: Inference) -> Sequence[Spec]:
     return output(inference, tuple(d for i, d in enumerate(dims) if i not in gone))
 
 
-def _reduction(op_type: str, compute: Callable[..., Any], inputs: str, **options: Any) -> None:
-    def lower(input: Any, reduction_indices: Any, *, keep_dims: bool = False) -> Any:
+def _reduction(op_type: str, compute: Callable[..., object], inputs: str, **options: Any) -> None:
+    def lower(input: jax.Array, reduction_indices: jax.Array, *, keep_dims: bool = False) -> Any:
         axes = tuple(normal_axis(axis, input.ndim) for axis in as_ints(reduction_indices))
         if len(set(axes)) < len(axes):
             raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
@@ -62,10 +62,10 @@ def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     return array_module(x).prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _extreme(name: str, empty: Callable[[np.dtype[Any]], Any]) -> Callable[..., Any]:
+def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..., object]:
     """``name`` of NumPy; of no elements the value that any other one replaces."""
 
-    def compute(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+    def compute(x: jax.Array, axes: tuple[int, ...], keep: bool) -> Any:
         more = {"initial": empty(x.dtype)} if 0 in x.shape else {}
         return getattr(array_module(x), name)(x, axis=axes, keepdims=keep, **more)
 
@@ -122,7 +122,7 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _position(op_type: str, name: str) -> None:
-    def lower(input: Any, dimension: Any, *, output_type: DType = int64) -> Any:
+    def lower(input: jax.Array, dimension: Any, *, output_type: DType = int64) -> jax.Array:
         xp = array_module(input)
         return getattr(xp, name)(input, axis=int(dimension)).astype(output_type.numpy_dtype)
 
@@ -141,8 +141,8 @@ _position("ArgMin", "argmin")
 # Cumulative -------------------------------------------------------------------------------------------------------
 
 
-def _cumulative(op_type: str, compute: Callable[..., Any], neutral: float) -> None:
-    def lower(x: Any, axis: Any, *, exclusive: bool = False, reverse: bool = False) -> Any:
+def _cumulative(op_type: str, compute: Callable[..., object], neutral: float) -> None:
+    def lower(x: jax.Array, axis: jax.Array, *, exclusive: bool = False, reverse: bool = False) -> Any:
         where = normal_axis(int(axis), x.ndim)
         xp = array_module(x)
         if exclusive:

@@ -51,7 +51,7 @@ def _between(values: jax.Array, places: jax.Array, axis: int) -> jax.Array:
 
 @pure("ResizeBilinear", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
 def resize_bilinear(
-    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+    images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel from the four around its place."""
     height, width = as_ints(size)
@@ -71,7 +71,7 @@ def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: boo
 
 @pure("ResizeNearestNeighbor", inputs="images:T|real, size:int32", static=(1,), infer=_resized(None))
 def resize_nearest(
-    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+    images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel as the one nearest to its place."""
     height, width = as_ints(size)
@@ -128,7 +128,7 @@ def _weighted(values: jax.Array, taps: jax.Array, weights: jax.Array, axis: int)
 
 @pure("ResizeBicubic", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
 def resize_bicubic(
-    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+    images: Any, size: object, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> jax.Array:
     """Each pixel from the sixteen around its place."""
     values = images.astype(jnp.float32)
@@ -155,7 +155,7 @@ def _shares(count: int, size: int, align_corners: bool) -> HostArray:
 
 
 @pure("ResizeArea", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32), differentiable=False)
-def resize_area(images: Any, size: Any, *, align_corners: bool = False) -> jax.Array:
+def resize_area(images: jax.Array, size: jax.Array, *, align_corners: bool = False) -> jax.Array:
     """Each pixel the mean of the part of the image that it covers."""
     height, width = as_ints(size)
     rows = _shares(height, images.shape[1], align_corners)

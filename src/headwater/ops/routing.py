@@ -124,7 +124,7 @@ def _first_of_equals(ids: jax.Array) -> jax.Array:
 
 
 @host("RouteIds", inputs="ids:Tids|index, sizes:int64", infer=_routed_spec, traced=route_traced)
-def route(context: Any, ids: Any, sizes: Any, *, parts: int, strategy: str) -> Any:
+def route(context: object, ids: Any, sizes: Any, *, parts: int, strategy: str) -> Any:
     """Divides ids among the parts of a table.
 
     Args:
@@ -308,7 +308,7 @@ def _one_part_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("RowsOfPart", inputs="grad:T, places:int32, routed:Tids*", infer=_one_part_spec)
-def rows_of_part(grad: Any, places: Any, *routed: Any, part: int) -> tuple[Any, Any]:
+def rows_of_part(grad: jax.Array, places: Any, *routed: Any, part: int) -> tuple[object, object]:
     """What `split_routed` gives one part before equal ids are added up, and the rows of the part.
 
     Each id has a row: those of other parts are zeros, and have the index `NO_ROW`.
@@ -324,7 +324,7 @@ def rows_of_part(grad: Any, places: Any, *routed: Any, part: int) -> tuple[Any, 
 
 
 @pure("PackRows", infer=lambda inference: [Spec(inference.inputs[0].dtype.base_dtype, None)], differentiable=False)
-def pack_rows(*tensors: Any) -> Any:
+def pack_rows(*tensors: Any) -> jax.Array:
     """The rows of several tensors, one after the other."""
     return jnp.concatenate(tensors)
 
@@ -334,7 +334,7 @@ def _unpacked_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("UnpackRows", infer=_unpacked_spec, static=(1,), differentiable=False)
-def unpack_rows(packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int]) -> tuple[Any, ...]:
+def unpack_rows(packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int]) -> tuple[jax.Array, ...]:
     """The tensors of which ``PackRows`` made one.
 
     Args:

@@ -54,7 +54,7 @@ _FUNCTIONS = frozenset(
 """Functions of their inputs."""
 
 
-def row_form(op_type: str, attrs: Mapping[str, Any], varying: tuple[bool, ...]) -> RowForm | None:
+def row_form(op_type: str, attrs: Mapping[str, object], varying: tuple[bool, ...]) -> RowForm | None:
     """How an operation does many elements at once; None where it has to run once for each.
 
     Args:
@@ -79,12 +79,12 @@ def row_form(op_type: str, attrs: Mapping[str, Any], varying: tuple[bool, ...]) 
     return None
 
 
-def _string_form(definition: OpDef) -> Callable[..., Any] | None:
+def _string_form(definition: OpDef) -> Callable[..., object] | None:
     return definition.string_lower if definition.kind is Kind.PURE else None
 
 
-def _each(function: Callable[[Any, Sequence[Any]], Any], varying: tuple[bool, ...]) -> RowForm:
-    def form(context: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+def _each(function: Callable[[Any, Sequence[Any]], object], varying: tuple[bool, ...]) -> RowForm:
+    def form(context: object, inputs: Sequence[Any]) -> Sequence[Any]:
         count = len(next(value for value, varies in zip(inputs, varying, strict=True) if varies))
         rows = [
             as_outputs(

@@ -38,7 +38,7 @@ def _static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("StatelessScan", infer=_declared, static_of=_static, types={})
 def stateless_scan(
-    *inputs: Any,
+    *inputs: jax.Array,
     body: FunctionAttr,
     states: int,
     sequences: int,

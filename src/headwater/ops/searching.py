@@ -132,7 +132,7 @@ def _bound_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _bound(op_type: str, side: str) -> None:
-    def lower(sorted_inputs: Any, values: Any, *, out_type: DType = int32) -> Any:
+    def lower(sorted_inputs: object, values: jax.Array, *, out_type: DType = int32) -> jax.Array:
         """Where in each ascending row each value belongs: before its equals, or behind them."""
         search = partial(jnp.searchsorted, side=side)
         return jax.vmap(search)(jnp.asarray(sorted_inputs), jnp.asarray(values)).astype(out_type.numpy_dtype)

@@ -19,10 +19,10 @@ from headwater.shapes import Dims
 # With any ids, and a given number of segments ---------------------------------------------------------------------
 
 
-def _segments(op_type: str, compute: Callable[..., Any]) -> None:
+def _segments(op_type: str, compute: Callable[..., object]) -> None:
     """Rows of ``data`` combined where ``segment_ids`` are equal; negative ids are left out."""
 
-    def lower(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    def lower(data: jax.Array, segment_ids: jax.Array, num_segments: jax.Array) -> Any:
         count = int(num_segments)
         rows = jnp.reshape(data, (segment_ids.size, *data.shape[segment_ids.ndim :]))
         ids = jnp.ravel(segment_ids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -161,7 +160,7 @@ def deserialize_sparse(
     return np.concatenate(indices), np.concatenate(values), np.array([*places, *largest], np.int64)
 
 
-def _array(packed: Any) -> HostArray:
+def _array(packed: object) -> HostArray:
     try:
         return make_ndarray(tensor_pb2.TensorProto.FromString(packed))
     except (DecodeError, ValueError, TypeError, KeyError) as error:

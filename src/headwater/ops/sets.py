@@ -214,12 +214,12 @@ def edit_distance(
     return result
 
 
-def _levenshtein(given: Sequence[Any], wanted: Sequence[Any]) -> int:
+def _levenshtein(given: Sequence[object], wanted: Sequence[object]) -> int:
     *_, last = _levenshtein_rows(given, wanted)
     return last[-1]
 
 
-def _levenshtein_rows(given: Sequence[Any], wanted: Sequence[Any]) -> Iterator[list[int]]:
+def _levenshtein_rows(given: Sequence[object], wanted: Sequence[object]) -> Iterator[list[int]]:
     """For more and more of ``given`` the distances to each beginning of ``wanted``."""
     row = list(range(len(wanted) + 1))
     yield row

@@ -47,7 +47,7 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
 @pure(
     "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
 )
-def slice_(input: jax.Array, begin: Any, size: HostArray) -> Any:
+def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
     """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
     sizes = as_ints(size)
     if not isinstance(begin, np.ndarray):
@@ -182,8 +182,8 @@ def _masks(begin: int, end: int, ellipsis: int, new_axis: int, shrink_axis: int)
 )
 def strided_slice(
     input: jax.Array,
-    begin: Any,
-    end: Any,
+    begin: jax.Array,
+    end: object,
     strides: HostArray,
     *,
     begin_mask: int = 0,
@@ -191,7 +191,7 @@ def strided_slice(
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-) -> Any:
+) -> jax.Array | HostArray:
     """Python's slicing: ``input[begin:end:strides, ...]``.
 
     Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
@@ -210,7 +210,7 @@ def strided_slice(
 
 def _keys(
     entries: Sequence[_Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
-) -> Iterator[Any]:
+) -> Iterator[object]:
     axis = 0
     for entry in entries:
         if entry.adds:
@@ -229,7 +229,7 @@ def _keys(
         axis += 1
 
 
-def _index(input: Any, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array:
+def _index(input: jax.Array, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array:
     """A slice that takes single indices, known only when the step runs, and whole dimensions."""
     axis = 0
     for entry in entries:
@@ -258,11 +258,11 @@ def _assigned_spec(inference: Inference) -> Sequence[Spec]:
 
 @stateful("StridedSliceAssign", refs=(0,), updates=(0,), infer=_assigned_spec, static_of=_strided_static)
 def strided_slice_assign(
-    ref: Any,
-    begin: Any,
-    end: Any,
+    ref: jax.Array,
+    begin: jax.Array,
+    end: object,
     strides: HostArray,
-    value: Any,
+    value: jax.Array,
     *,
     begin_mask: int = 0,
     end_mask: int = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from headwater.ops.fingerprints import concatenated, fingerprint64
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
@@ -23,7 +26,7 @@ def _reordered(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, indices.dims), Spec(values.dtype.base_dtype, values.dims)]
 
 
-def _reorder_gradient(op: Any, *grads: Any) -> Sequence[Any]:
+def _reorder_gradient(op: Operation, *grads: Any) -> Sequence[object]:
     """Each element's gradient goes back to where it came from."""
     graph = op.graph
     count = graph.create_op("Shape", [op.inputs[1]], {"out_type": int64}).outputs[0]
@@ -68,7 +71,7 @@ def _filled(inference: Inference) -> Sequence[Spec]:
     ]
 
 
-def _fill_gradient(op: Any, *grads: Any) -> Sequence[Any]:
+def _fill_gradient(op: Operation, *grads: Any) -> Sequence[object]:
     """The gradients of the elements that were there, and the sum of the others for the default."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(0, np.int32), "dtype": int32}).outputs[0]
@@ -138,7 +141,7 @@ def _crossed(inference: Inference) -> Sequence[Spec]:
 @host("SparseCross", infer=_crossed)
 def cross(
     context: HostContext,
-    *inputs: Any,
+    *inputs: HostArray,
     N: int,
     hashed_output: bool,
     num_buckets: int,
@@ -166,7 +169,7 @@ def cross(
         columns.append(column)
     columns.extend([row.tolist() for row in matrix] for matrix in dense)
     out_places: list[tuple[int, int]] = []
-    out_values: list[Any] = []
+    out_values: list[object] = []
     widest = 0
     for row in range(rows):
         combined = list(itertools.product(*(column[row] for column in columns)))
@@ -219,7 +222,7 @@ def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> t
     return np.array(places, np.int64).reshape(-1, len(a[2])), np.array(values, a[1].dtype)
 
 
-def _add_gradient(op: Any, *grads: Any) -> Sequence[Any]:
+def _add_gradient(op: Operation, *grads: Any) -> Sequence[object]:
     graph = op.graph
     found = graph.create_op("SparseAddGrad", [grads[1], op.inputs[0], op.inputs[3], op.outputs[0]])
     return [None, found.outputs[0], None, None, found.outputs[1], None, None]
@@ -273,9 +276,9 @@ def add_grad(
     ]
 
 
-def _compared(op_type: str, choose: Any) -> None:
+def _compared(op_type: str, choose: object) -> None:
     def lower(
-        context: Any,
+        context: HostContext,
         a_indices: HostArray,
         a_values: HostArray,
         a_shape: HostArray,

@@ -32,7 +32,7 @@ def _variable_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(as_ref(attrs["dtype"]), as_shape(attrs["shape"]).as_dims)]
 
 
-def _never_lowered(**attrs: Any) -> jax.Array:
+def _never_lowered(**attrs: object) -> jax.Array:
     raise AssertionError(f"a variable is a cell of its task, nothing to compile: {attrs}")
 
 
@@ -62,7 +62,7 @@ def _names_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("UninitializedNames", infer=_names_spec)
-def uninitialized_names(context: HostContext, *initialized: Any, names: Sequence[str]) -> HostArray:
+def uninitialized_names(context: HostContext, *initialized: object, names: Sequence[str]) -> HostArray:
     """Those of ``names`` whose truth value among the inputs is False."""
     del context
     return to_string_array([name for name, done in zip(names, initialized, strict=True) if not done])
@@ -190,7 +190,7 @@ def _scatter_spec(inference: Inference) -> Sequence[Spec]:
 
 def _define_scatter(name: str, combine: Scatter) -> None:
     @stateful(name, refs=(0,), updates=(0,), infer=_scatter_spec)
-    def scatter(ref: Any, indices: Any, updates: Any, *, use_locking: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]
+    def scatter(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices, updates = jnp.asarray(indices), jnp.asarray(updates)
         updates = jnp.broadcast_to(updates, indices.shape + ref.shape[1:])
@@ -232,7 +232,7 @@ def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 def _define_scatter_nd(name: str, combine: Scatter) -> None:
     @stateful(name, refs=(0,), updates=(0,), infer=_scatter_nd_spec)
-    def scatter_nd(ref: Any, indices: Any, updates: Any, *, use_locking: bool = True) -> Any:  # pyright: ignore[reportUnusedFunction]
+    def scatter_nd(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = True) -> Any:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices = jnp.asarray(indices)
         # A negative index is moved out of the variable; JAX alone would count it from the end.

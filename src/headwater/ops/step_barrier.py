@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from headwater.dtypes import int64
@@ -23,7 +21,7 @@ def join(context: HostContext, *, shared_name: str) -> None:
 
 
 @host("StepBarrierLife", infer=fixed(int64, ()), inputs="")
-def life(context: HostContext, *, shared_name: str) -> Any:
+def life(context: HostContext, *, shared_name: str) -> np.integer:
     return np.int64(_barrier(context, shared_name).life)
 
 
@@ -43,5 +41,5 @@ def give(context: HostContext, step: HostArray, *, shared_name: str, tokens: int
 
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True)
-def wait_for_step(context: HostContext, local_step: HostArray, *, shared_name: str) -> Any:
+def wait_for_step(context: HostContext, local_step: HostArray, *, shared_name: str) -> np.integer:
     return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(local_step)))

@@ -24,7 +24,7 @@ def _same_shape(dtype: DType) -> Callable[[Inference], Sequence[Spec]]:
     return lambda inference: [Spec(dtype, inference.inputs[0].dims)]
 
 
-def each(function: Callable[[Any], Any], values: HostArray, dtype: DType = string) -> HostArray:
+def each(function: Callable[[Any], object], values: HostArray, dtype: DType = string) -> HostArray:
     """``function`` of every element."""
     flat = np.empty(values.size, dtype.numpy_dtype)
     for index, value in enumerate(values.ravel()):
@@ -86,14 +86,14 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
-def string_to_number(context: Any, string_tensor: Any, *, out_type: DType = float32) -> HostArray:
+def string_to_number(context: object, string_tensor: Any, *, out_type: DType = float32) -> HostArray:
     """Each text as the number it shows."""
     del context
     return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
 
 
-def _unary(op_type: str, function: Callable[[bytes], Any], dtype: DType = string) -> None:
-    def lower(context: Any, input: Any) -> Any:
+def _unary(op_type: str, function: Callable[[bytes], object], dtype: DType = string) -> None:
+    def lower(context: HostContext, input: HostArray) -> HostArray:
         del context
         return each(function, input, dtype)
 
@@ -101,7 +101,7 @@ def _unary(op_type: str, function: Callable[[bytes], Any], dtype: DType = string
 
 
 def _cased(op_type: str, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str]) -> None:
-    def lower(context: Any, input: Any, *, encoding: str = "") -> Any:
+    def lower(context: HostContext, input: HostArray, *, encoding: str = "") -> HostArray:
         del context
         change = (lambda item: of_text(item.decode()).encode()) if encoding == "utf-8" else of_bytes
         return each(change, input)
@@ -115,14 +115,14 @@ _unary("StringStrip", bytes.strip)
 
 
 @host("StringLength", inputs="input:string", infer=_same_shape(int32))
-def string_length(context: HostContext, input: Any, *, unit: str = "BYTE") -> HostArray:
+def string_length(context: HostContext, input: HostArray, *, unit: str = "BYTE") -> HostArray:
     """The number of bytes, or of characters in UTF-8."""
     del context
     return each(len if unit == "BYTE" else lambda item: len(item.decode(errors="replace")), input, int32)
 
 
 @host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
-def encode_base64(context: HostContext, input: Any, *, pad: bool = False) -> HostArray:
+def encode_base64(context: HostContext, input: HostArray, *, pad: bool = False) -> HostArray:
     """Base64 with ``-`` and ``_``, as for the web."""
     del context
     return each(
@@ -169,7 +169,7 @@ def regex_replace(
 
 
 @host("StaticRegexFullMatch", inputs="input:string", infer=_same_shape(bool_))
-def static_regex_full_match(context: HostContext, input: Any, *, pattern: str) -> HostArray:
+def static_regex_full_match(context: HostContext, input: HostArray, *, pattern: str) -> HostArray:
     """Whether the whole text matches a regular expression."""
     del context
     return each(lambda item: re.fullmatch(_as_bytes(pattern), item) is not None, input, bool_)
@@ -220,7 +220,7 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
-def string_join(context: HostContext, *inputs: Any, separator: str = "") -> HostArray:
+def string_join(context: HostContext, *inputs: HostArray, separator: str = "") -> HostArray:
     """The texts at each place joined; a single text goes with all."""
     del context
     between = _as_bytes(separator)

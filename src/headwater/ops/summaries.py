@@ -61,7 +61,7 @@ def tensor(context: HostContext, tag: Any, tensor: HostArray, serialized_summary
 
 
 @host("MergeSummary", inputs="inputs:string*", infer=_message)
-def merge(context: HostContext, *inputs: Any) -> HostArray:
+def merge(context: HostContext, *inputs: HostArray) -> HostArray:
     """One summary of several."""
     del context
     return _packed(summary_protos.merge(item for packed in inputs for item in packed.ravel()))

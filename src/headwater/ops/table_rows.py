@@ -29,7 +29,7 @@ _registered: set[str] = set()
 _registering: Final = threading.Lock()
 
 
-def take_rows(array: Any, indices: Any, *, nearest: bool = False) -> Any:
+def take_rows(array: object, indices: object, *, nearest: bool = False) -> Any:
     """``array[indices]`` along the first dimension.
 
     Args:
@@ -42,21 +42,21 @@ def take_rows(array: Any, indices: Any, *, nearest: bool = False) -> Any:
     return rows.reshape(*indices.shape, *array.shape[1:])
 
 
-def put_rows(array: Any, indices: Any, rows: Any) -> Any:
+def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> Any:
     """``array`` with ``array[indices] = rows``; of equal indices the last counts."""
     if not _worth_a_call(array, indices, _COPIED):
         return _put(array, indices, rows)
     return _changed("headwater_put_rows", _put, array, _flat(indices), rows)
 
 
-def add_rows(array: Any, indices: Any, rows: Any) -> Any:
+def add_rows(array: jax.Array, indices: jax.Array, rows: object) -> Any:
     """``array`` with ``array[indices] += rows``, one after the other."""
     if not _worth_a_call(array, indices, _ADDED):
         return _add(array, indices, rows)
     return _added(array, _flat(indices), rows)
 
 
-def sum_equal_rows(rows: Any, indices: Any) -> tuple[Any, Any]:
+def sum_equal_rows(rows: jax.Array, indices: jax.Array) -> tuple[Any, Any]:
     """Rows with the same index added up; see the operation ``SumEqualRows``."""
     if not _worth_a_call(rows, indices, _ADDED):
         return _summed(rows, indices)
@@ -65,13 +65,15 @@ def sum_equal_rows(rows: Any, indices: Any) -> tuple[Any, Any]:
     return sums, jnp.minimum(distinct, jnp.iinfo(indices.dtype).max).astype(indices.dtype)
 
 
-def adagrad_rows(array: Any, squares: Any, rate: Any, rows: Any, indices: Any) -> tuple[Any, Any] | None:
+def adagrad_rows(
+    array: Any, squares: Any, rate: Any, rows: jax.Array, indices: jax.Array
+) -> tuple[object, object] | None:
     """The array and its slot after Adagrad's update of the rows at ``indices``, which are distinct; None where XLA does
     as well. See `headwater.ops.optimizers.adagrad`."""
     if not _worth_a_call(array, indices, _ADDED):
         return None
 
-    def alone(array: Any, squares: Any, rate: Any, rows: Any, indices: Any) -> Any:
+    def alone(array: jax.Array, squares: jax.Array, rate: jax.Array, rows: jax.Array, indices: jax.Array) -> Any:
         sums = _taken(squares, indices, nearest=True) + rows * rows
         updated = _taken(array, indices, nearest=True) - rows * rate * jax.lax.rsqrt(sums)
         return _put(array, indices, updated), _put(squares, indices, sums)
@@ -100,25 +102,25 @@ def _register(name: str) -> None:
     """Has XLA know a function that it is to call."""
     with _registering:
         if name not in _registered:
-            calls: Any = importlib.import_module("headwater.tables.xla_calls")  # with numba: only where it is needed
+            calls = importlib.import_module("headwater.tables.xla_calls")  # with numba: only where it is needed
             _jax.ffi.register_ffi_target(name, _jax.ffi.pycapsule(calls.address_of(name)), platform="cpu")
             _registered.add(name)
 
 
-def _call(name: str, results: Any, **options: Any) -> Callable[..., Any]:
+def _call(name: str, results: Any, **options: Any) -> Callable[..., object]:
     _register(name)
     return _jax.ffi.ffi_call(name, results, vmap_method="sequential", **options)
 
 
-def _on_cpus(call: Callable[..., Any], otherwise: Callable[..., Any], *inputs: Any) -> Any:
+def _on_cpus(call: Callable[..., object], otherwise: Callable[..., object], *inputs: object) -> Any:
     return _jax.lax.platform_dependent(*inputs, cpu=call, default=otherwise)
 
 
-def _flat(indices: Any) -> Any:
+def _flat(indices: jax.Array) -> jax.Array:
     return jnp.ravel(indices).astype(np.int64)
 
 
-def _changed(name: str, otherwise: Callable[..., Any], array: Any, indices: Any, rows: Any) -> Any:
+def _changed(name: str, otherwise: Callable[..., object], array: Any, indices: jax.Array, rows: jax.Array) -> Any:
     shape = jax.ShapeDtypeStruct(array.shape, array.dtype)
     call = _call(name, shape, input_output_aliases={0: 0})
     rows = jnp.asarray(rows, array.dtype).reshape(indices.size, *array.shape[1:])
@@ -126,17 +128,17 @@ def _changed(name: str, otherwise: Callable[..., Any], array: Any, indices: Any,
 
 
 @partial(_jax.custom_vjp, nondiff_argnums=(2,))
-def _take(array: Any, indices: Any, nearest: bool) -> Any:
+def _take(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
     name = "headwater_take_nearest" if nearest else "headwater_take_or_zeros"
     shape = jax.ShapeDtypeStruct((indices.size, *array.shape[1:]), array.dtype)
     return _on_cpus(_call(name, shape), partial(_taken, nearest=nearest), array, indices)
 
 
-def _take_forward(array: Any, indices: Any, nearest: bool) -> Any:
+def _take_forward(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
     return _take(array, indices, nearest), (array, indices)
 
 
-def _take_backward(nearest: bool, saved: Any, slope: Any) -> Any:
+def _take_backward(nearest: bool, saved: Any, slope: object) -> Any:
     array, indices = saved
     if nearest:
         indices = jnp.clip(indices, 0, array.shape[0] - 1)
@@ -147,15 +149,15 @@ _take.defvjp(_take_forward, _take_backward)
 
 
 @_jax.custom_vjp
-def _added(array: Any, indices: Any, rows: Any) -> Any:
+def _added(array: jax.Array, indices: jax.Array, rows: jax.Array) -> Any:
     return _changed("headwater_add_rows", _add, array, indices, rows)
 
 
-def _added_forward(array: Any, indices: Any, rows: Any) -> Any:
+def _added_forward(array: jax.Array, indices: jax.Array, rows: jax.Array) -> Any:
     return _added(array, indices, rows), indices
 
 
-def _added_backward(indices: Any, slope: Any) -> Any:
+def _added_backward(indices: jax.Array, slope: object) -> Any:
     return slope, None, take_rows(slope, indices)
 
 
@@ -165,22 +167,22 @@ _added.defvjp(_added_forward, _added_backward)
 # By XLA alone -----------------------------------------------------------------------------------------------------
 
 
-def _taken(array: Any, indices: Any, nearest: bool) -> Any:
+def _taken(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
     at = array.at[indices]
     if nearest:
         return at.get(mode="clip", wrap_negative_indices=False)
     return at.get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
-def _put(array: Any, indices: Any, rows: Any) -> Any:
+def _put(array: Any, indices: jax.Array, rows: jax.Array) -> Any:
     return array.at[indices].set(rows, mode="drop", wrap_negative_indices=False)
 
 
-def _add(array: Any, indices: Any, rows: Any) -> Any:
+def _add(array: jax.Array, indices: jax.Array, rows: object) -> Any:
     return array.at[indices].add(rows, mode="drop", wrap_negative_indices=False)
 
 
-def _summed(rows: Any, indices: Any) -> tuple[Any, Any]:
+def _summed(rows: jax.Array, indices: jax.Array) -> tuple[object, object]:
     if indices.size == 0:
         return rows, indices
     order = jnp.argsort(indices, stable=True)

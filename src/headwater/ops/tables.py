@@ -62,7 +62,7 @@ def mutable_hash_table(
 
 @host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()))
 def mutable_hash_table_of_tensors(
-    context: Any,
+    context: HostContext,
     *,
     key_dtype: DType,
     value_dtype: DType,
@@ -70,7 +70,7 @@ def mutable_hash_table_of_tensors(
     shared_name: str = "",
     use_node_name_sharing: bool = False,
     value_shape: Any = (),
-) -> Any:
+) -> HostArray:
     """A table that steps change, whose values are tensors of one shape."""
     del use_node_name_sharing
     shape = [size or 0 for size in as_shape(value_shape).as_list()]
@@ -132,7 +132,7 @@ def initialize_from_file(
     handle.item().fill(column(key_index, key_dtype), column(value_index, value_dtype))
 
 
-def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimiter: str) -> Any:
+def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimiter: str) -> int | bytes | float:
     if index == LINE_NUMBER:
         return number
     text = line
@@ -177,7 +177,7 @@ def insert(context: HostContext, handle: HostArray, keys: HostArray, values: Hos
 
 
 @host("LookupTableImportV2", infer=no_outputs)
-def replace(context: Any, handle: Any, keys: Any, values: Any) -> None:
+def replace(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Makes these the only entries."""
     del context
     handle.item().replace(keys, values)
@@ -191,7 +191,7 @@ def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
 
 
 @host("LookupTableSizeV2", infer=fixed(int64, ()))
-def size(context: HostContext, handle: HostArray) -> Any:
+def size(context: HostContext, handle: HostArray) -> np.integer:
     """How many entries a table has."""
     del context
     return np.int64(handle.item().size())
@@ -213,7 +213,7 @@ def _buckets(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToHashBucketStrong", inputs="input:string", infer=_buckets)
-def to_hash_bucket_strong(context: Any, input: Any, *, num_buckets: int, key: Sequence[int]) -> Any:
+def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets: int, key: Sequence[int]) -> HostArray:
     """For each text a number below ``num_buckets``, by Sip hash with a secret key."""
     del context
     flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
@@ -221,7 +221,7 @@ def to_hash_bucket_strong(context: Any, input: Any, *, num_buckets: int, key: Se
 
 
 @host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
-def to_hash_bucket(context: Any, string_tensor: Any, *, num_buckets: int) -> Any:
+def to_hash_bucket(context: HostContext, string_tensor: Any, *, num_buckets: int) -> HostArray:
     """For each text a number below ``num_buckets``, by the hash of the first versions."""
     del context
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]

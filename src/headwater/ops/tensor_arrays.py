@@ -29,7 +29,7 @@ def _new_spec(inference: Inference) -> Sequence[Spec]:
 def new(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> jax.Array:
     """An array of ``size`` elements, zeros where their shape is known."""
     shape = None if element_shape is None else element_shape.as_dims
-    known: tuple[Any, ...] = (0,) if shape is None or None in shape else shape
+    known: tuple[object, ...] = (0,) if shape is None or None in shape else shape
     return jnp.zeros((int(size), *known), dtype.numpy_dtype)
 
 
@@ -48,7 +48,7 @@ def _write_static(attrs: Any, count: int) -> frozenset[int]:
 
 
 @pure("TensorArrayWrite", inputs="array:T, index:int32, value:T", infer=_write_spec, static_of=_write_static)
-def write(array: Any, index: Any, value: Any, *, grows: bool = False) -> jax.Array:
+def write(array: jax.Array, index: Any, value: jax.Array, *, grows: bool = False) -> jax.Array:
     """``array`` with ``value`` at ``index``."""
     value = jnp.asarray(value)
     array = jnp.asarray(array)
