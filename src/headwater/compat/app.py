@@ -26,5 +26,5 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     """
     _absl_app.define_help_flags()
     rest = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)
-    program: Any = sys.modules["__main__"]
+    program = sys.modules["__main__"]
     sys.exit((main or program.main)(rest))

@@ -11,6 +11,7 @@ from headwater.training import checkpoint_reader, warm_start
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
+    from headwater.registry import HostArray
 
 
 def init_from_checkpoint(checkpoint_dir: Path, assignment_map: Mapping[str, object]) -> None:
@@ -28,7 +29,7 @@ def load_checkpoint(filepattern: Path) -> checkpoint_reader.CheckpointReader:
     return checkpoint_reader.load_checkpoint(filepattern)
 
 
-def load_variable(checkpoint_dir: Path, name: str) -> Any:
+def load_variable(checkpoint_dir: Path, name: str) -> HostArray:
     """``tf.train.load_variable``."""
     return checkpoint_reader.load_variable(checkpoint_dir, name)
 
@@ -37,7 +38,7 @@ def smart_cond(
     pred: TensorLike,
     true_fn: Callable[[], object] | None = None,
     false_fn: Callable[[], object] | None = None,
-    name: Any = None,
+    name: str | None = None,
 ) -> Any:
     """As `cond`, but where ``pred`` is known already, just what its function returns.
 
@@ -57,7 +58,7 @@ def py_func(
     output_shapes: Structure = None,
     stateful: bool = True,
     name: str | None = None,
-) -> Any:
+) -> Structure:
     """``tf.py_func`` with structures of arguments and results.
 
     Args:

@@ -23,6 +23,7 @@ from headwater.functional.tables import (
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.functional.tables import StaticHashTable
     from headwater.graph.types import TensorLike
     from headwater.variables.types import InitializerLike
 
@@ -54,7 +55,7 @@ def string_to_index_table_from_file(
     default_value: int = -1,
     hasher_spec: HasherSpec = FastHashSpec,
     name: str | None = None,
-) -> Any:
+) -> IdTableWithHashBuckets | StaticHashTable:
     """`index_table_from_file` of text."""
     return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, name=name)
 
@@ -79,11 +80,13 @@ def index_table_from_tensor(
     hasher_spec: HasherSpec = FastHashSpec,
     dtype: DTypeLike = dtypes.string,
     name: str | None = None,
-) -> Any:
+) -> IdTableWithHashBuckets | StaticHashTable:
     """A table that gives each element of a vector its place in it."""
     return tables.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
 
 
-def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+def index_to_string_table_from_tensor(
+    mapping: Any, default_value: str = "UNK", name: str | None = None
+) -> StaticHashTable:
     """A table that gives each number the element in its place of a vector of text."""
     return tables.index_to_string_table_from_tensor(mapping, default_value, name)

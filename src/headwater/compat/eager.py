@@ -236,7 +236,7 @@ class Namespace(ModuleType):
       below: that of TensorFlow 1.
     """
 
-    def __init__(self, path: str, below: Any) -> None:
+    def __init__(self, path: str, below: object) -> None:
         super().__init__(f"{__name__}.{path}".rstrip("."), getattr(below, "__doc__", None))
         own: dict[str, tuple[str, str]] = {}
         for source, listed in NAMES.get(path, {}).items():
@@ -288,7 +288,7 @@ class Namespace(ModuleType):
         return sorted({*dir(self.__dict__["_below"]), *self.__dict__["_own"]})
 
 
-def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Callable[..., Any]:
+def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Callable[..., object]:
     """``function`` with TensorFlow 2's arguments.
 
     Args:

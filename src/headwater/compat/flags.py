@@ -91,7 +91,7 @@ class LazyFlags:
     def __getitem__(self, name: str) -> Any:
         return self._flags[name]
 
-    def __setitem__(self, name: str, flag: Any) -> None:
+    def __setitem__(self, name: str, flag: object) -> None:
         self._flags[name] = flag
 
     def __contains__(self, name: object) -> bool:
@@ -107,7 +107,7 @@ class LazyFlags:
 FLAGS: Final = LazyFlags(_absl.FLAGS)
 
 
-def _define(function: Callable[..., object]) -> Callable[..., Any]:
+def _define(function: Callable[..., object]) -> Callable[..., object]:
     """A function of absl that defines a flag, which also takes the old names of its arguments."""
 
     @functools.wraps(function)

@@ -26,7 +26,9 @@ def flatten(structure: Structure, expand_composites: bool = False) -> list[Any]:
     return nest.flatten(structure)
 
 
-def pack_sequence_as(structure: Structure, flat_sequence: Sequence[TensorLike], expand_composites: bool = False) -> Any:
+def pack_sequence_as(
+    structure: Structure, flat_sequence: Sequence[TensorLike], expand_composites: bool = False
+) -> Structure:
     """A structure like ``structure`` of the leaves ``flat_sequence``; ValueError where their number differs."""
     del expand_composites
     return nest.pack(structure, flat_sequence)
@@ -48,7 +50,7 @@ def assert_same_structure(
         raise TypeError(f"{message} Their parts are of different types.")
 
 
-def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any) -> Any:
+def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any) -> Structure:
     """A structure like the first of what ``func`` gives for the leaves in the same place.
 
     Args:
@@ -68,7 +70,7 @@ def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any
     return nest.map_structure(func, *structure)
 
 
-def _as_lists(structure: Structure) -> Any:
+def _as_lists(structure: Structure) -> Structure:
     """``structure`` with a list for every tuple."""
     if isinstance(structure, dict):
         return {key: _as_lists(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INTEGERS = (int, np.integer, Dimension)
 
 
-def _is_axis(value: Any) -> bool:
+def _is_axis(value: object) -> bool:
     return isinstance(value, _INTEGERS) and not isinstance(value, bool)
 
 

@@ -86,19 +86,29 @@ def mean_squared_error(
 
 
 def sigmoid_cross_entropy(
-    logits: Any, multi_class_labels: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None
+    logits: TensorLike,
+    multi_class_labels: TensorLike,
+    weights: TensorLike = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
 ) -> Tensor:
     """``tf.losses.sigmoid_cross_entropy``."""
     return weighted_losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
 
 
 def softmax_cross_entropy(
-    logits: Any, onehot_labels: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None
+    logits: TensorLike,
+    onehot_labels: TensorLike,
+    weights: TensorLike = 1.0,
+    label_smoothing: float = 0,
+    scope: str | None = None,
 ) -> Tensor:
     """``tf.losses.softmax_cross_entropy``."""
     return weighted_losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
 
 
-def sparse_softmax_cross_entropy(logits: Any, labels: Any, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+def sparse_softmax_cross_entropy(
+    logits: TensorLike, labels: TensorLike, weights: TensorLike = 1.0, scope: str | None = None
+) -> Tensor:
     """``tf.losses.sparse_softmax_cross_entropy``."""
     return weighted_losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)

@@ -30,7 +30,7 @@ from headwater.dtypes import DType, bool_, int64
 from headwater.errors import DataLossError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import TensorLike
 
 
 @dataclass(eq=False, kw_only=True)
@@ -39,7 +39,7 @@ class Batch(Wrapper):
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "drop_remainder": bool_}
     batch_size: Any
-    drop_remainder: Any
+    drop_remainder: TensorLike
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
@@ -128,7 +128,7 @@ class PaddedBatch(Wrapper):
     batch_size: Any
     shapes: tuple[Any, ...]
     padding: tuple[Any, ...]
-    drop_remainder: Any
+    drop_remainder: TensorLike
 
     @property
     def columnar(self) -> bool:
@@ -144,7 +144,7 @@ class PaddedBatch(Wrapper):
         found: list[TensorSpec] = []
         for spec, shape in zip(self.input.specs, self.shapes, strict=True):
             if is_array(shape):
-                dims: Any = [None if dim < 0 else int(dim) for dim in shape]
+                dims = [None if dim < 0 else int(dim) for dim in shape]
                 found.append(TensorSpec([size, *dims], spec.dtype))
             else:
                 found.append(TensorSpec(None if spec.dims is None else [size, *[None] * len(spec.dims)], spec.dtype))

@@ -56,7 +56,7 @@ class Dataset:
     # What layers above do otherwise ---------------------------------------------------------------------------------
 
     @classmethod
-    def as_value(cls, value: Any, dtype: DType | None = None) -> Any:
+    def as_value(cls, value: object, dtype: DType | None = None) -> Any:
         """A value that a node may hold."""
         return as_array(value, dtype)
 
@@ -175,7 +175,11 @@ class Dataset:
 
     @classmethod
     def list_files(
-        cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+        cls,
+        file_pattern: str | Sequence[str],
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
     ) -> Any:
         """The names of the files that match a pattern or several.
 
@@ -196,7 +200,7 @@ class Dataset:
     @classmethod
     def zip(cls, *datasets: object, **options: object) -> Any:
         """The elements of several datasets side by side, in the structure in which these are given."""
-        given: Any = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
+        given = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
         if isinstance(given, list):
             raise TypeError("The argument to `Dataset.zip()` must be a (nested) tuple or dictionary of datasets.")
         leaves = nest.flatten(given)
@@ -258,7 +262,7 @@ class Dataset:
         del name
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
-    def shard(self, num_shards: TensorLike, index: Any, name: str | None = None) -> Self:
+    def shard(self, num_shards: TensorLike, index: TensorLike, name: str | None = None) -> Self:
         """Every ``num_shards``-th element, from the one with number ``index``.
 
         Raises:
@@ -342,7 +346,7 @@ class Dataset:
         made._options = self._options.merge(dataset._options)
         return made
 
-    def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Any:
+    def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Self:
         """Pairs of a number, from ``start`` on, and an element."""
         del name
         numbers = type(self).range(start, np.iinfo(np.int64).max)
@@ -451,7 +455,7 @@ class Dataset:
         stride: Ints = 1,
         drop_remainder: TensorLike = False,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """Datasets of ``size`` elements each, in the structure of an element.
 
         Args:
@@ -477,7 +481,7 @@ class Dataset:
         num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """What ``map_func`` gives for each element, in order.
 
         Args:
@@ -503,7 +507,7 @@ class Dataset:
         function, _ = self._traced(predicate, self, "take_while")
         return self.changed(TakeWhile(input=self.node, function=function))
 
-    def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Any:
+    def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Self:
         """The elements of the datasets that ``map_func`` gives, one dataset after the other."""
         del name
         return self.interleaved(map_func, 1, 1, "flat_map")
@@ -516,7 +520,7 @@ class Dataset:
         num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Self:
         """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn."""
         del num_parallel_calls, deterministic, name
         cycle = (
@@ -526,7 +530,7 @@ class Dataset:
         )
         return self.interleaved(map_func, cycle, block_length, "interleave")
 
-    def interleaved(self, function: Callable[..., Any], cycle: Any, block: TensorLike, kind: str) -> Any:
+    def interleaved(self, function: Callable[..., Any], cycle: Any, block: TensorLike, kind: str) -> Self:
         made, result = self._traced(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
@@ -540,7 +544,7 @@ class Dataset:
         )
         return self.changed(node, result._structure)
 
-    def scan(self, initial_state: Structure, scan_func: Callable[..., object], name: str | None = None) -> Any:
+    def scan(self, initial_state: Structure, scan_func: Callable[..., object], name: str | None = None) -> Self:
         """What ``scan_func(state, element)`` gives besides the next state, as the second of its two results."""
         del name
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))

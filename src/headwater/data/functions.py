@@ -33,7 +33,7 @@ from headwater.dtypes import DType, int64
 from headwater.errors import OpError
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import TensorLike
 
 
 @dataclass(eq=False, kw_only=True)
@@ -274,7 +274,7 @@ class Windows(Wrapper):
     size: Any
     shift: Any
     stride: Any
-    drop_remainder: Any
+    drop_remainder: TensorLike
 
     @property
     def columnar(self) -> bool:

@@ -20,7 +20,7 @@ from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import TensorLike
 
 
 Array = np.ndarray[Any, Any]
@@ -115,7 +115,7 @@ class Node(ABC):
             child = getattr(self, name)
             yield from child if isinstance(child, tuple) else (child,)
 
-    def is_known(self, value: Any) -> bool:
+    def is_known(self, value: TensorLike) -> bool:
         """Whether a value is there already."""
         return is_array(value)
 

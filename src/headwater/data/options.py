@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import TensorLike
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -44,7 +44,7 @@ class _Settings:
         for name, value in self._defaults.items():
             object.__setattr__(self, name, value() if isinstance(value, type) else value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: TensorLike) -> None:
         if name not in self._defaults:
             raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
         object.__setattr__(self, name, value)

@@ -11,7 +11,7 @@ from headwater.data.spec import TensorSpec, as_array
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import Structure
 
 
 class PlainFunction(Function):
@@ -53,7 +53,7 @@ class PlainFunction(Function):
                 self._specs = tuple(TensorSpec.from_tensor(part) for part in parts)
         return self._specs
 
-    def _result(self, element: Element) -> Any:
+    def _result(self, element: Element) -> Structure:
         given = self._packed(element)
         return nest.plain_lists(self._function(*given) if type(given) is tuple else self._function(given))
 
@@ -80,7 +80,7 @@ class GeneratedElements:
         for index, element in enumerate(source):
             yield self._flat(element, index)
 
-    def _flat(self, element: Any, index: int) -> Element:
+    def _flat(self, element: Structure, index: int) -> Element:
         given = nest.plain_lists(element) if self._several else element
         if not nest.same(self._signature, given):
             raise TypeError(

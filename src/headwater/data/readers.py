@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,14 +31,14 @@ class TFRecordDataset(Dataset):
     def __init__(
         self,
         filenames: Any,
-        compression_type: Any = None,
+        compression_type: str | None = None,
         buffer_size: TensorLike | None = None,
         num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name
 
-        def read(names: Any) -> Node:
+        def read(names: Sequence[str]) -> Node:
             return Records(
                 filenames=names,
                 compression_type=self.as_value(compression_type or "", string),
@@ -54,14 +54,14 @@ class TextLineDataset(Dataset):
     def __init__(
         self,
         filenames: Any,
-        compression_type: Any = None,
+        compression_type: str | None = None,
         buffer_size: TensorLike | None = None,
         num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name
 
-        def read(names: Any) -> Node:
+        def read(names: Sequence[str]) -> Node:
             return Lines(
                 filenames=names,
                 compression_type=self.as_value(compression_type or "", string),
@@ -87,13 +87,13 @@ class FixedLengthRecordDataset(Dataset):
         header_bytes: TensorLike | None = None,
         footer_bytes: TensorLike | None = None,
         buffer_size: TensorLike | None = None,
-        compression_type: Any = None,
+        compression_type: str | None = None,
         num_parallel_reads: TensorLike | None = None,
         name: str | None = None,
     ) -> None:
         del name
 
-        def read(names: Any) -> Node:
+        def read(names: Sequence[str]) -> Node:
             return FixedLengthRecords(
                 filenames=names,
                 header_bytes=self.as_value(header_bytes or 0, int64),
@@ -113,7 +113,7 @@ def _read_files(dataset: Dataset, filenames: Any, read: Callable[[Any], Node], i
         names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
 
-        def read_one(name: Any) -> Any:
+        def read_one(name: str) -> Any:
             return cls.made(read(name), None)
 
         made = names.interleaved(read_one, cycle, 1, "interleave")

@@ -18,7 +18,8 @@ from headwater.io.record_compression import Inflater, TFRecordOptions
 from headwater.io.tfrecord import TFRecordReader
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.registry import HostArray
 
 
 @dataclass(eq=False, kw_only=True)
@@ -64,7 +65,7 @@ class Slices(Node):
         return counts[0]
 
 
-def _spec(component: Any) -> TensorSpec:
+def _spec(component: Structure) -> TensorSpec:
     dtype = component.dtype
     return TensorSpec(component.shape, from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype.base_dtype)  # pyright: ignore[reportUnknownArgumentType]
 
@@ -163,8 +164,8 @@ class FilesNode(Node):
 
     values: ClassVar[dict[str, DType | None]] = {"filenames": string, "compression_type": string, "buffer_size": int64}
     filenames: Any
-    compression_type: Any
-    buffer_size: Any
+    compression_type: str
+    buffer_size: TensorLike
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
@@ -196,7 +197,7 @@ def decoded_text(value: Any) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def bytes_column(values: list[bytes]) -> np.ndarray[Any, Any]:
+def bytes_column(values: list[bytes]) -> HostArray:
     """Texts as an array."""
     column = np.empty(len(values), object)
     column[:] = values
@@ -213,7 +214,7 @@ class Lines(FilesNode):
                 yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
 
 
-def opened_files(filenames: Any, compression_type: Any) -> Iterator[Iterator[bytes]]:
+def opened_files(filenames: Any, compression_type: str) -> Iterator[Iterator[bytes]]:
     """The lines of each file, with their ends."""
     bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
     for name in _names(filenames):
@@ -259,7 +260,7 @@ class FixedLengthRecords(FilesNode):
         bits = TFRecordOptions.of(decoded_text(self.compression_type)).zlib_window_bits
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:
-                source: Any = file if bits is None else Inflater(file, path, bits)
+                source = file if bits is None else Inflater(file, path, bits)
                 excess = (stat(path).length - header - footer) % length if bits is None else 0
                 if excess:
                     raise InvalidArgumentError(

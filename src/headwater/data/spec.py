@@ -10,6 +10,7 @@ from headwater.dtypes import DType, as_dtype, float32, from_numpy, string, to_st
 from headwater.shapes import Dims, TensorShape, as_shape
 
 if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
     from headwater.graph.types import Structure
     from headwater.registry import HostArray
     from headwater.shapes import ShapeLike
@@ -26,7 +27,7 @@ class TensorSpec:
 
     __slots__ = ("_dtype", "_name", "_shape")
 
-    def __init__(self, shape: ShapeLike, dtype: Any = float32, name: str | None = None) -> None:
+    def __init__(self, shape: ShapeLike, dtype: DTypeLike = float32, name: str | None = None) -> None:
         self._shape = as_shape(shape)
         self._dtype = as_dtype(dtype)
         self._name = name
@@ -83,12 +84,12 @@ class TensorSpec:
         return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether ``value`` is an array of NumPy."""
     return isinstance(value, np.ndarray)
 
 
-def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+def as_array(value: object, dtype: DType | None = None) -> HostArray:
     """A value as an array as TensorFlow would take it: text as bytes, Python's floats as float32, ints as int32."""
     array: HostArray = np.asarray(value)
     if dtype is None and not hasattr(value, "dtype"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from headwater.errors import DataLossError
 from headwater.io import files
 from headwater.io.bundle_writer import BundleWriter
 from headwater.io.tensor_bundle import BundleReader, index_path
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
 
 _BLOCKS = "blocks"
 _COUNT = "count"
@@ -32,7 +36,7 @@ class StoredCache(Wrapper):
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filename": string}
-    filename: Any
+    filename: TensorLike
 
     @property
     def cardinality(self) -> int:

@@ -25,7 +25,7 @@ def _leaves(structure: Structure) -> Iterator[Any]:
         yield structure
 
 
-def pack(structure: Structure, leaves: Sequence[object]) -> Any:
+def pack(structure: Structure, leaves: Sequence[object]) -> Structure:
     """A structure like ``structure`` with other leaves, as many as it has places."""
     rest = iter(leaves)
     packed = _packed(structure, rest)
@@ -33,7 +33,7 @@ def pack(structure: Structure, leaves: Sequence[object]) -> Any:
     return packed
 
 
-def _packed(structure: Structure, rest: Iterator[object]) -> Any:
+def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
     if isinstance(structure, dict):
         found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
@@ -43,12 +43,12 @@ def _packed(structure: Structure, rest: Iterator[object]) -> Any:
     return next(rest)
 
 
-def map_structure(function: Callable[[Any], Any], structure: Structure) -> Any:
+def map_structure(function: Callable[[Any], Any], structure: Structure) -> Structure:
     """A structure of what ``function`` gives for each leaf."""
     return pack(structure, [function(leaf) for leaf in flatten(structure)])
 
 
-def plain_lists(value: Any) -> Any:
+def plain_lists(value: object) -> Structure:
     """What a function returned, with its lists, which stand for several results, as tuples."""
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
@@ -62,7 +62,7 @@ def same(first: Any, second: Any) -> bool:
     return not isinstance(first, tuple | dict) and not isinstance(second, tuple | dict)
 
 
-def emptied(structure: Structure) -> Any:
+def emptied(structure: Structure) -> Structure:
     """The structure without its leaves."""
     return map_structure(lambda leaf: None, structure)
 

@@ -27,6 +27,7 @@ from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
     from headwater.registry import HostArray
 
 
@@ -427,7 +428,7 @@ class Draws(Node):
     """For ever: numbers of inputs, drawn with the given weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
-    weights: Any
+    weights: TensorLike
     seed: int
     seed2: int
 

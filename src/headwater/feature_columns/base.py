@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math
@@ -12,6 +12,9 @@ from headwater.graph.operation import Tensor
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike
+
+ColumnsLike: TypeAlias = "Column | Iterable[Column]"
+"""One column, or several."""
 
 
 class IdWeightPair(NamedTuple):
@@ -105,7 +108,7 @@ def to_sparse(tensor: Tensor) -> SparseTensor:
     """A dense matrix of categories as a sparse one, without those that mean none: empty text, and -1."""
     if isinstance(tensor, SparseTensor):
         return tensor
-    nothing: Any = "" if tensor.dtype.base_dtype == dtypes.string else -1
+    nothing = "" if tensor.dtype.base_dtype == dtypes.string else -1
     places = indexing.where(math.not_equal(tensor, nothing), name="indices")
     values = indexing.gather_nd(tensor, places, name="values")
     return SparseTensor(places, values, arrays.shape(tensor, out_type=dtypes.int64, name="dense_shape"))

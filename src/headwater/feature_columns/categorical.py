@@ -24,6 +24,7 @@ from headwater.io import files
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.types import TensorLike
+    from headwater.input.parsing import VarLenFeature
 
 
 def _with_values(like: SparseTensor, values: TensorLike) -> SparseTensor:
@@ -43,7 +44,7 @@ class _Keyed(CategoricalColumn):
         return dtypes.string
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, VarLenFeature]:
         return {self.key: parsing.VarLenFeature(self.dtype)}
 
     def transform(self, features: Features) -> SparseTensor:
@@ -188,7 +189,7 @@ class CrossedColumn(CategoricalColumn):
         return self.hash_bucket_size
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, object]:
         found: dict[str, Any] = {}
         for key in self.keys:
             found |= {key: parsing.VarLenFeature(dtypes.string)} if isinstance(key, str) else key.parse_example_spec
@@ -237,7 +238,7 @@ class WeightedColumn(CategoricalColumn):
         return self.column.num_buckets
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, object]:
         return {**self.column.parse_example_spec, self.weight_key: parsing.VarLenFeature(self.dtype)}
 
     def transform(self, features: Features) -> IdWeightPair:
@@ -255,7 +256,11 @@ class WeightedColumn(CategoricalColumn):
 
 
 def categorical_column_with_vocabulary_list(
-    key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
+    key: str,
+    vocabulary_list: Sequence[Any],
+    dtype: DTypeLike | None = None,
+    default_value: int = -1,
+    num_oov_buckets: int = 0,
 ) -> VocabularyListColumn:
     """Categories by their place in a list.
 

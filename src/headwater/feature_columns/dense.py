@@ -27,7 +27,9 @@ from headwater.variables.variable_scope import get_variable, variable_scope
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.types import TensorLike
+    from headwater.input.parsing import FixedLenFeature
     from headwater.shapes import ShapeLike
+    from headwater.variables.partitioned import PartitionInfo
     from headwater.variables.types import InitializerLike
 
 
@@ -50,7 +52,7 @@ class NumericColumn(DenseColumn):
         return std_math.prod(self.shape)
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, FixedLenFeature]:
         return {self.key: parsing.FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
     def transform(self, features: Features) -> Tensor:
@@ -90,7 +92,7 @@ class BucketizedColumn(CategoricalColumn, DenseColumn):
         return self.size
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, FixedLenFeature]:
         return self.source_column.parse_example_spec
 
     def transform(self, features: Features) -> Tensor:
@@ -130,7 +132,7 @@ class IndicatorColumn(DenseColumn):
         return self.categorical_column.num_buckets
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, object]:
         return self.categorical_column.parse_example_spec
 
     def transform(self, features: Features) -> Tensor:
@@ -173,7 +175,7 @@ class EmbeddingColumn(DenseColumn):
         return self.dimension
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, object]:
         return self.categorical_column.parse_example_spec
 
     def transform(self, features: Features) -> IdWeightPair:
@@ -255,8 +257,8 @@ def embedding_column(
     dimension: int,
     combiner: str = "mean",
     initializer: InitializerLike | None = None,
-    ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> EmbeddingColumn:
@@ -281,8 +283,8 @@ def shared_embedding_columns(
     combiner: str = "mean",
     initializer: InitializerLike | None = None,
     shared_embedding_collection_name: str | None = None,
-    ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> list[EmbeddingColumn]:
@@ -438,12 +440,12 @@ def linear_model(
         return math.add(total, bias, name="weighted_sum")
 
 
-def _zeros(shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: Any = None) -> Tensor:
+def _zeros(shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None) -> Tensor:
     del partition_info
     return arrays.zeros(shape, dtype)
 
 
-def make_parse_example_spec(feature_columns: Iterable[Column]) -> dict[str, Any]:
+def make_parse_example_spec(feature_columns: Iterable[Column]) -> dict[str, object]:
     """What `parse_example` has to read for the columns.
 
     Raises:

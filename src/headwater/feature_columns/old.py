@@ -72,8 +72,8 @@ def crossed_column(
     columns: Sequence[Column],
     hash_bucket_size: int,
     combiner: str = "sum",
-    ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
     hash_key: int | None = None,
 ) -> CategoricalColumn:
     """`crossed_column` of columns, of which those of hash buckets count with their text.
@@ -93,8 +93,8 @@ def embedding_column(
     dimension: int,
     combiner: str = "mean",
     initializer: InitializerLike | None = None,
-    ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None,
+    ckpt_to_load_from: str | None = None,
+    tensor_name_in_ckpt: str | None = None,
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> dense.EmbeddingColumn:
@@ -104,7 +104,7 @@ def embedding_column(
     )
 
 
-def create_feature_spec_for_parsing(feature_columns: Sequence[Column]) -> dict[str, Any]:
+def create_feature_spec_for_parsing(feature_columns: Sequence[Column]) -> dict[str, object]:
     """`make_parse_example_spec`."""
     return dense.make_parse_example_spec(feature_columns)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math as std_math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
@@ -19,6 +19,11 @@ from headwater.functional.sparse_changes import sparse_reshape
 from headwater.graph.operation import Tensor
 from headwater.input import parsing
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.feature_columns.base import ColumnsLike
+    from headwater.shapes import ShapeLike
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def sequence_categorical_column_with_identity(
 
 
 def sequence_categorical_column_with_hash_bucket(
-    key: str, hash_bucket_size: int, dtype: Any = dtypes.string
+    key: str, hash_bucket_size: int, dtype: DTypeLike = dtypes.string
 ) -> SequenceCategoricalColumn:
     """Categories of each step by their fingerprint; see `categorical_column_with_hash_bucket`."""
     return SequenceCategoricalColumn(categorical.categorical_column_with_hash_bucket(key, hash_bucket_size, dtype))
@@ -126,7 +131,7 @@ def sequence_categorical_column_with_vocabulary_file(
     vocabulary_size: int | None = None,
     num_oov_buckets: int = 0,
     default_value: int | None = None,
-    dtype: Any = dtypes.string,
+    dtype: DTypeLike = dtypes.string,
 ) -> SequenceCategoricalColumn:
     """Categories of each step by their line in a file; see `categorical_column_with_vocabulary_file`."""
     column = categorical.categorical_column_with_vocabulary_file(
@@ -136,7 +141,11 @@ def sequence_categorical_column_with_vocabulary_file(
 
 
 def sequence_categorical_column_with_vocabulary_list(
-    key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
+    key: str,
+    vocabulary_list: Sequence[Any],
+    dtype: DTypeLike | None = None,
+    default_value: int = -1,
+    num_oov_buckets: int = 0,
 ) -> SequenceCategoricalColumn:
     """Categories of each step by their place in a list; see `categorical_column_with_vocabulary_list`."""
     column = categorical.categorical_column_with_vocabulary_list(
@@ -147,9 +156,9 @@ def sequence_categorical_column_with_vocabulary_list(
 
 def sequence_numeric_column(
     key: str,
-    shape: Any = (1,),
+    shape: ShapeLike = (1,),
     default_value: float = 0.0,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> SequenceNumericColumn:
     """Numbers of each step.
@@ -171,7 +180,7 @@ def sequence_numeric_column(
 
 
 def sequence_input_layer(
-    features: Any, feature_columns: Any, weight_collections: Any = None, trainable: bool = True
+    features: Any, feature_columns: ColumnsLike, weight_collections: Sequence[str] | None = None, trainable: bool = True
 ) -> tuple[Tensor, Tensor]:
     """The columns of sequences side by side, in the order of their names.
 
@@ -204,7 +213,7 @@ def sequence_input_layer(
             return arrays.concat(outputs, -1), arrays.identity(lengths[0])
 
 
-def _sequence(column: Any, features: Features, trainable: bool, collections: Any) -> tuple[Tensor, Tensor]:
+def _sequence(column: Column, features: Features, trainable: bool, collections: Sequence[str]) -> tuple[Tensor, Tensor]:
     if isinstance(column, SequenceNumericColumn):
         return column.sequence(features)
     inner = getattr(column, "categorical_column", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import bodies, math, nest, reductions
@@ -18,6 +18,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import Dims, TensorShape
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
 
 
 def cond(
@@ -75,7 +78,7 @@ def cond(
     return result[0] if unpack and len(result) == 1 else result
 
 
-def _branch(function: Callable[[], object]) -> Any:
+def _branch(function: Callable[[], object]) -> Structure:
     """What ``function`` returns, as tensors of the branch."""
     result = function()
     if result is None or isinstance(result, Operation):
@@ -202,7 +205,7 @@ def case(
     Raises:
       TypeError: a pair is none, a predicate is no truth value, or a function cannot be called.
     """
-    given: Any = pred_fn_pairs
+    given = pred_fn_pairs
     pairs: list[Any] = list(given.items() if isinstance(given, dict) else given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     if not pairs and default is None:
         raise ValueError("case needs a pair of a truth value and a function, or a default")
@@ -250,8 +253,8 @@ def _chosen(
 
 
 def switch_case(
-    branch_index: Any, branch_fns: object, default: Callable[[], Any] | None = None, name: str = "switch_case"
-) -> Any:
+    branch_index: TensorLike, branch_fns: object, default: Callable[[], Any] | None = None, name: str = "switch_case"
+) -> Tensor:
     """What the function with a number returns.
 
     Args:

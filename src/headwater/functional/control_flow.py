@@ -13,6 +13,7 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
 
 
@@ -90,7 +91,7 @@ def with_dependencies(dependencies: Sequence[object], output_tensor: Any, name: 
 
 def tuple(
     tensors: Sequence[object], name: str | None = None, control_inputs: Sequence[TensorLike] | None = None
-) -> list[Any]:
+) -> list[IndexedSlices | Tensor | None]:
     """``tensors`` (None stays None), none of which is available before all of them are.
 
     Args:

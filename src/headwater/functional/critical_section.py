@@ -47,7 +47,7 @@ class CriticalSection:
         self,
         name: str | None = None,
         shared_name: str | None = None,
-        critical_section_def: Any = None,
+        critical_section_def: object = None,
         import_scope: str | None = None,
     ) -> None:
         if critical_section_def is not None or import_scope is not None:

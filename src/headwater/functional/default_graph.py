@@ -105,7 +105,7 @@ def get_collection_ref(key: TensorLike) -> list[Any]:
 
 def convert_to_tensor_or_indexed_slices(
     value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
-) -> Any:
+) -> Tensor | IndexedSlices:
     """``value`` as a tensor, or itself where it is `IndexedSlices`.
 
     Raises:

@@ -68,7 +68,7 @@ def NotDifferentiable(op_type: str) -> None:
 NoGradient = NotDifferentiable
 
 
-def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
     """Decorator: ``f(*x)`` gives a result and a function from the gradients of the result to those of ``x``.
 
     The result is a tensor or a list of them.
@@ -109,7 +109,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def grad_pass_through(f: Callable[..., object]) -> Callable[..., Any]:
+def grad_pass_through(f: Callable[..., object]) -> Callable[..., Tensor]:
     """Decorator: the gradient of the function's result goes to its only argument as it is."""
 
     @custom_gradient
@@ -202,7 +202,7 @@ RegisterGradient("SegmentMin")(_segment_extreme)
 def _chosen_segments(mean: Callable[[Tensor], Tensor]) -> Rule:
     """The gradient of sums of chosen rows, divided by ``mean`` of the number of rows in each segment."""
 
-    def rule(op: Operation, grad: Tensor) -> Any:
+    def rule(op: Operation, grad: Tensor) -> list[Tensor | None]:
         data, indices, ids = op.inputs[:3]
         grad = convert_to_tensor(grad)
         counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)

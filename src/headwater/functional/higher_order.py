@@ -28,7 +28,7 @@ def _elements(elems: TensorLike) -> tuple[list[Tensor], Any]:
     return leaves, dims[0] if dims and dims[0] is not None else arrays.shape(leaves[0])[0]
 
 
-def _at(elems: TensorLike, leaves: list[Tensor], index: Tensor) -> Any:
+def _at(elems: TensorLike, leaves: list[Tensor], index: Tensor) -> Structure:
     return nest.pack(elems, [indexing.gather(leaf, index) for leaf in leaves])
 
 
@@ -41,7 +41,7 @@ def map_fn(
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str | None = None,
-) -> Any:
+) -> Structure:
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
@@ -64,7 +64,7 @@ def map_fn(
         def more(index: Tensor, *_: object) -> Any:
             return index < count
 
-        def turn(index: Tensor, written: list[TensorArray]) -> Any:
+        def turn(index: Tensor, written: list[TensorArray]) -> tuple[Tensor, list[TensorArray]]:
             found = fn(_at(elems, leaves, index))
             if not nest.same_structure(_plain(found), _plain(pattern)):
                 raise ValueError(f"fn returned {found!r}, whose structure is not that of {pattern!r}")
@@ -82,7 +82,7 @@ def map_fn(
         return nest.pack(pattern, [_stacked(array, leaves[0]) for array in done])
 
 
-def _plain(structure: Structure) -> Any:
+def _plain(structure: Structure) -> Structure:
     """The structure with lists in place of tuples, between which no difference is made here."""
     if isinstance(structure, dict):
         return {key: _plain(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType]
@@ -126,7 +126,7 @@ def _fold(
     kind: str,
     fn: Function,
     elems: Structure,
-    initializer: Any,
+    initializer: object,
     parallel_iterations: int,
     back_prop: bool,
     swap_memory: bool,
@@ -170,7 +170,7 @@ def scan(
     infer_shape: bool = True,
     reverse: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Structure:
     """All the values that `foldl` goes through, stacked; from the last slice to the first with ``reverse``."""
     del infer_shape
     if not callable(fn):

@@ -246,7 +246,7 @@ def yuv_to_rgb(images: TensorLike) -> Tensor:
     return _mixed(images, np.linalg.inv(_YUV))
 
 
-def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: TensorLike = 1) -> Tensor:
     """gain x^gamma, x and the result in [0, 1]; integers are converted there and back.
 
     Raises:

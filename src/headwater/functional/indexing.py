@@ -49,7 +49,7 @@ def _is_computed(value: TensorLike) -> bool:
 
 def strided_slice(
     input_: TensorLike,
-    begin: Any,
+    begin: TensorLike,
     end: TensorLike,
     strides: TensorLike | None = None,
     begin_mask: int = 0,

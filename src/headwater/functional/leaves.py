@@ -15,7 +15,7 @@ def flow_of(leaf: Any) -> Tensor:
     return leaf.flow if isinstance(leaf, TensorArray) else leaf
 
 
-def like_leaf(leaf: object, tensors: Iterator[Tensor]) -> Any:
+def like_leaf(leaf: object, tensors: Iterator[Tensor]) -> CompositeTensor | TensorArray | Tensor:
     """What takes the place of ``leaf``, made of the next of ``tensors``."""
     if isinstance(leaf, CompositeTensor):
         return leaf.with_components([next(tensors) for _ in leaf.components])

@@ -36,7 +36,7 @@ def while_loop(
     name: str | None = None,
     maximum_iterations: TensorLike | None = None,
     return_same_structure: bool = False,
-) -> Any:
+) -> Structure:
     """Replaces ``loop_vars`` by ``body(*loop_vars)`` as long as ``cond(*loop_vars)`` holds.
 
     A loop is compiled, and has gradients, unless something in it changes a variable, handles text or runs on the host,
@@ -136,7 +136,7 @@ class _Loop:
         self._graph.prevent_feeding(op.outputs[0])
         return op.outputs[0]
 
-    def _arguments(self) -> Any:
+    def _arguments(self) -> Structure:
         return nest.pack(self._structure, self._packed(self._inner))
 
     def _packed(self, tensors: Sequence[Tensor]) -> list[Any]:
@@ -167,7 +167,7 @@ class _Loop:
         outputs = op.outputs[self._counted : -1]
         return self._packed(outputs)
 
-    def _results(self, result: Any) -> list[Tensor]:
+    def _results(self, result: Structure) -> list[Tensor]:
         """What the body returned, as tensors in order."""
         single = len(self._structure) == 1 and not (nest.is_nested(result) and len(result) == 1)
         if single or not nest.is_nested(result):

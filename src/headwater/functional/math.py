@@ -370,7 +370,7 @@ def accumulate_n(
     return one("AccumulateNV2", tensors, shape=merged, name=name)
 
 
-def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Any:
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> IndexedSlices | Tensor:
     """A scalar times a tensor or `IndexedSlices`.
 
     Raises:

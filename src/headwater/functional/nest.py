@@ -44,7 +44,7 @@ def flatten_up_to(shallow: Structure, structure: Structure) -> list[Any]:
     return [part for key in keys for part in flatten_up_to(shallow[key], structure[key])]  # pyright: ignore[reportUnknownVariableType]
 
 
-def pack(structure: Structure, leaves: Sequence[object]) -> Any:
+def pack(structure: Structure, leaves: Sequence[object]) -> Structure:
     """A structure like ``structure`` of other leaves.
 
     Raises:
@@ -57,7 +57,7 @@ def pack(structure: Structure, leaves: Sequence[object]) -> Any:
     return _packed(structure, rest)
 
 
-def _packed(structure: Structure, rest: Iterator[object]) -> Any:
+def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
     if isinstance(structure, dict):
         found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
@@ -81,7 +81,7 @@ def same_structure(first: Any, second: Any) -> bool:
     return True
 
 
-def map_structure(function: Callable[..., Any], *structures: object) -> Any:
+def map_structure(function: Callable[..., Any], *structures: object) -> Structure:
     """A structure of what ``function`` gives for the leaves in the same place."""
     leaves = [function(*parts) for parts in zip(*map(flatten, structures), strict=True)]
     return pack(structures[0], leaves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, as_shape
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
 
 
 def _is_list(value: TensorLike) -> bool:
@@ -67,7 +70,11 @@ def _inner_shape(values: Sequence[Tensor], ragged_rank: int) -> tuple[int, ...]:
 
 
 def _parts(
-    pylist: TensorLike, dtype: DTypeLike | None, ragged_rank: int | None, inner_shape: ShapeLike, splits_dtype: Any
+    pylist: TensorLike,
+    dtype: DTypeLike | None,
+    ragged_rank: int | None,
+    inner_shape: ShapeLike,
+    splits_dtype: DTypeLike,
 ) -> list[Any]:
     """Flat values and splits, the outermost first."""
     kind = None if dtype is None else as_dtype(dtype).numpy_dtype
@@ -245,7 +252,7 @@ def segment_ids_to_row_splits(
         return found if out_type is None else math.cast(found, as_dtype(out_type))
 
 
-def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
+def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
     """The values at which ``mask`` is true, in the rows that they are in.
 
     Args:

@@ -646,7 +646,7 @@ def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: Any) -> 
     """
     found: list[RaggedTensor] = []
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> Structure:
         if isinstance(value, RaggedTensor | RaggedTensorValue):
             found.append(as_ragged_or_tensor(value))
             return found[-1].flat_values

@@ -278,7 +278,7 @@ def bincount(
 
 
 def histogram_fixed_width(
-    values: Any,
+    values: TensorLike,
     value_range: TensorLike,
     nbins: TensorLike = 100,
     dtype: DTypeLike = dtypes.int32,
@@ -290,7 +290,7 @@ def histogram_fixed_width(
 
 
 def histogram_fixed_width_bins(
-    values: Any,
+    values: TensorLike,
     value_range: TensorLike,
     nbins: TensorLike = 100,
     dtype: DTypeLike = dtypes.int32,

@@ -10,7 +10,7 @@ from headwater.functional.sparse import SparseTensor, SparseTensorValue, convert
 from headwater.graph.operation import Tensor
 
 if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
+    from headwater.graph.types import SparseLike, TensorLike
 
 
 _ALLOWED = (
@@ -24,7 +24,7 @@ _ALLOWED = (
 )
 
 
-def set_size(a: Any, validate_indices: bool = True) -> Tensor:
+def set_size(a: SparseLike, validate_indices: bool = True) -> Tensor:
     """How many different values each row, along the last dimension, of a sparse tensor has.
 
     Args:

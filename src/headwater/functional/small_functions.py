@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HASH_KEY = 0xDECAFCAFFE
 
 
-def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Any:
+def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Structure:
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
@@ -322,7 +322,7 @@ def extract_glimpse(
 
 def _pooled(
     op_type: str, value: TensorLike, ratios: Sequence[float], name: str | None, **attrs: object
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     if len(ratios) != 4 or ratios[0] != 1 or ratios[3] != 1 or min(ratios) < 1:
         raise ValueError(f"pooling_ratio must be four numbers of 1 or more, the first and last 1, not {list(ratios)}")
     found = apply(op_type, value, pooling_ratio=tuple(map(float, ratios)), name=name, **attrs).outputs
@@ -338,7 +338,7 @@ def fractional_max_pool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """The largest values of windows of different sizes, so that images become smaller by any ratio.
 
     Args:
@@ -366,7 +366,7 @@ def fractional_avg_pool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """As `fractional_max_pool`, of means."""
     attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
     return _pooled("FractionalAvgPool", value, pooling_ratio, name, seed=seed, seed2=seed2, **attrs)

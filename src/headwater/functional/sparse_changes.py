@@ -209,7 +209,7 @@ def _reduced(function: Callable[..., Tensor], sp_input: SparseTensor, *how: Any)
 
 
 def _dense_reduced(
-    function: Callable[..., Tensor], dense: Tensor, axis: int | None, keepdims: Any, old: object, keep: Any
-) -> Any:
+    function: Callable[..., Tensor], dense: Tensor, axis: int | None, keepdims: object, old: object, keep: object
+) -> Tensor:
     along = either(axis, old, "axis", "reduction_axes")
     return function(dense, along, keepdims=bool(either(keepdims, keep, "keepdims", "keep_dims")))

@@ -143,7 +143,7 @@ def reduce_join(
 
 
 def string_split(
-    source: Any,
+    source: TensorLike,
     sep: str | None = None,
     skip_empty: bool = True,
     delimiter: str | None = None,
@@ -171,7 +171,7 @@ def string_split_v2(
     sep: str | None = None,
     maxsplit: int = -1,
     result_type: str = "SparseTensor",
-    source: Any = None,
+    source: TensorLike | None = None,
     name: str | None = None,
 ) -> SparseTensor:
     """A vector of texts split as Python's ``str.split`` does. See `string_split`."""

@@ -80,8 +80,8 @@ class KeyValueTensorInitializer:
     def __init__(
         self,
         keys: Any,
-        values: Any,
-        key_dtype: Any = None,
+        values: TensorLike,
+        key_dtype: DTypeLike | None = None,
         value_dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
@@ -136,7 +136,7 @@ class TextFileInitializer(_Typed):
     def __init__(
         self,
         filename: Any,
-        key_dtype: Any,
+        key_dtype: DTypeLike,
         key_index: int,
         value_dtype: DTypeLike,
         value_index: int,
@@ -336,9 +336,9 @@ class MutableHashTable(_ResourceTable):
 
     def __init__(
         self,
-        key_dtype: Any,
+        key_dtype: DTypeLike,
         value_dtype: DTypeLike,
-        default_value: Any,
+        default_value: TensorLike,
         name: str = "MutableHashTable",
         checkpoint: bool = True,
         *,

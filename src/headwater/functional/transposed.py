@@ -70,7 +70,7 @@ def conv_transpose(
     strides: Any,
     padding: str = "SAME",
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """The transpose of a convolution over one, two or three dimensions of space, as ``output_shape`` says.

@@ -106,7 +106,7 @@ def unicode_split(
     errors: str = "replace",
     replacement_char: int = 65533,
     name: str | None = None,
-) -> Any:
+) -> RaggedTensor | Tensor:
     """The characters of each text, as texts, in a further dimension; see `unicode_decode`."""
     with name_scope(name, "UnicodeSplit", []):
         points = unicode_decode(input, input_encoding, errors, replacement_char)
@@ -126,7 +126,7 @@ def unicode_split_with_offsets(
         return _each_encoded(points, input_encoding, errors, replacement_char), places
 
 
-def _each_encoded(points: TensorLike, encoding: str, errors: str, replacement: int) -> Any:
+def _each_encoded(points: TensorLike, encoding: str, errors: str, replacement: int) -> RaggedTensor | Tensor:
     flat = points.flat_values if isinstance(points, RaggedTensor) else points
     splits = arrays.range(arrays.shape(flat, out_type=dtypes.int64)[0] + 1)
     texts = one("UnicodeEncode", flat, splits, output_encoding=encoding, errors=errors, replacement_char=replacement)
@@ -139,7 +139,7 @@ def unicode_encode(
     errors: str = "replace",
     replacement_char: int = 65533,
     name: str | None = None,
-) -> Any:
+) -> RaggedTensor | Tensor:
     """The texts of characters: of each row of the innermost dimension. See `unicode_decode`.
 
     Args:

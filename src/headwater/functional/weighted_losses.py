@@ -272,9 +272,9 @@ def mean_squared_error(
 
 def sigmoid_cross_entropy(
     multi_class_labels: TensorLike,
-    logits: Any,
+    logits: TensorLike,
     weights: TensorLike = 1.0,
-    label_smoothing: Any = 0,
+    label_smoothing: float = 0,
     scope: str | None = None,
     loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
@@ -296,10 +296,10 @@ def sigmoid_cross_entropy(
 
 
 def softmax_cross_entropy(
-    onehot_labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
-    label_smoothing: Any = 0,
+    onehot_labels: TensorLike,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
+    label_smoothing: float = 0,
     scope: str | None = None,
     loss_collection: str = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 
-def assert_broadcastable(weights: Any, values: Any) -> Operation:
+def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
     """An operation that fails unless ``weights`` is a scalar, or has values' rank with each size values' own or 1.
 
     What the static shapes tell is checked at once.

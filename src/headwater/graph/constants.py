@@ -19,7 +19,7 @@ _MAX_DEPTH = 64
 _folded: WeakKeyDictionary[Tensor, HostArray | None] = WeakKeyDictionary()
 
 
-def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+def constant_value(tensor: Tensor) -> HostArray | None:
     """The value of ``tensor`` if the graph determines it and it is small, else None."""
     return _constant(tensor, 0)
 
@@ -69,7 +69,7 @@ def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     return value
 
 
-def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
+def _fold(tensor: Tensor, depth: int) -> HostArray | None:
     op = tensor.op
     if op.definition.kind is not Kind.PURE or op.type.startswith("Placeholder") or not op.inputs:
         return None

@@ -41,7 +41,7 @@ def _shape(params: Tensor) -> Tensor:
     return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
 
 
-def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Tensor | None]:
     """Gives the gradients of the rows that each part of a divided table found, those of equal ids added up."""
     places, *found = op.inputs
     routed = [each.op.inputs[1] for each in found]
@@ -49,7 +49,7 @@ def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
     return [None, *op.graph.create_op("SplitRouted", [to_dense(grad), places, *routed], halves).outputs]
 
 
-def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[IndexedSlices | None]:
     """Gives ``IndexedSlices`` of the rows that one part of a divided table was asked for.
 
     The slices have a row for each id, as in TensorFlow, for programs that look at their values. With equal ids added

@@ -113,7 +113,7 @@ def _listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _seed(y: Tensor, grad: Any, index: int) -> Tensor | None:
+def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
     """The gradient of ``y`` itself; None for integers, of which nothing has a gradient."""
     if y.dtype.is_integer:
         return None

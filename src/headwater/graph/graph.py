@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.devices import canonical_device_name
 from headwater.graph import constants, context
@@ -16,6 +16,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.graph.scopes import ControlDependencies, DeviceFunction, NameScope, Places, valid_name, valid_scope
 from headwater.registry import Inference, lookup
 from headwater.shapes import TensorShape
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import GraphDef
 
 
 class Graph:
@@ -338,7 +341,7 @@ class Graph:
 
     # Collections ------------------------------------------------------------------------------------------------
 
-    def add_to_collection(self, name: Any, value: object) -> None:
+    def add_to_collection(self, name: object, value: object) -> None:
         with self._lock:
             self._check_open()
             self._collections.setdefault(name, []).append(value)
@@ -348,7 +351,7 @@ class Graph:
         for name in {names} if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
 
-    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+    def get_collection(self, name: object, scope: str | None = None) -> list[Any]:
         """A copy of the collection, or what in it has a name that starts with the regular expression ``scope``."""
         items = list(self._collections.get(name, ()))
         if scope is None:
@@ -360,7 +363,7 @@ class Graph:
         with self._lock:
             return self._collections.setdefault(name, [])
 
-    def clear_collection(self, name: Any) -> None:
+    def clear_collection(self, name: object) -> None:
         with self._lock:
             self._check_open()
             self._collections.pop(name, None)
@@ -410,10 +413,10 @@ class Graph:
         return (tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op) not in self._unfetchable
 
     @property
-    def graph_def_versions(self) -> Any:
+    def graph_def_versions(self) -> GraphDef:
         return self.as_graph_def().versions
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
         """This graph as a ``GraphDef``.
 
         Args:

@@ -13,11 +13,12 @@ from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
     from headwater.graph.operation import Operation, Tensor
+    from headwater.tensorboard_protos import GraphDef
 
 PRODUCER_VERSION = 134  # of TensorFlow 1.15's GraphDefs
 
 
-def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
+def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
     """``graph`` as a ``GraphDef``; with ``from_version`` only what was added since."""
     proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
@@ -27,7 +28,7 @@ def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = 
     return proto
 
 
-def strip_defaults(proto: Any) -> None:
+def strip_defaults(proto: GraphDef) -> None:
     """Takes from the nodes of a ``GraphDef`` the attributes that have their default."""
     for node in proto.node:
         try:
@@ -44,7 +45,7 @@ def strip_defaults(proto: Any) -> None:
                 del node.attr[name]
 
 
-def subgraph_def(ops: Iterable[Operation]) -> Any:
+def subgraph_def(ops: Iterable[Operation]) -> GraphDef:
     """A ``GraphDef`` of just ``ops``."""
     proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
@@ -60,7 +61,7 @@ def node_def(op: Operation) -> Any:
     return proto
 
 
-def _write_node(proto: Any, op: Operation, add_shapes: bool) -> None:
+def _write_node(proto: GraphDef, op: Operation, add_shapes: bool) -> None:
     proto.name = op.name
     proto.op = op.type
     proto.device = op.device

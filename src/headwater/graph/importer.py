@@ -13,7 +13,7 @@ from headwater.registry import lookup
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike
-    from headwater.tensorboard_protos import GraphDef
+    from headwater.tensorboard_protos import GraphDef, NodeDef
 
 
 def import_graph_def(
@@ -55,14 +55,14 @@ def import_graph_def(
         return [importer.element(element) for element in return_elements]
 
 
-def load_graph(proto: Any) -> Graph:
+def load_graph(proto: GraphDef) -> Graph:
     """A new graph of exactly ``proto``, names unchanged."""
     graph = Graph()
     extend_graph(graph, proto)
     return graph
 
 
-def extend_graph(graph: Graph, proto: Any) -> None:
+def extend_graph(graph: Graph, proto: GraphDef) -> None:
     """Adds ``proto`` to ``graph``, names unchanged; inputs may be operations that are there already.
 
     Raises:
@@ -77,7 +77,7 @@ def _tensor_name(name: str) -> str:
 
 
 class _Importer:
-    def __init__(self, graph: Graph, proto: Any, input_map: dict[str, Any], scope: str) -> None:
+    def __init__(self, graph: Graph, proto: GraphDef, input_map: dict[str, Any], scope: str) -> None:
         self._graph = graph
         self._nodes: dict[str, Any] = {}
         for node in proto.node:
@@ -140,7 +140,7 @@ class _Importer:
             raise ValueError(f"Input '{name}': node '{op_name}' has {len(outputs)} outputs")
         return outputs[int(index)]
 
-    def _make(self, node: Any) -> None:
+    def _make(self, node: NodeDef) -> None:
         try:
             definition = lookup(node.op)
         except KeyError:

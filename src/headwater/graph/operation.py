@@ -326,7 +326,7 @@ class Tensor:
         def __ge__(self, other: TensorLike) -> Tensor: ...
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> Callable[..., object]:
     def call(self: object, *args: Any) -> Any:
         return _function(name)(self, *args)
 
@@ -350,7 +350,7 @@ def operator(name: str) -> Callable[..., Any]:
     return lambda *args: _function(name)(*args)
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function(name: str) -> Callable[..., object]:
     """What `set_operator` set. The layer above, which no import here may name, is loaded when it was not yet."""
     if name not in _OPERATORS:
         importlib.import_module("headwater.functional")

@@ -41,7 +41,7 @@ from headwater.input.iterators import Iterator, initializable_iterator, one_shot
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.graph.types import Structure
+    from headwater.graph.types import Structure, TensorLike
 
 
 class Dataset(plain.Dataset):
@@ -98,7 +98,7 @@ class Dataset(plain.Dataset):
                             "it with dataset.make_initializable_iterator() in a session, not with `for`"
                         )
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Structure:
         self._ready()
         return super().__iter__()
 
@@ -133,7 +133,9 @@ class Dataset(plain.Dataset):
         """`Tensor` for each component."""
         return nest.map_structure(lambda spec: Tensor, self.element_spec)
 
-    def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
+    def reduce(
+        self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None
+    ) -> Structure:
         """The last of the states that ``reduce_func(state, element)`` gives, as tensors."""
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         both = Dataset.made(
@@ -175,7 +177,7 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
     return trace(kind, tuple(inputs.node.specs), build)
 
 
-def _as_result(value: Any, kind: str) -> Tensor:
+def _as_result(value: TensorLike, kind: str) -> Tensor:
     try:
         return convert_to_tensor(value)
     except (TypeError, ValueError) as error:
@@ -211,14 +213,14 @@ def counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset:
     kind = as_dtype(dtype).as_numpy_dtype
     first, further = kind(start), kind(step)
 
-    def following(state: Structure, element: Any) -> tuple[Any, Any]:
+    def following(state: Structure, element: Structure) -> tuple[Any, Any]:
         del element
         return state + further, state
 
     return Dataset.from_tensors(first).repeat().scan(first, following)
 
 
-def get_single_element(dataset: Dataset) -> Any:
+def get_single_element(dataset: Dataset) -> Structure:
     """The only element of a dataset, as tensors; steps end in InvalidArgumentError where it has none or several."""
     spec = dataset.element_spec
     op = get_default_graph().create_op(
@@ -248,16 +250,16 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
     return dataset.make_initializable_iterator(shared_name)
 
 
-def get_output_types(dataset_or_iterator: Any) -> Any:
+def get_output_types(dataset_or_iterator: Structure) -> Any:
     """Element types, in the structure of an element."""
     return dataset_or_iterator.output_types
 
 
-def get_output_shapes(dataset_or_iterator: Any) -> Any:
+def get_output_shapes(dataset_or_iterator: Structure) -> Any:
     """Static shapes, in the structure of an element."""
     return dataset_or_iterator.output_shapes
 
 
-def get_output_classes(dataset_or_iterator: Any) -> Any:
+def get_output_classes(dataset_or_iterator: Structure) -> Any:
     """`Tensor` for each component, in the structure of an element."""
     return dataset_or_iterator.output_classes

@@ -18,6 +18,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.input import dataset as input_dataset
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure, TensorLike
     from headwater.shapes import TensorShape
 
@@ -58,7 +59,7 @@ def group_by_window(
         leaves = [Nested(None, (spec,)) for spec in dataset.node.specs]
         grouped = with_keys.changed(Grouped(input=with_keys.node), (None, nest.pack(structure, leaves)))
 
-        def reduced(key: Any, window: Any) -> Any:
+        def reduced(key: TensorLike, window: TensorLike) -> Any:
             return reduce_func(key, window if isinstance(window, Dataset) else dataset.zip(window))
 
         return grouped.flat_map(reduced)
@@ -94,7 +95,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transfor
       reducer: for each key.
     """
 
-    def of_window(key: Any, window: Any) -> Any:
+    def of_window(key: Any, window: Any) -> Dataset:
         state = window.reduce(reducer.init_func(key), reducer.reduce_func)
         found = reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)
         return input_dataset.Dataset.from_tensors(found)
@@ -124,7 +125,7 @@ def rejection_resample(
         def with_frequencies(*both: object) -> Any:
             return np.asarray(initial_dist, np.float32), both
 
-        def without(frequencies: Any, both: Any) -> Any:
+        def without(frequencies: Structure, both: Any) -> Any:
             del frequencies
             return both
 
@@ -139,7 +140,7 @@ def rejection_resample(
         else:
             known = pairs.map(with_frequencies)
 
-        def accepted(frequencies: Any, both: Any) -> Any:
+        def accepted(frequencies: Structure, both: Any) -> Tensor:
             ratio = target / math.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
             # Classes that are too rare are all kept, and of the others as many as go with them.
             chance = indexing.gather(ratio, both[0]) / reductions.reduce_max(ratio)
@@ -154,8 +155,8 @@ def bucket_by_sequence_length(
     element_length_func: Callable[..., object],
     bucket_boundaries: Sequence[int],
     bucket_batch_sizes: Sequence[int],
-    padded_shapes: Any = None,
-    padding_values: Any = None,
+    padded_shapes: Structure = None,
+    padding_values: Structure = None,
     pad_to_bucket_boundary: bool = False,
     no_padding: bool = False,
     drop_remainder: bool = False,
@@ -178,15 +179,15 @@ def bucket_by_sequence_length(
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
 
-    def bucket_of(*element: Any) -> Any:
+    def bucket_of(*element: Any) -> Tensor:
         length = math.cast(element_length_func(*element), dtypes.int64)
         reached = math.greater_equal(length, np.asarray(bucket_boundaries, np.int64))
         return reductions.reduce_sum(math.cast(reached, dtypes.int64))
 
-    def size_of(bucket: Any) -> Any:
+    def size_of(bucket: Any) -> Tensor:
         return indexing.gather(np.asarray(bucket_batch_sizes, np.int64), bucket)
 
-    def longest_of(bucket: Any) -> Any:
+    def longest_of(bucket: Any) -> Tensor:
         message = "When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries)."
         last = np.int64(len(bucket_boundaries))
         with control_dependencies([assert_less(bucket, last, message=message)]):
@@ -196,7 +197,7 @@ def bucket_by_sequence_length(
         size = size_of(bucket)
         if no_padding:
             return window.batch(size, drop_remainder)
-        filler: Any = longest_of(bucket) if pad_to_bucket_boundary else None
+        filler = longest_of(bucket) if pad_to_bucket_boundary else None
         shapes = window.output_shapes if padded_shapes is None else padded_shapes
 
         def filled(shape: TensorShape) -> Any:

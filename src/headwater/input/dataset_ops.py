@@ -16,7 +16,7 @@ from headwater.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:
-    pass
+    from headwater.dtypes import DType
 
 
 _HELD = ("headwater", "python functions of datasets")
@@ -186,7 +186,7 @@ def dataset_tensor(node: Node) -> Tensor:
     return graph.create_op(op_type, inputs, attrs, op_type).outputs[0]
 
 
-def element_attrs(specs: Sequence[TensorSpec]) -> dict[str, Any]:
+def element_attrs(specs: Sequence[TensorSpec]) -> dict[str, tuple[DType, ...] | tuple[TensorShape, ...]]:
     """The attributes that say what an element is."""
     return {
         "output_types": tuple(spec.dtype for spec in specs),

@@ -55,9 +55,9 @@ class CsvDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: TensorLike,
         record_defaults: Sequence[TensorLike | DTypeLike],
-        compression_type: Any = None,
+        compression_type: str | None = None,
         buffer_size: TensorLike | None = None,
         header: bool = False,
         field_delim: str = ",",
@@ -87,7 +87,7 @@ class CsvDataset(Dataset):
         plain.Dataset.__init__(self, made.node, made._structure)
 
 
-def _default(value: Any) -> tuple[Any, Any]:
+def _default(value: object) -> tuple[Any, Any]:
     """The value for empty fields, none where the field must not be empty, and its type where that is known."""
     if isinstance(value, type | dtypes.DType):
         return [], as_dtype(value)
@@ -136,7 +136,7 @@ class TFRecordWriter:
       compression_type: ``GZIP``, ``ZLIB``, or empty.
     """
 
-    def __init__(self, filename: str, compression_type: Any = None) -> None:
+    def __init__(self, filename: str, compression_type: str | None = None) -> None:
         self._filename = Dataset.as_value(filename, string)
         self._compression_type = Dataset.as_value(compression_type or "", string)
 
@@ -177,7 +177,7 @@ def parse_example_dataset(features: Any, num_parallel_calls: TensorLike = 1) -> 
     return lambda dataset: dataset.map(parse, num_parallel_calls)
 
 
-def _matching(file_pattern: Any) -> list[str]:
+def _matching(file_pattern: str | Sequence[str]) -> list[str]:
     patterns = [file_pattern] if isinstance(file_pattern, str | bytes) else list(file_pattern)
     found = sorted({name for pattern in patterns for name in files.glob(pattern)})
     if not found:
@@ -196,7 +196,7 @@ def _shuffled_batches(
 
 
 def make_batched_features_dataset(
-    file_pattern: Any,
+    file_pattern: str | Sequence[str],
     batch_size: TensorLike,
     features: Any,
     reader: Callable[..., object] = TFRecordDataset,
@@ -242,7 +242,7 @@ def make_batched_features_dataset(
     if label_key is not None and label_key not in features:
         raise ValueError(f"The `label_key` provided ({label_key!r}) must be one of the `features` keys.")
 
-    def read(name: Any) -> Any:
+    def read(name: str) -> Any:
         return reader(name, *(reader_args or ()))
 
     def labelled(values: Any) -> Any:
@@ -259,7 +259,7 @@ def make_batched_features_dataset(
 
 
 def make_csv_dataset(
-    file_pattern: Any,
+    file_pattern: str | Sequence[str],
     batch_size: TensorLike,
     column_names: Sequence[str] | None = None,
     column_defaults: Sequence[TensorLike | DTypeLike] | None = None,
@@ -277,7 +277,7 @@ def make_csv_dataset(
     num_parallel_reads: TensorLike | None = None,
     sloppy: bool = False,
     num_rows_for_inference: int | None = 100,
-    compression_type: Any = None,
+    compression_type: str | None = None,
     ignore_errors: bool = False,
 ) -> Any:
     """Batches of rows of files of separated values: dictionaries of columns, with a label where asked for.
@@ -329,7 +329,7 @@ def make_csv_dataset(
     if label_name is not None and label_name not in chosen:
         raise ValueError("`label_name` provided must be one of the columns.")
 
-    def read(name: Any) -> Any:
+    def read(name: str) -> Any:
         rows = CsvDataset(
             name,
             defaults,

@@ -92,7 +92,7 @@ class Iterator:
                 "MakeIterator", [dataset_tensor(dataset.node), self._resource], {}, name or "make_initializer"
             )
 
-    def get_next(self, name: str | None = None) -> Any:
+    def get_next(self, name: str | None = None) -> Structure:
         """The next element: tensors, in the structure of an element. Steps end in OutOfRangeError after the last."""
         specs: list[TensorSpec] = nest.flatten(self._element_spec)
         graph = get_default_graph()
@@ -128,7 +128,7 @@ class Iterator:
         return nest.map_structure(lambda spec: Tensor, self._element_spec)
 
 
-def _spec(types: Structure, shapes: Structure) -> Any:
+def _spec(types: Structure, shapes: Structure) -> Structure:
     types = nest.map_structure(as_dtype, types)
     leaves = nest.flatten(types)
     given = [None] * len(leaves) if shapes is None else nest.leaves_like(types, shapes)

@@ -29,7 +29,7 @@ class Optional:
         """Whether there is a value: a bool scalar."""
         return _op("OptionalHasValue", [self._tensor], {}, name)
 
-    def get_value(self, name: str | None = None) -> Any:
+    def get_value(self, name: str | None = None) -> Structure:
         """The value, as tensors; a run ends in InvalidArgumentError where it is missing."""
         graph = get_default_graph()
         attrs = element_attrs(nest.flatten(self._structure))

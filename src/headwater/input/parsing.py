@@ -125,7 +125,7 @@ class _Raw:
             raise ValueError(f"Dense and sparse keys must not intersect; intersection: {both}")
         return raw
 
-    def add_sparse(self, key: str, dtype: Any) -> None:
+    def add_sparse(self, key: str, dtype: DTypeLike | None) -> None:
         found = _type_of(key, dtype)
         if self.sparse.setdefault(key, found) != found:
             raise ValueError(f"Conflicting type {self.sparse[key].name} vs {found.name} for feature {key}.")
@@ -147,7 +147,7 @@ def _index_keys(feature: SparseFeature) -> list[str]:
     return [feature.index_key] if isinstance(feature.index_key, str) else list(feature.index_key)
 
 
-def _type_of(key: str, dtype: Any) -> DType:
+def _type_of(key: str, dtype: DTypeLike | None) -> DType:
     if not dtype:
         raise ValueError(f"Missing type for feature {key}.")
     return as_dtype(dtype)
@@ -162,7 +162,7 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
     return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
-def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:
+def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, object]:
     """The tensors by the names of the features: sparse indices, values and shapes first, then dense ones."""
     count = len(raw.sparse)
     found: dict[str, object] = {
@@ -190,7 +190,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
 
 def parse_single_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The features of one ``Example``.
 
     Args:
@@ -224,7 +224,7 @@ def parse_single_example(
 
 def parse_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The features of a vector of ``Example`` messages: as `parse_single_example`, with a row for each.
 
     Args:

@@ -79,7 +79,7 @@ class QueueBase:
     def names(self) -> list[str] | None:
         return self._names
 
-    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue(self, vals: Structure, name: str | None = None) -> Operation:
         """An operation that adds one element, and waits while the queue is full.
 
         Args:
@@ -91,7 +91,7 @@ class QueueBase:
                 tensor.shape.assert_is_compatible_with(shape)
             return self._op("QueueEnqueueV2", tensors, name=scope)
 
-    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue_many(self, vals: Structure, name: str | None = None) -> Operation:
         """An operation that adds an element for every row of ``vals``."""
         with name_scope(name, f"{self._short_name}_EnqueueMany", _flat(vals)) as scope:
             tensors = self._element(vals)
@@ -99,15 +99,15 @@ class QueueBase:
                 tensor.shape.with_rank_at_least(1)[1:].assert_is_compatible_with(shape)
             return self._op("QueueEnqueueManyV2", tensors, name=scope)
 
-    def dequeue(self, name: str | None = None) -> Any:
+    def dequeue(self, name: str | None = None) -> Structure:
         """The next element, for which it waits: a tensor, or several in a list, or with names a dictionary."""
         return self._dequeue("QueueDequeueV2", [], name or f"{self._short_name}_Dequeue")
 
-    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Any:
+    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Structure:
         """The next ``n`` elements as one batch; OutOfRangeError when the queue closes with fewer."""
         return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self._short_name}_DequeueMany")
 
-    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Any:
+    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Structure:
         """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
         return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self._short_name}_DequeueUpTo")
 
@@ -131,12 +131,12 @@ class QueueBase:
         with graph.colocate_with(self._queue_ref.op):
             return graph.create_op(op_type, [self._queue_ref, *inputs], attrs, name)
 
-    def _dequeue_batch(self, op_type: str, n: TensorLike, name: str) -> Any:
+    def _dequeue_batch(self, op_type: str, n: TensorLike, name: str) -> Structure:
         graph = self._queue_ref.graph
         with graph.as_default(), graph.name_scope(name) as scope:
             return self._dequeue(op_type, [convert_to_tensor(n, int32, name="n")], scope)
 
-    def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Any:
+    def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Structure:
         attrs: dict[str, object] = {"component_types": tuple(self._dtypes)}
         if self._fixed:
             attrs["_shapes"] = tuple(self._shapes)
@@ -145,7 +145,7 @@ class QueueBase:
             return dict(zip(self._names, outputs, strict=True))
         return outputs[0] if len(outputs) == 1 else list(outputs)
 
-    def _element(self, vals: Any) -> list[Tensor]:
+    def _element(self, vals: Structure) -> list[Tensor]:
         """``vals`` as the tensors of one element, in order."""
         if isinstance(vals, Mapping):
             if not self._names:
@@ -164,7 +164,7 @@ class QueueBase:
         return [convert_to_tensor(item, dtype) for item, dtype in zip(items, self._dtypes, strict=True)]
 
 
-def _flat(vals: Any) -> list[Any]:
+def _flat(vals: Structure) -> list[Any]:
     if isinstance(vals, Mapping):
         return list(vals.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
     return list(vals) if isinstance(vals, list | tuple) else [vals]  # pyright: ignore[reportUnknownArgumentType]
@@ -173,7 +173,7 @@ def _flat(vals: Any) -> list[Any]:
 def _make(
     op_type: str,
     capacity: int,
-    dtypes: Any,
+    dtypes: Structure,
     shapes: Structure,
     names: Any,
     shared_name: str | None,
@@ -220,8 +220,8 @@ class FIFOQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        dtypes: Any,
-        shapes: Any = None,
+        dtypes: Structure,
+        shapes: Structure = None,
         names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "fifo_queue",
@@ -242,8 +242,8 @@ class RandomShuffleQueue(QueueBase):
         self,
         capacity: int,
         min_after_dequeue: int,
-        dtypes: Any,
-        shapes: Any = None,
+        dtypes: Structure,
+        shapes: Structure = None,
         names: Sequence[str] | None = None,
         seed: int | None = None,
         shared_name: str | None = None,
@@ -264,8 +264,8 @@ class PaddingFIFOQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        dtypes: Any,
-        shapes: Any,
+        dtypes: Structure,
+        shapes: Structure,
         names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
@@ -283,7 +283,7 @@ class PriorityQueue(QueueBase):
         self,
         capacity: int,
         types: Structure,
-        shapes: Any = None,
+        shapes: Structure = None,
         names: Sequence[str] | None = None,
         shared_name: str | None = None,
         name: str = "priority_queue",

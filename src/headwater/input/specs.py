@@ -63,7 +63,7 @@ class TypeSpec(ABC):
         if type(self) is not type(other):
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
         pairs = zip(self._parts(), other._parts(), strict=True)
-        make: Any = type(self)
+        make = type(self)
         return make(*(_common(mine, theirs) for mine, theirs in pairs))
 
     def __eq__(self, other: object) -> bool:
@@ -135,7 +135,7 @@ class SparseTensorSpec(TypeSpec):
         """The type of the elements."""
         return self._dtype
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[TensorShape, DType]:
         return self._shape, self._dtype
 
     @classmethod
@@ -172,7 +172,7 @@ class IndexedSlicesSpec(TypeSpec):
     def value_type(self) -> type:
         return IndexedSlices
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[TensorShape, DType, DType, DType | None, TensorShape]:
         return (
             self._shape,
             self._values_dtype,
@@ -215,7 +215,7 @@ class TensorArraySpec(TypeSpec):
     def value_type(self) -> type:
         return TensorArray
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[TensorShape, DType, bool, bool]:
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
     def is_compatible_with(self, other: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -271,7 +271,7 @@ class RaggedTensorSpec(TypeSpec):
     def value_type(self) -> type:
         return RaggedTensor if self._ragged_rank else Tensor
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[TensorShape, DType, int, DType]:
         return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
 
     @classmethod
@@ -325,7 +325,7 @@ def tensor_array_structure(
     return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
 
 
-def get_structure(dataset_or_iterator: Any) -> Any:
+def get_structure(dataset_or_iterator: Structure) -> Any:
     """What is known of the elements of a dataset or iterator.
 
     Raises:

@@ -12,7 +12,7 @@ from headwater.input.queues import FIFOQueue
 from headwater.shapes import TensorShape, as_shape, unknown_shape
 
 if TYPE_CHECKING:
-    pass
+    from headwater.graph.types import Structure
 
 
 _UNBOUNDED = -1
@@ -35,8 +35,8 @@ class StagingArea:
 
     def __init__(
         self,
-        dtypes: Any,
-        shapes: Any = None,
+        dtypes: Structure,
+        shapes: Structure = None,
         names: Sequence[str] | None = None,
         shared_name: str | None = None,
         capacity: int = 0,
@@ -79,7 +79,7 @@ class StagingArea:
     def memory_limit(self) -> int:
         return self._memory_limit
 
-    def put(self, values: Any, name: str | None = None) -> Operation:
+    def put(self, values: Structure, name: str | None = None) -> Operation:
         """An operation that adds an element: a list of tensors, or with names a dictionary.
 
         Raises:

@@ -177,11 +177,11 @@ class Layer:
         return self._scope.name
 
     @property
-    def trainable_weights(self) -> list[Any]:
+    def trainable_weights(self) -> list[Variable]:
         return list(self._trainable_weights) if self.trainable else []
 
     @property
-    def non_trainable_weights(self) -> list[Any]:
+    def non_trainable_weights(self) -> list[Variable]:
         return self._non_trainable_weights if self.trainable else self._trainable_weights + self._non_trainable_weights
 
     @property
@@ -189,15 +189,15 @@ class Layer:
         return self.trainable_weights + self.non_trainable_weights
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Variable]:
         return self.weights
 
     @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_variables(self) -> list[Variable]:
         return self.trainable_weights
 
     @property
-    def non_trainable_variables(self) -> list[Any]:
+    def non_trainable_variables(self) -> list[Variable]:
         return self.non_trainable_weights
 
     @property
@@ -210,11 +210,11 @@ class Layer:
         """What regularizers add to the loss."""
         return [loss for loss, _ in self._losses]
 
-    def get_updates_for(self, inputs: Any) -> list[Any]:
+    def get_updates_for(self, inputs: Structure) -> list[Any]:
         """Those of `updates` that belong to these inputs, or with None to none in particular."""
         return [update for update, of in self._updates if _belongs(of, inputs)]
 
-    def get_losses_for(self, inputs: Any) -> list[Any]:
+    def get_losses_for(self, inputs: Structure) -> list[Any]:
         """Those of `losses` that belong to these inputs, or with None to none in particular."""
         return [loss for loss, of in self._losses if _belongs(of, inputs)]
 
@@ -235,7 +235,7 @@ class Layer:
         del input_shape
         self.built = True
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Structure, *args: Any, **kwargs: Any) -> Structure:
         """What it computes."""
         del args, kwargs
         return inputs
@@ -295,7 +295,7 @@ class Layer:
         """As `add_weight`."""
         return self.add_weight(*args, **kwargs)
 
-    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+    def add_loss(self, losses: Structure, inputs: Structure = None) -> None:
         """Adds to `losses` and to the collection ``REGULARIZATION_LOSSES``."""
         for loss in nest.flatten(losses):
             value: Any = loss() if callable(loss) else loss
@@ -303,10 +303,10 @@ class Layer:
             self._losses.append((tensor, _listed(inputs)))
             _collect(GraphKeys.REGULARIZATION_LOSSES, tensor)
 
-    def add_update(self, updates: Any, inputs: Any = None) -> None:
+    def add_update(self, updates: Structure, inputs: Structure = None) -> None:
         """Adds operations to `updates` and to the collection ``UPDATE_OPS``."""
         for update in nest.flatten(updates):
-            made: Any = update() if callable(update) else update
+            made = update() if callable(update) else update
             op = made if isinstance(made, Operation) else getattr(made, "op", made)
             self._updates.append((op, _listed(inputs)))
             if self._collect_updates:
@@ -314,11 +314,11 @@ class Layer:
 
     # Calls ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, inputs: Structure, *args: Any, **kwargs: Any) -> Any:
         """As a call."""
         return self(inputs, *args, **kwargs)
 
-    def __call__(self, inputs: Any, *args: object, **kwargs: object) -> Any:
+    def __call__(self, inputs: Structure, *args: object, **kwargs: object) -> Structure:
         """Its result for ``inputs``.
 
         Args:
@@ -345,7 +345,7 @@ class Layer:
             with name_scope(current.original_name_scope):
                 return self._compute(inputs, args, kwargs)
 
-    def _compute(self, inputs: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _compute(self, inputs: Structure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         inputs = nest.map_structure(_as_tensor, inputs)
         leaves = [leaf for leaf in nest.flatten(inputs) if isinstance(leaf, Tensor)]
         self._check(leaves)
@@ -386,7 +386,7 @@ def _as_tensor(value: TensorLike) -> Any:
     return value if isinstance(value, Tensor) or hasattr(value, "dense_shape") else convert_to_tensor(value)
 
 
-def _shape_of(value: Tensor) -> Any:
+def _shape_of(value: Tensor) -> TensorShape:
     return value.get_shape()
 
 
@@ -400,7 +400,7 @@ def _belongs(of: list[Any] | None, inputs: Structure) -> bool:
     return of is not None and any(item is wanted for item in of for wanted in nest.flatten(inputs))
 
 
-def _collect(key: str, value: Any) -> None:
+def _collect(key: str, value: object) -> None:
     held = get_default_graph().get_collection_ref(key)
     if all(value is not other for other in held):
         held.append(value)
@@ -408,7 +408,7 @@ def _collect(key: str, value: Any) -> None:
 
 def functional(
     cls: type[L], doc: str, *, call: Sequence[str] = (), before: str = "name", last: Sequence[str] = ()
-) -> Callable[..., Any]:
+) -> Callable[..., Tensor]:
     """The function that makes a layer of class ``cls`` and calls it once.
 
     Args:

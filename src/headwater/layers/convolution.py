@@ -118,7 +118,7 @@ class Convolution(AffineLayer):
                 trainable=True,
             )
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         padding = self.padding
         if padding == "causal":
             before = (self.kernel_size[0] - 1) * self.dilation_rate[0]
@@ -185,7 +185,7 @@ class _Transposed(Convolution):
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
         activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
+        kernel_constraint: Constraint | None = None,
         bias_constraint: Constraint | None = None,
         trainable: bool = True,
         name: Any = None,
@@ -274,10 +274,10 @@ class SeparableConvolution(Convolution):
         self,
         filters: int,
         kernel_size: Any,
-        strides: Any = 1,
+        strides: TensorLike = 1,
         padding: str = "valid",
         data_format: str = "channels_last",
-        dilation_rate: Any = 1,
+        dilation_rate: TensorLike = 1,
         depth_multiplier: int = 1,
         activation: Any = None,
         use_bias: bool = True,
@@ -340,7 +340,7 @@ class SeparableConvolution(Convolution):
         self._build_bias()
         self.built = True
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         # A sequence is an image of one row.
         axis = None if self.rank == 2 else 2 if self._first else 1
         image, depthwise, pointwise = inputs, self.depthwise_kernel, self.pointwise_kernel

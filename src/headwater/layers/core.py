@@ -15,8 +15,9 @@ from headwater.shapes import TensorShape, as_shape
 from headwater.variables.initializers import ZEROS
 
 if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
+    from headwater.graph.types import Structure, TensorLike
     from headwater.shapes import ShapeLike
+    from headwater.variables.scope_settings import VariableScope
 
 
 class Dense(AffineLayer):
@@ -81,7 +82,7 @@ class Dense(AffineLayer):
             )
         self.built = True
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         rank = len(inputs.dims or ())
         if rank > 2:
             outputs = linalg.tensordot(inputs, self.kernel, [[rank - 1], [0]])
@@ -118,7 +119,7 @@ class Dropout(Layer):
         self.noise_shape = noise_shape
         self.seed = seed
 
-    def call(self, inputs: Any, training: Any = False) -> Tensor:
+    def call(self, inputs: Structure, training: TensorLike = False) -> Tensor:
         def dropped() -> Tensor:
             return nn.dropout(inputs, noise_shape=self.noise_shape, seed=self.seed, rate=self.rate)
 
@@ -140,7 +141,7 @@ class Flatten(Layer):
         self.data_format: str = data_format or "channels_last"
         self.input_spec = InputSpec(min_ndim=1)
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         rank = len(inputs.dims or ())
         if self.data_format == "channels_first" and rank > 1:
             inputs = arrays.transpose(inputs, [0, *range(2, rank), 1])
@@ -165,6 +166,6 @@ dropout: Callable[..., Tensor] = functional(
 )
 
 
-def flatten(inputs: TensorLike, name: Any = None, data_format: str = "channels_last") -> Tensor:
+def flatten(inputs: TensorLike, name: str | VariableScope | None = None, data_format: str = "channels_last") -> Tensor:
     """One call of a `Flatten` layer."""
     return Flatten(name=name, data_format=data_format)(convert_to_tensor(inputs))

@@ -20,7 +20,7 @@ from headwater.layers.spatial import (
 from headwater.shapes import TensorShape, as_shape
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Ints
+    from headwater.graph.types import Ints, Structure
     from headwater.shapes import ShapeLike
 
 
@@ -55,7 +55,7 @@ class Pooling(Layer):
         self._first = channels_first(data_format)
         self.input_spec: Any = InputSpec(ndim=self.rank + 2)
 
-    def call(self, inputs: Any) -> Tensor:
+    def call(self, inputs: Structure) -> Tensor:
         compute = type(self).compute
         padding = self.padding.upper()
         if self.rank > 1:

@@ -17,12 +17,13 @@ from headwater.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
+    from headwater.variables.variables import Variable
 
 
 _NO_CLASS = -1
 
 
-def _hits(labels: Any, chosen: Any, class_id: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _hits(labels: Any, chosen: Any, class_id: object) -> tuple[Tensor, Tensor, Tensor]:
     """For each example how many of ``chosen`` are labels, how many are not, and how many labels are not chosen."""
     if isinstance(labels, SparseTensor | SparseTensorValue):
         labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
@@ -51,7 +52,7 @@ def _hits(labels: Any, chosen: Any, class_id: Any) -> tuple[Tensor, Tensor, Tens
     return counts[0], counts[1], counts[2]
 
 
-def _summed(values: Tensor, weights: object, variable: str) -> tuple[Any, Any]:
+def _summed(values: Tensor, weights: object, variable: str) -> tuple[Variable, Tensor]:
     count = metric_variable([], dtypes.float64, variable)
     if weights is not None:
         values = values * math.cast(weights, dtypes.float32)
@@ -62,7 +63,7 @@ def _share(part: TensorLike, rest: TensorLike, name: str) -> Tensor:
     return math.div(part, math.add(part, rest), name=name)
 
 
-def _name(base: str, k: object, class_id: Any) -> str:
+def _name(base: str, k: object, class_id: object) -> str:
     return f"{base}_at_{k}" + ("" if class_id is None else f"_class{class_id}") if k is not None else f"{base}_at_k"
 
 

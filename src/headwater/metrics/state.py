@@ -15,12 +15,12 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.variables.variables import Variable
 
-Metric = tuple[Any, Any]
+Metric = tuple[Tensor, Tensor]
 
 
 def metric_variable(
     shape: TensorLike, dtype: DType = dtypes.float32, name: str | None = None, validate_shape: bool = True
-) -> Any:
+) -> Variable:
     """A local variable that begins with zeros, in the collection ``METRIC_VARIABLES`` too."""
     return Variable(
         lambda: arrays.zeros(shape, dtype),

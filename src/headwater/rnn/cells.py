@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KERNEL, BIAS = "kernel", "bias"
 
 
-def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Any:
+def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Structure:
     """Zeros of shape [batch_size, *size] for every size in a structure of them."""
     kind = as_dtype(dtype)
 
@@ -51,7 +51,13 @@ class RNNCell(Layer):
     A subclass gives `state_size`, `output_size`, and `call` (or ``__call__`` with a third argument ``scope``).
     """
 
-    def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        trainable: bool = True,
+        name: str | VariableScope | None = None,
+        dtype: DTypeLike | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(trainable=trainable, name=name, dtype=dtype, **kwargs)
 
     def __call__(
@@ -61,7 +67,7 @@ class RNNCell(Layer):
         scope: str | VariableScope | None = None,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> Structure:
         """One step.
 
         Args:
@@ -76,18 +82,18 @@ class RNNCell(Layer):
             return super().__call__(inputs, state, *args, **kwargs)
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> Structure:
         """The sizes of the state: numbers or shapes, nested as the state is."""
         raise NotImplementedError(f"{type(self).__name__} does not say its state_size")
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> Structure:
         """The size of the output."""
         raise NotImplementedError(f"{type(self).__name__} does not say its output_size")
 
     def get_initial_state(
         self, inputs: TensorLike | None = None, batch_size: TensorLike | None = None, dtype: DTypeLike | None = None
-    ) -> Any:
+    ) -> Structure:
         """Zeros, for the batch size and type of ``inputs`` or as given.
 
         Raises:
@@ -104,7 +110,7 @@ class RNNCell(Layer):
             )
         return self.zero_state(batch_size, dtype)
 
-    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Any:
+    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Structure:
         """A state of zeros."""
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return zeros_of(self.state_size, batch_size, dtype)
@@ -120,7 +126,7 @@ class LayerCell(RNNCell):
         scope: str | VariableScope | None = None,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> Structure:
         return Layer.__call__(self, inputs, state, *args, **({"scope": scope} if scope is not None else {}), **kwargs)
 
     def _depth(self, input_shape: ShapeLike) -> int:
@@ -137,11 +143,11 @@ class _OneStateCell(LayerCell):
     _num_units: int
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> int:
         return self._num_units
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> int:
         return self._num_units
 
 
@@ -159,14 +165,14 @@ class BasicRNNCell(_OneStateCell):
         num_units: int,
         activation: Any = None,
         reuse: Any = None,
-        name: Any = None,
+        name: str | VariableScope | None = None,
         dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._activation = activation or math.tanh
-        self._kernel: Any = None
+        self._kernel: Variable | None = None
         self._bias: Variable | None = None
 
     def build(self, input_shape: ShapeLike) -> None:
@@ -175,7 +181,7 @@ class BasicRNNCell(_OneStateCell):
         self._bias = self.add_variable(BIAS, shape=[self._num_units], initializer=ZEROS)
         self.built = True
 
-    def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Tensor, Tensor]:
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, state], 1), self._kernel), self._bias)
         output = self._activation(gates)
         return output, output
@@ -201,7 +207,7 @@ class GRUCell(_OneStateCell):
         reuse: Any = None,
         kernel_initializer: Any = None,
         bias_initializer: Any = None,
-        name: Any = None,
+        name: str | VariableScope | None = None,
         dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
@@ -228,7 +234,7 @@ class GRUCell(_OneStateCell):
         )
         self.built = True
 
-    def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Tensor, Tensor]:
         gates = math.sigmoid(
             nn.bias_add(linalg.matmul(arrays.concat([inputs, state], 1), self._gates[0]), self._gates[1])
         )

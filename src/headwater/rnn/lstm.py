@@ -18,8 +18,10 @@ from headwater.variables.partitioned import fixed_size_partitioner
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure
     from headwater.shapes import ShapeLike
+    from headwater.variables.scope_settings import VariableScope
     from headwater.variables.types import InitializerLike
     from headwater.variables.variables import Variable
 
@@ -44,11 +46,11 @@ class _LSTM(LayerCell):
     _state_is_tuple: bool
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> LSTMStateTuple | int:
         return LSTMStateTuple(*self._sizes) if self._state_is_tuple else sum(self._sizes)
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> int:
         return self._sizes[1]
 
     def _parted(self, state: Structure) -> tuple[Any, Any]:
@@ -79,7 +81,7 @@ class BasicLSTMCell(_LSTM):
         state_is_tuple: bool = True,
         activation: Any = None,
         reuse: Any = None,
-        name: Any = None,
+        name: str | VariableScope | None = None,
         dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
@@ -89,7 +91,7 @@ class BasicLSTMCell(_LSTM):
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
         self._activation = activation or math.tanh
-        self._kernel: Any = None
+        self._kernel: Variable | None = None
         self._bias: Variable | None = None
 
     def build(self, input_shape: ShapeLike) -> None:
@@ -98,7 +100,7 @@ class BasicLSTMCell(_LSTM):
         self._bias = self.add_variable(BIAS, shape=[4 * self._num_units], initializer=ZEROS)
         self.built = True
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         c, h = self._parted(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = arrays.split(gates, 4, 1)
@@ -155,7 +157,7 @@ class LSTMCell(_LSTM):
         self._kernel: Any = None
         self._bias: Variable | None = None
         self._projection: Any = None
-        self._peepholes: list[Variable] = []
+        self._peepholes: list[Any] = []
 
     def build(self, input_shape: ShapeLike) -> None:
         rows = self._depth(input_shape) + self._sizes[1]
@@ -180,7 +182,7 @@ class LSTMCell(_LSTM):
             )
         self.built = True
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         c, h = self._parted(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = arrays.split(gates, 4, 1)
@@ -231,9 +233,9 @@ class LSTMBlockCell(_LSTM):
         self._forget_bias = forget_bias
         self._cell_clip = -1 if cell_clip is None else cell_clip
         self._use_peephole = use_peephole
-        self._kernel: Any = None
+        self._kernel: Variable | None = None
         self._bias: Variable | None = None
-        self._peepholes: list[Variable] = []
+        self._peepholes: list[Any] = []
 
     def build(self, input_shape: ShapeLike) -> None:
         rows = self._depth(input_shape) + self._num_units
@@ -244,7 +246,7 @@ class LSTMBlockCell(_LSTM):
             self._peepholes = [self.add_variable(name, shape=[self._num_units]) for name in names]
         self.built = True
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Tensor, LSTMStateTuple]:
         c, h = state
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = arrays.split(gates, 4, 1)

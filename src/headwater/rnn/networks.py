@@ -46,7 +46,7 @@ def _lengths(sequence_length: Any) -> Tensor | None:
     return arrays.identity(lengths, name="sequence_length")
 
 
-def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None) -> Any:
+def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None) -> Structure:
     """The state before the first step."""
     if initial_state is not None:
         return nest.map_structure(convert_to_tensor, initial_state)
@@ -57,7 +57,7 @@ def _begin(cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dt
     return cell.zero_state(batch, dtype)
 
 
-def _copied(active: Tensor, new: Any, old: Any) -> Any:
+def _copied(active: Tensor, new: Structure, old: Structure) -> Structure:
     """``new`` in the rows where ``active``, elsewhere ``old``."""
 
     def chosen(a: Tensor, b: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ def _copied(active: Tensor, new: Any, old: Any) -> Any:
     return nest.map_structure(chosen, new, old)
 
 
-def _zeros_like(output: Any) -> Any:
+def _zeros_like(output: Structure) -> Structure:
     return nest.map_structure(arrays.zeros_like, output)
 
 
@@ -113,7 +113,7 @@ def dynamic_rnn(
         state = _begin(cell, initial_state, leaves[0], 1, dtype)
         pattern: list[Any] = []
 
-        def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> Any:
+        def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> Structure:
             before = nest.pack(state, states[1:])
             output, after = cell(nest.pack(inputs, slices), before)
             if lengths is not None:
@@ -146,12 +146,12 @@ def bidirectional_dynamic_rnn(
     require_cell("cell_bw", cell_bw)
     time = 0 if time_major else 1
 
-    def turned_round(x: TensorLike) -> Any:
+    def turned_round(x: TensorLike) -> Tensor:
         if sequence_length is None:
             return arrays.reverse(x, [time])
         return indexing.reverse_sequence(x, sequence_length, seq_axis=time, batch_axis=1 - time)
 
-    def backwards(value: TensorLike) -> Any:
+    def backwards(value: TensorLike) -> Structure:
         return nest.map_structure(turned_round, value)
 
     with variable_scope(scope or "bidirectional_rnn"):
@@ -208,12 +208,12 @@ def static_rnn(
 
 
 def static_state_saving_rnn(
-    cell: Any,
+    cell: RNNCell,
     inputs: Sequence[Any],
     state_saver: Any,
     state_name: Any,
-    sequence_length: Any = None,
-    scope: Any = None,
+    sequence_length: TensorLike | None = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
     """`static_rnn` whose first state comes from ``state_saver``, and whose last state goes there.
 

@@ -16,10 +16,11 @@ from headwater.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
+    from headwater.rnn.cells import RNNCell
 
 
 def raw_rnn(
-    cell: Any,
+    cell: RNNCell,
     loop_fn: Callable[..., Structure],
     parallel_iterations: int | None = None,
     swap_memory: bool = False,
@@ -72,7 +73,7 @@ def raw_rnn(
             del time
             return math.logical_not(reductions.reduce_all(done))
 
-        def turn(time: Tensor, done: Tensor, given: Tensor, before: Any, emitted: Any, own: Any) -> Any:
+        def turn(time: Tensor, done: Tensor, given: Tensor, before: Any, emitted: Any, own: Any) -> Structure:
             output, after = cell(given, before)
             own = own if has_loop_state else None
             following = time + 1
@@ -80,10 +81,10 @@ def raw_rnn(
             out = output if out is None else out
             next_own = carried if next_own is None else next_own
 
-            def choose(old: Any, new: Any) -> Tensor:
+            def choose(old: Structure, new: Structure) -> Tensor:
                 return indexing.where(done, old, new)
 
-            def kept(old: Any, new: Any) -> Any:
+            def kept(old: Structure, new: Structure) -> Structure:
                 return nest.map_structure(choose, old, new)
 
             leaves = nest.flatten(out)

@@ -15,7 +15,7 @@ from headwater.rnn.lstm import LSTMStateTuple
 from headwater.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DType
+    from headwater.dtypes import DType, DTypeLike
     from headwater.graph.types import DeviceLike, Structure, TensorLike
     from headwater.variables.scope_settings import VariableScope
 
@@ -44,12 +44,12 @@ class MultiRNNCell(RNNCell):
         self._state_is_tuple = state_is_tuple
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> Structure:
         sizes = tuple(cell.state_size for cell in self._cells)
         return sizes if self._state_is_tuple else sum(sizes)
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> Structure:
         return self._cells[-1].output_size
 
     @property
@@ -60,13 +60,13 @@ class MultiRNNCell(RNNCell):
     def non_trainable_weights(self) -> list[Any]:
         return [v for cell in self._cells for v in getattr(cell, "non_trainable_weights", ())]
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             if self._state_is_tuple:
                 return tuple(cell.zero_state(batch_size, dtype) for cell in self._cells)
             return super().zero_state(batch_size, dtype)
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         if self._state_is_tuple:
             states: Sequence[object] = state
             if len(states) != len(self._cells):
@@ -84,7 +84,7 @@ class MultiRNNCell(RNNCell):
 class _Wrapper(RNNCell):
     """A cell that stands for another one, whose variables keep their names."""
 
-    def __init__(self, cell: Any) -> None:
+    def __init__(self, cell: RNNCell) -> None:
         super().__init__()
         for needed in ("state_size", "output_size", "zero_state"):
             kind = cell.__class__
@@ -97,11 +97,11 @@ class _Wrapper(RNNCell):
         return self.cell
 
     @property
-    def state_size(self) -> Any:
+    def state_size(self) -> Structure:
         return self.cell.state_size
 
     @property
-    def output_size(self) -> Any:
+    def output_size(self) -> Structure:
         return self.cell.output_size
 
     @property
@@ -112,7 +112,7 @@ class _Wrapper(RNNCell):
     def non_trainable_weights(self) -> list[Any]:
         return self.cell.non_trainable_weights
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return self.cell.zero_state(batch_size, dtype)
 
@@ -123,7 +123,7 @@ class _Wrapper(RNNCell):
         scope: str | VariableScope | None = None,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> Structure:
         if args or kwargs:
             raise TypeError(f"{type(self).__name__} takes inputs, state and scope, not {[*args, *kwargs]}")
         return self._step(inputs, state, scope)
@@ -150,7 +150,7 @@ class DropoutWrapper(_Wrapper):
 
     def __init__(
         self,
-        cell: Any,
+        cell: RNNCell,
         input_keep_prob: Any = 1.0,
         output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0,
@@ -191,13 +191,13 @@ class DropoutWrapper(_Wrapper):
     def _draw(self, what: str, index: int, size: Any, dtype: DType) -> Tensor:
         return random.random_uniform([1, int(size)], seed=self._seed_of(what, index), dtype=dtype)
 
-    def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Any:
+    def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Structure:
         inputs = self._dropped("input", inputs, None)
         output, after = self.cell(inputs, state, scope=scope)
         after = self._dropped("state", after, self._filter)
         return self._dropped("output", output, None), after
 
-    def _dropped(self, what: str, values: Any, chosen: Callable[[Any], Any] | None) -> Any:
+    def _dropped(self, what: str, values: TensorLike, chosen: Callable[[Any], Any] | None) -> Structure:
         if self._kept(what):
             return values
         leaves = nest.flatten(values)
@@ -249,11 +249,11 @@ class ResidualWrapper(_Wrapper):
       residual_fn: ``f(inputs, outputs)`` in place of the sum.
     """
 
-    def __init__(self, cell: Any, residual_fn: Callable[[Structure, Structure], Structure] | None = None) -> None:
+    def __init__(self, cell: RNNCell, residual_fn: Callable[[Structure, Structure], Structure] | None = None) -> None:
         super().__init__(cell)
         self._residual_fn = residual_fn
 
-    def _step(self, inputs: Structure, state: Any, scope: Any) -> Any:
+    def _step(self, inputs: Structure, state: Structure, scope: Any) -> Structure:
         outputs, after = self.cell(inputs, state, scope=scope)
         if self._residual_fn is not None:
             return self._residual_fn(inputs, outputs), after
@@ -268,11 +268,11 @@ class DeviceWrapper(_Wrapper):
       device: see `Graph.device`.
     """
 
-    def __init__(self, cell: Any, device: DeviceLike) -> None:
+    def __init__(self, cell: RNNCell, device: DeviceLike) -> None:
         super().__init__(cell)
         self._device = device
 
-    def zero_state(self, batch_size: TensorLike, dtype: DType) -> Any:
+    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
         with get_default_graph().device(self._device):
             return super().zero_state(batch_size, dtype)
 

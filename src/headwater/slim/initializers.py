@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -14,6 +14,7 @@ from headwater.graph.operation import Tensor
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.shapes import TensorShape
+    from headwater.variables.partitioned import PartitionInfo
 
 
 _CUT = 1.3
@@ -41,7 +42,9 @@ def variance_scaling_initializer(
     if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
         raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
 
-    def initializer(shape: TensorShape, dtype: DTypeLike = dtype, partition_info: Any = None) -> Tensor:
+    def initializer(
+        shape: TensorShape, dtype: DTypeLike = dtype, partition_info: PartitionInfo | None = None
+    ) -> Tensor:
         if not as_dtype(dtype).is_floating:
             raise TypeError("Cannot create initializer for non-floating point type.")
         whole = [int(size) for size in (shape if partition_info is None else partition_info.full_shape)]

@@ -36,7 +36,7 @@ from headwater.variables.variable_scope import get_variable_scope, variable_scop
 if TYPE_CHECKING:
     from headwater.variables.regularizers import Regularizer
     from headwater.variables.scope_settings import VariableScope
-    from headwater.variables.types import AnyVariable, InitializerLike, Reuse
+    from headwater.variables.types import InitializerLike, Reuse
 
 
 XAVIER = xavier_initializer()
@@ -58,11 +58,11 @@ def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any
     return getter
 
 
-def collect_variable(variable: AnyVariable, collections: Any, name: str) -> None:
+def collect_variable(variable: Any, collections: Mapping[str, Sequence[str]] | Sequence[str] | None, name: str) -> None:
     """Adds a layer's variable to the collections meant for it."""
-    listed = collections.get(name) if isinstance(collections, Mapping) else collections  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    listed = collections.get(name) if isinstance(collections, Mapping) else collections
     graph = get_default_graph()
-    for key in listed or ():  # pyright: ignore[reportUnknownVariableType]
+    for key in listed or ():
         for part in variable if hasattr(variable, "as_tensor") else [variable]:
             if all(part is not other for other in graph.get_collection(key)):
                 graph.add_to_collection(key, part)

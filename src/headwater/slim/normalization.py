@@ -35,10 +35,10 @@ def batch_norm(
     activation_fn: Callable[[Tensor], Tensor] | None = None,
     param_initializers: Any = None,
     param_regularizers: Any = None,
-    updates_collections: object = GraphKeys.UPDATE_OPS,
+    updates_collections: Any = GraphKeys.UPDATE_OPS,
     is_training: object = True,
     reuse: Reuse | None = None,
-    variables_collections: object = None,
+    variables_collections: Any = None,
     outputs_collections: Sequence[str] | None = None,
     trainable: bool = True,
     batch_weights: object = None,
@@ -168,7 +168,7 @@ def layer_norm(
 
 
 def _parameter(
-    name: str, size: TensorLike, kind: object, initializer: object, collections: object, trainable: bool
+    name: str, size: TensorLike, kind: object, initializer: object, collections: Any, trainable: bool
 ) -> Any:
     made = model_variable(name, size, kind, initializer=initializer, trainable=trainable)
     collect_variable(made, collections, name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.variables.scope_settings import VariableScope
 
 
-def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]:
+def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Tensor]:
     def function(
         inputs: Tensor,
         kernel_size: TensorLike,

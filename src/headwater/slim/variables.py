@@ -111,7 +111,7 @@ def model_variable(
 
 def local_variable(
     initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
-) -> Any:
+) -> Variable:
     """A variable of this task alone, which checkpoints leave out."""
     del use_resource
     return Variable(
@@ -125,7 +125,7 @@ def local_variable(
 
 def global_variable(
     initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
-) -> Any:
+) -> Variable:
     """A variable that optimizers leave alone."""
     del use_resource
     return Variable(
@@ -220,7 +220,7 @@ def filter_variables(
     include_patterns: Sequence[str] | None = None,
     exclude_patterns: Sequence[str] | None = None,
     reg_search: bool = True,
-) -> list[Any]:
+) -> list[Variable]:
     """Those variables whose operations' names some of ``include_patterns`` match and none of ``exclude_patterns``.
 
     Args:

@@ -23,7 +23,7 @@ from headwater.training.step_timer import NeverTriggerTimer, SecondOrStepTimer
 from headwater.training.training_util import global_step_value
 
 if TYPE_CHECKING:
-    from headwater.graph.types import FeedDict, SessionLike, Structure
+    from headwater.graph.types import FeedDict, SessionLike, Structure, TensorLike
     from headwater.training.coordinator import Coordinator
     from headwater.variables.variables import Variable
 
@@ -66,7 +66,7 @@ class LoggingTensorHook(SessionRunHook):
 
     def __init__(
         self,
-        tensors: Mapping[str, Any] | Sequence[Any],
+        tensors: Mapping[str, object] | Sequence[object],
         every_n_iter: int | None = None,
         every_n_secs: float | None = None,
         at_end: bool = False,
@@ -174,7 +174,7 @@ class NanTensorHook(SessionRunHook):
       fail_on_nan_loss: raise `NanLossDuringTrainingError`; else only stop.
     """
 
-    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
+    def __init__(self, loss_tensor: TensorLike, fail_on_nan_loss: bool = True) -> None:
         self._loss_tensor = loss_tensor
         self._fail_on_nan_loss = fail_on_nan_loss
 

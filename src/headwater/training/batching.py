@@ -65,7 +65,7 @@ class _Batcher:
     """
 
     def __init__(
-        self, elements: Sequence[Sequence[TensorLike]], keep_input: Any, enqueue_many: bool, shapes: Any
+        self, elements: Sequence[Sequence[TensorLike]], keep_input: Any, enqueue_many: bool, shapes: Structure
     ) -> None:
         if not elements or not elements[0]:
             raise ValueError("Expected at least one tensor in the elements of a batch.")
@@ -156,7 +156,7 @@ class _Batcher:
 
 
 def _in_order(
-    like: Any,
+    like: object,
     batcher: _Batcher,
     batch_size: TensorLike,
     threads: int,
@@ -174,7 +174,7 @@ def _in_order(
 
 
 def _shuffled(
-    like: Any,
+    like: object,
     batcher: _Batcher,
     batch_size: TensorLike,
     threads: int,

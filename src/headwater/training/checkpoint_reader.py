@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
 from headwater.errors import NotFoundError, UnimplementedError
@@ -11,6 +11,9 @@ from headwater.io.files import Path, as_path
 from headwater.io.tensor_bundle import BundleReader, index_path
 from headwater.tensorboard_protos import types_pb2
 from headwater.training.checkpoint_state import latest_checkpoint
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 
 class CheckpointReader:
@@ -84,7 +87,7 @@ def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
     return CheckpointReader(path)
 
 
-def load_variable(ckpt_dir_or_file: Path, name: str) -> Any:
+def load_variable(ckpt_dir_or_file: Path, name: str) -> HostArray:
     """One tensor of a checkpoint; ``name`` may end in ``:0``."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 

@@ -87,8 +87,8 @@ class ConsistentOptimizer(Optimizer):
         self._local_inits: list[Operation] = []
         self._start_overs: list[Operation] = []
         self._runners: list[UpdateRunner] = []
-        self.local_step_init_op: Any = None
-        self.chief_init_op: Any = None
+        self.local_step_init_op: OpOrTensor | None = None
+        self.chief_init_op: OpOrTensor | None = None
         self.ready_for_local_init_op: OpOrTensor | None = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
@@ -277,7 +277,7 @@ class _Part:
         with self._graph.colocate_with(self._here):
             return self._graph.create_op("Identity", [convert_to_tensor(record)]).outputs[0]
 
-    def _count(self, record: Any, seen: Tensor) -> Operation:
+    def _count(self, record: Tensor, seen: Tensor) -> Operation:
         with self._graph.colocate_with(record.op):
             return self._graph.create_op("CountUpdate", [record.op.outputs[0], seen])
 

@@ -298,7 +298,7 @@ class FileWriter:
         self.close()
 
 
-def _as_graph_def(graph: Any, graph_def: GraphDef) -> Any:
+def _as_graph_def(graph: Any, graph_def: GraphDef) -> GraphDef:
     if graph is not None and graph_def is not None:
         raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
     graph = graph_def if graph is None else graph

@@ -89,7 +89,7 @@ def gather(
       ValueError: there are no gradients.
     """
     graph = get_default_graph()
-    by_device: dict[str, GradsAndVars] = {}
+    by_device: dict[str, list[tuple[Any, Variable]]] = {}
     for grad, var in pairs:
         if grad is not None:
             by_device.setdefault(var.device, []).append((grad, var))

@@ -91,7 +91,7 @@ def convert_variables_to_constants(
     return _like(part, [_frozen(node, values) for node in part.node])
 
 
-def _frozen(node: Any, values: dict[str, Any]) -> Any:
+def _frozen(node: NodeDef, values: dict[str, Any]) -> Any:
     made = node_def_pb2.NodeDef()
     if node.name in values:
         value = values[node.name]
@@ -146,7 +146,7 @@ def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> TensorShape:
 _VARIABLE_TYPES = ("Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub", "VarHandleOp", "ReadVariableOp")
 
 
-def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
+def must_run_on_cpu(node: NodeDef, pin_variables_on_cpu: bool = False) -> bool:
     """Whether an operation must run on a CPU: constants of texts and of int32 must.
 
     Args:

@@ -147,7 +147,7 @@ def cosine_decay(
         return ops.multiply(rate, (1 - alpha) * cosine + alpha)
 
 
-def _done(step: TensorLike, decay_steps: TensorLike, rate: Tensor) -> Any:
+def _done(step: TensorLike, decay_steps: TensorLike, rate: Tensor) -> Tensor:
     total = ops.cast(decay_steps, rate.dtype)
     return ops.minimum(step, total) / total
 

@@ -22,7 +22,7 @@ from headwater.training.queue_runner import QueueRunner
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from headwater.tensorboard_protos import GraphDef, SaverDef
+    from headwater.tensorboard_protos import GraphDef, MetaGraphDef, SaverDef
     from headwater.training.saver import Saver
 
 
@@ -69,7 +69,7 @@ def make_meta_graph(
     saver_def: SaverDef | None = None,
     collection_list: Iterable[str] | None = None,
     graph_def: GraphDef | None = None,
-    meta_info_def: Any = None,
+    meta_info_def: object = None,
     export_scope: str | None = None,
     clear_devices: bool = False,
     strip_default_attrs: bool = False,
@@ -145,7 +145,7 @@ def _write_collection(proto: Any, key: str, items: Sequence[Any], export_scope: 
 
 def export_meta_graph(
     filename: str | None = None,
-    meta_info_def: Any = None,
+    meta_info_def: object = None,
     graph_def: GraphDef | None = None,
     saver_def: SaverDef | None = None,
     collection_list: Sequence[str] | None = None,
@@ -157,7 +157,7 @@ def export_meta_graph(
     strip_default_attrs: bool = False,
     save_debug_info: bool = False,
     **kwargs: object,
-) -> Any:
+) -> MetaGraphDef:
     """A graph with its collections as a ``MetaGraphDef``, also written to a file.
 
     Args:

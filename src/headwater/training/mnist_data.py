@@ -49,7 +49,7 @@ class DataSet:
         labels: Any,
         fake_data: bool = False,
         one_hot: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
         reshape: bool = True,
         seed: int | None = None,
     ) -> None:
@@ -73,7 +73,7 @@ class DataSet:
         self._next = 0
 
     @property
-    def images(self) -> Any:
+    def images(self) -> HostArray:
         return self._images
 
     @property
@@ -139,7 +139,7 @@ class Datasets(NamedTuple):
     test: Any
 
 
-def _one_hot(labels: Tensor) -> Any:
+def _one_hot(labels: Tensor) -> HostArray:
     return np.eye(_CLASSES)[labels]
 
 

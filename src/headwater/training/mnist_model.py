@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math as numbers
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from headwater.dtypes import int32
 from headwater.functional import arrays, losses, math, nn, random, reductions, summary
@@ -44,7 +44,7 @@ def loss(logits: TensorLike, labels: TensorLike) -> Tensor:
     return reductions.reduce_mean(entropy, name="xentropy_mean")
 
 
-def training(loss: Any, learning_rate: float) -> Operation:
+def training(loss: TensorLike, learning_rate: float) -> Operation:
     """An operation that makes one step of gradient descent and counts it; adds a summary of the loss."""
     summary.scalar("loss", loss)
     global_step = Variable(0, name="global_step", trainable=False)

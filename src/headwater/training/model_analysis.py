@@ -96,8 +96,8 @@ class GraphNode:
 
 def print_model_analysis(
     graph: Graph,
-    run_meta: Any = None,
-    op_log: Any = None,
+    run_meta: object = None,
+    op_log: object = None,
     tfprof_cmd: str = "scope",
     tfprof_options: Mapping[str, Any] = _DEFAULTS,
 ) -> GraphNode:
@@ -152,7 +152,7 @@ def ran(run_meta: Any) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _tree(graph: Graph, run_meta: Any = None) -> GraphNode:
+def _tree(graph: Graph, run_meta: object = None) -> GraphNode:
     root = GraphNode(name=ROOT)
     found: dict[str, GraphNode] = {"": root}
 

@@ -23,7 +23,9 @@ from headwater.training.session_run_hook import SessionRunHook
 from headwater.training.training_util import get_global_step
 
 if TYPE_CHECKING:
-    from headwater.tensorboard_protos import ConfigProto
+    from headwater.graph.types import Structure
+    from headwater.tensorboard_protos import ConfigProto, RunMetadata, RunOptions
+    from headwater.training.supervised_session import SupervisedSession
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -65,7 +67,7 @@ class ChiefSessionCreator(SessionCreator):
         self._checkpoint_filename_with_path = checkpoint_filename_with_path
         self._manager: SessionManager | None = None
 
-    def create_session(self) -> Any:
+    def create_session(self) -> SupervisedSession:
         scaffold = self._scaffold
         scaffold.finalize()
         self._manager = self._manager or _manager(scaffold)
@@ -104,7 +106,7 @@ class WorkerSessionCreator(SessionCreator):
         self._max_wait_secs = max_wait_secs
         self._manager: SessionManager | None = None
 
-    def create_session(self) -> Any:
+    def create_session(self) -> SupervisedSession:
         self._scaffold.finalize()
         self._manager = self._manager or _manager(self._scaffold)
         return self._manager.wait_for_session(self._master, config=self._config, max_wait_secs=self._max_wait_secs)
@@ -159,7 +161,13 @@ class _Monitored:
         """The graph; None once the session is closed."""
         return None if self._sess is None else self._sess.graph
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Structure,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """As `Session.run`, with the hooks before and after."""
         return self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
 
@@ -340,7 +348,7 @@ def MonitoredTrainingSession(
     return MonitoredSession(chief, [*all_hooks, *(hooks or ())], stop_grace_period_secs)
 
 
-def _interval(secs: float, steps: int, default_secs: Any, default_steps: Any) -> tuple[Any, Any]:
+def _interval(secs: float, steps: int, default_secs: object, default_steps: object) -> tuple[Any, Any]:
     """Seconds and steps, with the defaults where neither is given."""
     if secs is USE_DEFAULT and steps is USE_DEFAULT:
         return default_secs, default_steps

@@ -19,7 +19,7 @@ from headwater.transport.waiting import Patience
 if TYPE_CHECKING:
     from headwater.graph.types import FeedDict, SessionLike, Structure
     from headwater.session.session import BaseSession
-    from headwater.tensorboard_protos import RunMetadata
+    from headwater.tensorboard_protos import RunMetadata, RunOptions
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -67,7 +67,13 @@ class WrappedSession:
             finally:
                 self._sess = None
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Structure,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """As `Session.run`."""
         return self._sess.run(fetches, feed_dict, options, run_metadata)
 
@@ -118,7 +124,13 @@ class HookedSession(WrappedSession):
     def check_stop(self) -> bool:
         return self._stop
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Structure,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         if self.should_stop():
             raise RuntimeError("Run called even after should_stop requested.")
         context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._sess)
@@ -133,7 +145,7 @@ class HookedSession(WrappedSession):
         return values["caller"]
 
     def _ask(
-        self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: Any
+        self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: RunOptions
     ) -> Mapping[Any, Any] | None:
         """Adds to ``wanted`` and ``options`` what the hooks ask for; what to feed."""
         fed: dict[Any, Any] = {}
@@ -192,7 +204,7 @@ class CoordinatedSession(WrappedSession):
         self,
         fetches: Structure,
         feed_dict: FeedDict | None = None,
-        options: Any = None,
+        options: RunOptions | None = None,
         run_metadata: RunMetadata | None = None,
     ) -> Any:
         try:
@@ -255,7 +267,13 @@ class RecoverableSession(WrappedSession):
             self._recreate(error)
             return False
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Structure,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         while True:
             try:
                 if self._sess is None:
@@ -264,7 +282,7 @@ class RecoverableSession(WrappedSession):
             except LOST as error:
                 self._recreate(error)
 
-    def run_step_fn(self, step_fn: Callable[[Any], Any], raw_session: Any, run_with_hooks: Any) -> Any:
+    def run_step_fn(self, step_fn: Callable[[Any], Any], raw_session: SessionLike | None, run_with_hooks: Any) -> Any:
         while True:
             try:
                 return super().run_step_fn(step_fn, raw_session, run_with_hooks)

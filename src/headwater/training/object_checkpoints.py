@@ -53,7 +53,7 @@ class _Text(SaveableObject):
         return group()
 
 
-def _session(session: SessionLike | None) -> Any:
+def _session(session: SessionLike | None) -> SessionLike:
     found = get_default_session() if session is None else session
     if found is None:
         raise ValueError("There is no default session: save and restore within `with tf.Session()`")
@@ -129,7 +129,7 @@ class Checkpoint(Trackable):
             }
         return self._savers[key_of_all]
 
-    def default_session(self) -> Any:
+    def default_session(self) -> SessionLike:
         """The session in which a manager saves; ValueError when there is none."""
         return _session(None)
 
@@ -243,7 +243,7 @@ class LoadStatus:
         with session.graph.as_default():
             Saver(values, max_to_keep=0).restore(session, self._path)
 
-    def initialize_or_restore(self, session: Any = None) -> None:
+    def initialize_or_restore(self, session: SessionLike | None = None) -> None:
         """Gives the variables there are the values of the checkpoint, and initialises all others."""
         session = _session(session)
         self.run_restore_ops(session)
@@ -264,7 +264,7 @@ class CheckpointLoadStatus(LoadStatus):
         self._proto = proto
         self._states: dict[str, PythonState] = {}
 
-    def _restored(self) -> dict[str, Any]:
+    def _restored(self) -> dict[str, object]:
         return {
             attribute.checkpoint_key: value
             for value, node in matches(self._root, self._proto)
@@ -297,7 +297,7 @@ class CheckpointLoadStatus(LoadStatus):
 class NameBasedSaverStatus(LoadStatus):
     """Restores from a checkpoint of a `Saver`, by the names of variables."""
 
-    def _restored(self) -> dict[str, Any]:
+    def _restored(self) -> dict[str, Variable]:
         reader = CheckpointReader(self._path)
         found = object_graph(self._root).values.values()
         named = {value.op.name: value for value in found if isinstance(value, Variable)}

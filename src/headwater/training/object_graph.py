@@ -25,6 +25,7 @@ from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
+    from headwater.tensorboard_protos import NodeDef
 
 
 OBJECT_GRAPH_KEY: Final = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -125,7 +126,7 @@ def object_graph(root: Any) -> ObjectGraph:
     return found
 
 
-def _add_value(found: ObjectGraph, node: Any, value: Tensor, path: str) -> None:
+def _add_value(found: ObjectGraph, node: NodeDef, value: Tensor, path: str) -> None:
     if isinstance(value, Variable | PartitionedVariable):
         kind, full_name = _VARIABLE, value.name.partition(":")[0]
     elif isinstance(value, PythonState):

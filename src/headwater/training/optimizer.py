@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from headwater.shapes import ShapeLike
     from headwater.variables.types import AnyVariable, InitializerLike
 
-GradsAndVars: TypeAlias = list[tuple[Any, Any]]
+GradsAndVars: TypeAlias = "list[tuple[Gradient | None, Variable]]"
 
 Hyperparameter: TypeAlias = "TensorLike | Callable[[], TensorLike]"
 """A setting: a number, a tensor, or a function that gives one."""
+
+OptimizerLike: TypeAlias = "str | Optimizer | Callable[[], Optimizer]"
+"""An optimizer, the name of one, or a function or class that gives one."""
 
 
 class Optimizer:
@@ -71,7 +74,7 @@ class Optimizer:
 
     def minimize(
         self,
-        loss: Any,
+        loss: TensorLike,
         global_step: Variable | None = None,
         var_list: Sequence[Variable] | None = None,
         gate_gradients: int = GATE_OP,
@@ -214,7 +217,7 @@ class Optimizer:
     def _valid_dtypes(self) -> set[DType]:
         return {float16, bfloat16, float32, float64}
 
-    def _assert_valid_dtypes(self, tensors: Iterable[Tensor]) -> None:
+    def _assert_valid_dtypes(self, tensors: Iterable[Tensor | Variable]) -> None:
         valid = self._valid_dtypes()
         for tensor in tensors:
             dtype = tensor.dtype.base_dtype
@@ -241,11 +244,11 @@ class Optimizer:
         """
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 
-    def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
+    def _resource_apply_dense(self, grad: Tensor, handle: object) -> Any:
         """For optimizers that are written for resource variables: as `_apply_dense`."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_dense")
 
-    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: TensorLike) -> Any:
+    def _resource_apply_sparse(self, grad: Tensor, handle: object, indices: TensorLike) -> Any:
         """For optimizers that are written for resource variables: as `_apply_sparse`."""
         raise NotImplementedError(f"{type(self).__name__} has no _apply_sparse")
 
@@ -261,7 +264,7 @@ class Optimizer:
         """Joins the updates into one operation called ``name_scope``."""
         return group(*update_ops, name=name_scope)
 
-    def _call_if_callable(self, param: Any) -> Any:
+    def _call_if_callable(self, param: object) -> Any:
         """A setting that may be given as a function."""
         return param() if callable(param) else param
 
@@ -284,7 +287,7 @@ class Optimizer:
     def _slot_dict(self, slot_name: str) -> dict[Any, Any]:
         return self._slots.setdefault(slot_name, {})
 
-    def _get_or_make_slot(self, var: AnyVariable, val: Any, slot_name: str, op_name: str) -> Any:
+    def _get_or_make_slot(self, var: AnyVariable, val: object, slot_name: str, op_name: str) -> Any:
         """The slot of ``var``, made with the initial value ``val``; ``op_name`` is the end of its name."""
         return self._slot(var, slot_name, lambda: slot_creator.create_slot(var, val, op_name))
 

@@ -82,7 +82,7 @@ class QueueRunner:
         self._cancel_op = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
         self._closed_types: tuple[type[Exception], ...] = types
 
-    def _init_from_proto(self, proto: Any, import_scope: str | None) -> None:
+    def _init_from_proto(self, proto: QueueRunnerDef, import_scope: str | None) -> None:
         graph = get_default_graph()
 
         def find(name: str) -> Any:
@@ -160,7 +160,7 @@ class QueueRunner:
                 thread.start()
         return threads
 
-    def _run(self, sess: Any, enqueue_op: OpOrTensor, coord: Coordinator | None = None) -> None:
+    def _run(self, sess: object, enqueue_op: OpOrTensor, coord: Coordinator | None = None) -> None:
         try:
             enqueue = repeated(sess, enqueue_op)
             while coord is None or not coord.should_stop():
@@ -186,7 +186,7 @@ class QueueRunner:
         if close and last:
             self._quietly(sess, self._close_op)
 
-    def _close_on_stop(self, sess: Any, cancel_op: OpOrTensor, coord: Coordinator) -> None:
+    def _close_on_stop(self, sess: object, cancel_op: OpOrTensor, coord: Coordinator) -> None:
         coord.wait_for_stop()
         self._quietly(sess, cancel_op)
 

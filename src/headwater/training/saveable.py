@@ -70,7 +70,7 @@ def saveables_of(var_list: Sequence[Variable] | Mapping[str, Variable]) -> list[
     return result
 
 
-def _by_name(values: Iterable[TensorLike]) -> dict[str, Any]:
+def _by_name(values: Iterable[TensorLike]) -> dict[str, object]:
     named: dict[str, Any] = {}
     for value in values:
         info = value.save_slice_info if isinstance(value, Variable) else None

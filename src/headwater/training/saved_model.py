@@ -23,7 +23,7 @@ from headwater.training.saver import Saver
 from headwater.variables.variable_lists import local_variables_initializer
 
 if TYPE_CHECKING:
-    from headwater.graph.types import OpOrTensor, SessionLike, TensorLike
+    from headwater.graph.types import OpOrTensor, SessionLike, Structure, TensorLike
     from headwater.tensorboard_protos import MetaGraphDef, SaverDef, SignatureDef, TensorInfo
 
 
@@ -72,7 +72,7 @@ def get_tensor_from_tensor_info(tensor_info: TensorInfo, graph: Any = None, impo
     return (graph or get_default_graph()).as_graph_element(name, allow_operation=False)
 
 
-def build_signature_def(inputs: Any = None, outputs: Any = None, method_name: str | None = None) -> Any:
+def build_signature_def(inputs: Any = None, outputs: Structure = None, method_name: str | None = None) -> SignatureDef:
     """A ``SignatureDef`` of ``TensorInfo`` by name."""
     made = meta_graph_pb2.SignatureDef()
     for infos, field in ((inputs, made.inputs), (outputs, made.outputs)):
@@ -84,11 +84,11 @@ def build_signature_def(inputs: Any = None, outputs: Any = None, method_name: st
     return made
 
 
-def _infos(tensors: Mapping[str, object]) -> dict[str, Any]:
+def _infos(tensors: Mapping[str, object]) -> dict[str, object]:
     return {key: build_tensor_info(tensor) for key, tensor in tensors.items()}
 
 
-def predict_signature_def(inputs: Mapping[str, Tensor], outputs: Mapping[str, Any]) -> Any:
+def predict_signature_def(inputs: Mapping[str, Tensor], outputs: Mapping[str, Any]) -> SignatureDef:
     """A signature of any tensors.
 
     Raises:
@@ -101,14 +101,14 @@ def predict_signature_def(inputs: Mapping[str, Tensor], outputs: Mapping[str, An
     return build_signature_def(_infos(inputs), _infos(outputs), PREDICT_METHOD_NAME)
 
 
-def regression_signature_def(examples: TensorLike, predictions: TensorLike) -> Any:
+def regression_signature_def(examples: TensorLike, predictions: TensorLike) -> SignatureDef:
     """A signature from serialised examples to numbers."""
     return build_signature_def(
         _infos({REGRESS_INPUTS: examples}), _infos({REGRESS_OUTPUTS: predictions}), REGRESS_METHOD_NAME
     )
 
 
-def classification_signature_def(examples: TensorLike, classes: Any, scores: Any) -> Any:
+def classification_signature_def(examples: TensorLike, classes: Any, scores: Any) -> SignatureDef:
     """A signature from serialised examples to classes, scores or both."""
     outputs = {CLASSIFY_OUTPUT_CLASSES: classes, CLASSIFY_OUTPUT_SCORES: scores}
     found = {key: tensor for key, tensor in outputs.items() if tensor is not None}
@@ -142,7 +142,7 @@ def is_valid_signature(signature_def: SignatureDef) -> bool:
     )
 
 
-def main_op() -> Any:
+def main_op() -> Operation:
     """An operation that initialises local variables and tables."""
     return group(local_variables_initializer(), *get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS))
 

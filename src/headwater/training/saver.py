@@ -33,7 +33,7 @@ from headwater.training.training_util import global_step as read_global_step
 if TYPE_CHECKING:
     from headwater.graph.types import SessionLike, TensorLike
     from headwater.session.session import BaseSession
-    from headwater.tensorboard_protos import SaverDef
+    from headwater.tensorboard_protos import MetaGraphDef, SaverDef
     from headwater.variables.variables import Variable
 
 
@@ -396,7 +396,7 @@ class Saver:
 
     # Serialised form --------------------------------------------------------------------------------------------
 
-    def as_saver_def(self) -> Any:
+    def as_saver_def(self) -> SaverDef:
         """This as a ``SaverDef``."""
         return self.saver_def
 
@@ -433,7 +433,7 @@ class Saver:
         clear_extraneous_savers: bool = False,
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
-    ) -> Any:
+    ) -> MetaGraphDef:
         """The default graph with this saver as a ``MetaGraphDef``; see `meta_graph.export_meta_graph`."""
         return meta_graph.export_meta_graph(
             filename=filename,

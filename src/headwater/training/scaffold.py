@@ -17,7 +17,8 @@ from headwater.variables.variable_lists import (
 )
 
 if TYPE_CHECKING:
-    from headwater.graph.types import FeedDict, OpOrTensor, SessionLike
+    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.types import FeedDict, OpOrTensor, SessionLike, Structure
 
 
 class Scaffold:
@@ -55,7 +56,7 @@ class Scaffold:
         if other is not None and not isinstance(other, Scaffold):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("copy_from_scaffold is not a Scaffold instance.")
 
-        def choose(given: Any, name: str) -> Any:
+        def choose(given: Structure, name: str) -> Any:
             return given if given is not None or other is None else getattr(other, name)
 
         self._user_init_fn = choose(init_fn, "_user_init_fn")
@@ -116,7 +117,7 @@ class Scaffold:
         return made
 
     @staticmethod
-    def default_local_init_op() -> Any:
+    def default_local_init_op() -> Operation:
         """An operation that initialises local variables and tables."""
         return group(local_variables_initializer(), *get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS))
 
@@ -159,7 +160,7 @@ class Scaffold:
         return self._saver
 
 
-def merged_summaries() -> Any:
+def merged_summaries() -> Tensor | None:
     """All summaries of the default graph as one; None where there are none."""
     graph = get_default_graph()
     summaries = graph.get_collection(GraphKeys.SUMMARIES)

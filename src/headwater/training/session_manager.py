@@ -22,7 +22,7 @@ from headwater.variables.variable_lists import global_variables
 if TYPE_CHECKING:
     from headwater.graph.types import FeedDict, OpOrTensor, SessionLike, Structure
     from headwater.session.session import BaseSession
-    from headwater.tensorboard_protos import ConfigProto
+    from headwater.tensorboard_protos import ConfigProto, RunOptions
     from headwater.training.saver import Saver
 
 
@@ -54,7 +54,7 @@ class SessionManager:
         ready_for_local_init_op: OpOrTensor | None = None,
         graph: Graph | None = None,
         recovery_wait_secs: float = 30,
-        local_init_run_options: Any = None,
+        local_init_run_options: RunOptions | None = None,
         local_init_feed_dict: FeedDict | None = None,
         global_step: Any = None,
     ) -> None:
@@ -81,7 +81,7 @@ class SessionManager:
         config: ConfigProto | None = None,
         init_feed_dict: FeedDict | None = None,
         init_fn: Callable[..., Structure] | None = None,
-    ) -> Any:
+    ) -> SupervisedSession:
         """A session with a model that is ready: as the parameter servers still have it, else restored from a checkpoint
         where there is one, else initialised.
 
@@ -136,7 +136,7 @@ class SessionManager:
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
         config: ConfigProto | None = None,
-    ) -> tuple[Any, bool]:
+    ) -> tuple[SupervisedSession, bool]:
         """A session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
         sess, restored = self._restored_session(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
@@ -156,7 +156,7 @@ class SessionManager:
         self._seal(master, config, source)
         return sess, True
 
-    def rejoin_session(self, master: str, config: ConfigProto | None = None) -> Any:
+    def rejoin_session(self, master: str, config: ConfigProto | None = None) -> SupervisedSession | None:
         """A session whose model is ready as it is, without initialisation; None where it is not.
 
         Args:
@@ -174,7 +174,9 @@ class SessionManager:
         _close(sess)
         return None
 
-    def wait_for_session(self, master: str, config: ConfigProto | None = None, max_wait_secs: float = math.inf) -> Any:
+    def wait_for_session(
+        self, master: str, config: ConfigProto | None = None, max_wait_secs: float = math.inf
+    ) -> SupervisedSession:
         """A session whose model is ready, made so by another task: the chief.
 
         Every few seconds a line says what is missing and where.
@@ -239,7 +241,7 @@ class SessionManager:
         wait_for_checkpoint: bool,
         max_wait_secs: float,
         config: ConfigProto,
-    ) -> tuple[Any, bool]:
+    ) -> tuple[SupervisedSession, bool]:
         """A session, and whether something was restored into it."""
         if checkpoint_dir and checkpoint_filename_with_path:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
@@ -404,6 +406,6 @@ def _close(sess: Any) -> None:
             _logger.debug("Ignored exception: %s", error)
 
 
-def _are_names(found: Any) -> bool:
+def _are_names(found: object) -> bool:
     """Whether a ready operation gave names; some programs' give numbers, which only have to be there."""
     return getattr(getattr(found, "dtype", None), "kind", "") == "O"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from headwater.graph.types import FeedDict, SessionLike, Structure
     from headwater.session.session import BaseSession
-    from headwater.tensorboard_protos import RunMetadata
+    from headwater.tensorboard_protos import RunMetadata, RunOptions
     from headwater.training.coordinator import Coordinator
 
 
@@ -45,7 +45,7 @@ class SessionRunHook:
 class _RunArgs(NamedTuple):
     fetches: Structure
     feed_dict: FeedDict | None
-    options: Any
+    options: RunOptions
 
 
 class SessionRunArgs(_RunArgs):
@@ -59,7 +59,9 @@ class SessionRunArgs(_RunArgs):
 
     __slots__ = ()
 
-    def __new__(cls, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None) -> SessionRunArgs:
+    def __new__(
+        cls, fetches: Structure, feed_dict: Mapping[Any, Any] | None = None, options: RunOptions | None = None
+    ) -> SessionRunArgs:
         return super().__new__(cls, fetches, feed_dict, options)
 
 
@@ -104,5 +106,5 @@ class SessionRunValues(NamedTuple):
     """
 
     results: Any
-    options: Any
+    options: RunOptions
     run_metadata: RunMetadata

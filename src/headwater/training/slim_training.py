@@ -149,7 +149,7 @@ def _saver(graph: Graph) -> Any:
     return found[0] if found else Supervisor.USE_DEFAULT
 
 
-def _step_kwargs(step: TensorLike, number_of_steps: int | None, log_every_n_steps: int) -> dict[str, Any]:
+def _step_kwargs(step: TensorLike, number_of_steps: int | None, log_every_n_steps: int) -> dict[str, object]:
     found: dict[str, object] = {}
     if number_of_steps is not None:
         found["should_stop"] = greater_equal(step, number_of_steps)

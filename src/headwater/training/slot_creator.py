@@ -18,12 +18,12 @@ from headwater.variables.variable_scope import get_variable, variable_scope
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DTypeLike
+    from headwater.dtypes import DType, DTypeLike
     from headwater.graph.types import GraphTensor
-    from headwater.variables.types import InitializerLike
+    from headwater.variables.types import AnyVariable, InitializerLike
 
 
-def create_slot(primary: GraphTensor, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
+def create_slot(primary: GraphTensor, val: Any, name: str, colocate_with_primary: bool = True) -> AnyVariable:
     """A slot whose initial value is the tensor ``val``.
 
     Args:
@@ -44,13 +44,15 @@ def create_slot_with_initializer(
     dtype: DTypeLike,
     name: str,
     colocate_with_primary: bool = True,
-) -> Any:
+) -> AnyVariable:
     """A slot of ``shape`` and ``dtype`` that starts as ``initializer`` says; see `create_slot`."""
     validate_shape = as_shape(shape).is_fully_defined()
     return _create(primary, name, initializer, shape, dtype, validate_shape, colocate_with_primary)
 
 
-def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Any:
+def create_zeros_slot(
+    primary: Variable | Tensor, name: str, dtype: DType | None = None, colocate_with_primary: bool = True
+) -> AnyVariable:
     """A slot of the variable's shape that starts at zero; see `create_slot`."""
     kind = as_dtype(primary.dtype if dtype is None else dtype).base_dtype
     if primary.shape.is_fully_defined():

@@ -18,7 +18,8 @@ from headwater.training.progress import progress_reporter
 from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
-    from headwater.tensorboard_protos import ConfigProto, RunMetadata
+    from headwater.graph.types import FeedDict, Structure
+    from headwater.tensorboard_protos import ConfigProto, RunMetadata, RunOptions
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class SupervisedSession(Session):
         self._recover = open_again
         self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s
 
-    def _make_runner(self, fetches: Any, feed_dict: Any, block: int = 1) -> Any:
+    def _make_runner(self, fetches: Structure, feed_dict: FeedDict, block: int = 1) -> Any:
         while True:
             life = self._life
             try:
@@ -81,7 +82,9 @@ class SupervisedSession(Session):
                     self._steps.add(runner)
             return runner
 
-    def _run(self, runner: Any, arrays: Sequence[object], options: Any, run_metadata: RunMetadata | None = None) -> Any:
+    def _run(
+        self, runner: Any, arrays: Sequence[object], options: RunOptions, run_metadata: RunMetadata | None = None
+    ) -> Any:
         while True:
             life = self._life
             try:
@@ -136,7 +139,7 @@ class SupervisedSession(Session):
                 pause.wait(_PAUSE_S)
 
 
-def _first_float(result: Any) -> float | None:
+def _first_float(result: Structure) -> float | None:
     if isinstance(result, dict):
         return _first_float(result.get("caller"))  # pyright: ignore[reportUnknownMemberType] - of a monitored session
     if not isinstance(result, list | tuple):

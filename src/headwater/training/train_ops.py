@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.types import Gradient, TensorLike
     from headwater.shapes import TensorShape
-    from headwater.training.optimizer import Hyperparameter
+    from headwater.training.optimizer import Hyperparameter, OptimizerLike
+    from headwater.variables.partitioned import PartitionInfo
     from headwater.variables.variables import Variable
 
 
@@ -47,11 +48,11 @@ _USE_GLOBAL_STEP = 0
 Gradients = list[tuple[Any, Any]]
 
 
-def _values(gradient: Any) -> Tensor:
+def _values(gradient: Gradient) -> Tensor:
     return gradient.values if isinstance(gradient, IndexedSlices) else gradient
 
 
-def _changed(gradient: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def _changed(gradient: Gradient, function: Callable[[Tensor], Tensor]) -> IndexedSlices | Tensor:
     if isinstance(gradient, IndexedSlices):
         return IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
     return function(gradient)
@@ -167,10 +168,10 @@ def create_train_op(
 
 
 def optimize_loss(
-    loss: Any,
+    loss: Tensor,
     global_step: Variable | None,
     learning_rate: Hyperparameter | None,
-    optimizer: Any,
+    optimizer: OptimizerLike,
     gradient_noise_scale: float | None = None,
     gradient_multipliers: Any = None,
     clip_gradients: Any = None,
@@ -269,7 +270,9 @@ def _rate(learning_rate: Hyperparameter | None, decay: Callable[[Tensor, Tensor]
 
 
 def _constant(value: float) -> Any:
-    def initializer(shape: TensorShape, dtype: DTypeLike | None = None, partition_info: Any = None) -> Any:
+    def initializer(
+        shape: TensorShape, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
+    ) -> Any:
         del partition_info
         return arrays.fill(shape, convert_to_tensor(value, dtype))
 
@@ -296,14 +299,14 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
     raise ValueError(f"Unrecognized optimizer: should be string, subclass of Optimizer, or function: {optimizer}")
 
 
-def summarize_activation(op: Tensor) -> Any:
+def summarize_activation(op: Tensor) -> Tensor:
     """Summaries of a layer's result: its values, and for relu and sigmoid how many are zero or saturated."""
     if op.op.type in ("Relu", "Softplus", "Relu6"):
         summary.scalar(f"{op.op.name}/zeros", nn.zero_fraction(op))
     return summary.histogram(f"{op.op.name}/activation", op)
 
 
-def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Any:
+def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Tensor:
     """A scalar or a histogram of a tensor, whatever it is."""
     name = tag or tensor.op.name
     scalar = convert_to_tensor(tensor).dims == ()
@@ -316,7 +319,7 @@ def summarize_tensors(tensors: Sequence[object], summarizer: Callable[[Any], Any
 
 
 def summarize_collection(
-    collection: Any, name_filter: str | None = None, summarizer: Callable[[Any], Any] = summarize_tensor
+    collection: str, name_filter: str | None = None, summarizer: Callable[[Any], Any] = summarize_tensor
 ) -> list[Any]:
     """Summaries of what a collection holds."""
     return [summarizer(item) for item in get_collection(collection, name_filter)]

@@ -20,6 +20,7 @@ from headwater.variables.variables import Variable, VariableAggregation
 
 if TYPE_CHECKING:
     from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.variables.types import AnyVariable
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
     return found
 
 
-def create_global_step(graph: Graph | None = None) -> Any:
+def create_global_step(graph: Graph | None = None) -> AnyVariable:
     """Makes the global step of the graph.
 
     Args:

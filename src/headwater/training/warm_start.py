@@ -144,7 +144,7 @@ def assign_from_checkpoint(
     return group(*updates), feeds
 
 
-def _named(var_list: Sequence[Variable] | Mapping[str, Variable]) -> dict[str, Any]:
+def _named(var_list: Sequence[Variable] | Mapping[str, Variable]) -> dict[str, Variable]:
     if isinstance(var_list, Mapping):
         return dict(var_list)  # pyright: ignore[reportUnknownArgumentType]
     return {variable.op.name: variable for variable in var_list}

@@ -22,7 +22,7 @@ from headwater.registry import HostArray
 from headwater.variables.partitioned import PartitionedVariable
 
 if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
+    from headwater.graph.types import Structure, TensorLike
 
 #: Environment variable: how rows of tables on a ``ps``, and their gradients, travel.
 WIRE: Final = "HEADWATER_ROWS_WIRE"
@@ -31,7 +31,7 @@ _FEW_ROWS: Final = 256
 
 
 def embedding_lookup(
-    params: Any,
+    params: Structure,
     ids: TensorLike,
     partition_strategy: str = "mod",
     name: str | None = None,
@@ -123,7 +123,7 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
 
 
 def embedding_lookup_sparse(
-    params: Any,
+    params: Structure,
     sp_ids: SparseTensor,
     sp_weights: SparseTensor | None,
     partition_strategy: str = "mod",

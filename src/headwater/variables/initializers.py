@@ -42,7 +42,7 @@ class Initializer:
     ) -> Tensor:
         raise NotImplementedError
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """The constructor's arguments, which `from_config` takes."""
         config = {name: getattr(self, name) for name in self._fields}
         return {key: value.name if isinstance(value, DType) else value for key, value in config.items()}
@@ -121,7 +121,7 @@ class Constant(Initializer):
 
     _fields = ("value", "dtype")
 
-    def __init__(self, value: Any = 0, dtype: DType = float32, verify_shape: bool = False) -> None:
+    def __init__(self, value: TensorLike = 0, dtype: DType = float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
             raise TypeError(
                 f"Invalid type for initial value: {type(value)} (expected Python scalar, list or tuple of "

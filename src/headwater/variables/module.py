@@ -11,6 +11,7 @@ from headwater.graph.convert import name_scope
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
 
 
@@ -63,7 +64,7 @@ class Module:
         return _found(self, predicate, {id(self)})
 
     @classmethod
-    def with_name_scope(cls, method: Callable[..., object]) -> Callable[..., Any]:
+    def with_name_scope(cls, method: Callable[..., object]) -> Callable[..., Tensor]:
         """``method`` of a module, in the module's `name_scope`."""
 
         @wraps(method)

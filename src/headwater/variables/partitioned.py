@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype, string
 from headwater.graph.context import get_default_graph
@@ -14,6 +14,13 @@ from headwater.shapes import TensorShape, as_shape
 from headwater.variables import state
 
 import numpy as np  # isort: skip
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Operation
+    from headwater.graph.types import SparseLike
+    from headwater.shapes import ShapeLike
+
 
 Partitioner = Callable[..., Sequence[int]]
 
@@ -65,7 +72,7 @@ class PartitionedVariable:
     __array_priority__ = 100
 
     def __init__(
-        self, name: str, shape: Any, dtype: Any, variable_list: Sequence[Any], partitions: Sequence[int]
+        self, name: str, shape: ShapeLike, dtype: DTypeLike, variable_list: Sequence[Any], partitions: Sequence[int]
     ) -> None:
         for value, what in ((variable_list, "variable_list"), (partitions, "partitions")):
             if not isinstance(value, list | tuple):
@@ -127,7 +134,7 @@ class PartitionedVariable:
         with graph.name_scope(None):
             return graph.create_op("Identity", [joined], name=self._name).outputs[0]
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Gives every part its slice of ``value``, a whole or a list with a value for each part.
 
         Returns:
@@ -136,20 +143,20 @@ class PartitionedVariable:
         return self._each(state.assign, value, use_locking, name, read_value)
 
     def assign_add(
-        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, value: SparseLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds; see `assign`."""
         return self._each(state.assign_add, value, use_locking, name, read_value)
 
     def assign_sub(
-        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, value: SparseLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts; see `assign`."""
         return self._each(state.assign_sub, value, use_locking, name, read_value)
 
     def _each(
-        self, function: Callable[..., Tensor], value: Any, use_locking: bool, name: str | None, read_value: bool
-    ) -> list[Any]:
+        self, function: Callable[..., Tensor], value: object, use_locking: bool, name: str | None, read_value: bool
+    ) -> list[Tensor] | list[Operation]:
         values: list[Any] = (
             list(value) if isinstance(value, list | tuple | PartitionedVariable) else self._split(value)  # pyright: ignore[reportUnknownArgumentType]
         )
@@ -173,7 +180,7 @@ class PartitionedVariable:
         return f"<tf.PartitionedVariable '{self._name}' shape={self._shape} parts={len(self._parts)}>"
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> Callable[..., object]:
     apply = operator(name)
 
     def call(self: PartitionedVariable, *args: Any) -> Any:
@@ -187,7 +194,7 @@ for _name in OPERATOR_NAMES:
     setattr(PartitionedVariable, _name, _operator(_name))
 
 
-def _to_tensor(value: PartitionedVariable, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+def _to_tensor(value: PartitionedVariable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
     del dtype, name
     if as_ref:
         raise NotImplementedError("PartitionedVariable doesn't support being used as a reference.")
@@ -276,7 +283,7 @@ def variable_axis_size_partitioner(
     if max_shards and max_shards < 1:
         raise ValueError("max_shards must be positive.")
 
-    def partition(shape: Any, dtype: DType) -> list[int]:
+    def partition(shape: ShapeLike, dtype: DType) -> list[int]:
         shape = as_shape(shape)
         counts = [1] * len(shape)
         count = shape.num_elements()
@@ -305,7 +312,7 @@ def min_max_variable_partitioner(
       bytes_per_string_element: what a string counts for.
     """
 
-    def partition(shape: Any, dtype: DType) -> list[int]:
+    def partition(shape: ShapeLike, dtype: DType) -> list[int]:
         shape = as_shape(shape)
         if axis >= len(shape):
             raise ValueError(f"Cannot partition variable along axis {axis} when shape is only {shape}")

@@ -15,7 +15,7 @@ from headwater.variables.variables import VariableAggregation, VariableSynchroni
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.graph.types import DeviceLike, TensorLike
+    from headwater.graph.types import DeviceLike, Structure, TensorLike
     from headwater.shapes import ShapeLike
     from headwater.variables.partitioned import Partitioner
     from headwater.variables.regularizers import Regularizer
@@ -53,7 +53,7 @@ class VariableScope:
         initializer: InitializerLike | None = None,
         regularizer: Regularizer | None = None,
         caching_device: DeviceLike | None = None,
-        partitioner: Any = None,
+        partitioner: Partitioner | None = None,
         custom_getter: CustomGetter | None = None,
         name_scope: str = "",
         dtype: DTypeLike = float32,
@@ -208,7 +208,7 @@ class VariableScope:
             )
 
 
-def first(given: Any, default: Any) -> Any:
+def first(given: Structure, default: Any) -> Any:
     """``given``, or ``default`` where it is None."""
     return default if given is None else given
 

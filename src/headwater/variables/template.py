@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
 
 
 class Template:
@@ -21,7 +24,7 @@ class Template:
         func: Callable[..., object],
         create_scope_now: bool = False,
         unique_name: str | None = None,
-        custom_getter: Callable[..., Any] | None = None,
+        custom_getter: Callable[..., Structure] | None = None,
     ) -> None:
         if not name:
             raise ValueError("name cannot be empty.")
@@ -54,7 +57,7 @@ class Template:
         return self._name
 
     @property
-    def func(self) -> Callable[..., Any]:
+    def func(self) -> Callable[..., object]:
         return self._func
 
     @property

@@ -19,11 +19,11 @@ from headwater.variables.variables import VariableAggregation, VariableSynchroni
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.graph.types import DeviceLike, TensorLike
+    from headwater.graph.types import DeviceLike, Structure, TensorLike
     from headwater.shapes import ShapeLike
     from headwater.variables.partitioned import Partitioner
     from headwater.variables.regularizers import Regularizer
-    from headwater.variables.types import Constraint, CustomGetter, InitializerLike, Reuse
+    from headwater.variables.types import AnyVariable, Constraint, CustomGetter, InitializerLike, Reuse
 
 
 _KEY = ("__varscope",)
@@ -162,7 +162,7 @@ def get_local_variable(
     constraint: Constraint | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Any:
+) -> AnyVariable:
     """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and never trainable."""
     del trainable  # as in TensorFlow: it is False, whatever is asked for
     return get_variable(
@@ -205,11 +205,11 @@ class variable_scope:
         self,
         name_or_scope: Any,
         default_name: str | None = None,
-        values: Any = None,
+        values: Structure = None,
         initializer: InitializerLike | None = None,
         regularizer: Regularizer | None = None,
         caching_device: DeviceLike | None = None,
-        partitioner: Any = None,
+        partitioner: Partitioner | None = None,
         custom_getter: CustomGetter | None = None,
         reuse: Any = None,
         dtype: DTypeLike | None = None,
@@ -257,7 +257,7 @@ class variable_scope:
     ) -> None:
         self._stack.pop().__exit__(kind, error, traceback)
 
-    def __call__(self, function: Callable[..., object]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., object]) -> Callable[..., object]:
         """As a decorator: every call runs in the scope."""
 
         @functools.wraps(function)
@@ -295,7 +295,7 @@ def _graph_of(values: Any) -> Graph | None:
     return None
 
 
-def _derived(base: VariableScope, name: str, reuse: Any, changes: dict[str, Any], name_scope: str) -> VariableScope:
+def _derived(base: VariableScope, name: str, reuse: object, changes: dict[str, Any], name_scope: str) -> VariableScope:
     keys = ("initializer", "regularizer", "caching_device", "partitioner", "dtype", "use_resource", "constraint")
     settings = {key: first(changes[key], getattr(base, key)) for key in keys}
     getter = changes["custom_getter"]

@@ -88,11 +88,11 @@ class VariableStore:
         name: str,
         shape: TensorLike | ShapeLike | None = None,
         dtype: DType = float32,
-        initializer: Any = None,
-        reuse: Any = None,
-        partitioner: Any = None,
+        initializer: InitializerLike | None = None,
+        reuse: Reuse | None = None,
+        partitioner: Partitioner | None = None,
         **others: Any,
-    ) -> Any:
+    ) -> PartitionedVariable | Variable:
         dtype = as_dtype(dtype).base_dtype
         scalar = isinstance(shape, list | tuple | TensorShape) and len(shape) == 0  # pyright: ignore[reportUnknownArgumentType]
         if partitioner is not None and not scalar:
@@ -126,7 +126,7 @@ class VariableStore:
         constraint: Callable[[Any], Any] | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
-    ) -> Any:
+    ) -> Variable:
         if initializer is not None and not callable(initializer) and shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")
         dims = as_shape(shape)
@@ -157,7 +157,7 @@ class VariableStore:
             _regularize(variable, name, regularizer)
         return variable
 
-    def _shared(self, name: str, shape: TensorShape, dtype: DType, reuse: Reuse) -> Any:
+    def _shared(self, name: str, shape: TensorShape, dtype: DType, reuse: Reuse) -> Variable:
         found = self._variables[name]
         if not reuse:
             source = f" Originally defined at {found.op.source}." if found.op.source else ""
@@ -280,7 +280,7 @@ def _initial_value(
     )
 
 
-def default_initializer(name: str, dtype: DType) -> Any:
+def default_initializer(name: str, dtype: DType) -> GlorotUniform | Zeros:
     """What a variable of this element type starts with where nothing is said.
 
     Raises:

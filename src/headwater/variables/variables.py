@@ -153,7 +153,7 @@ class Variable:
         with self._beside() if caching_device is None else graph.device(caching_device):
             self._snapshot = graph.create_op("Identity", [self._variable], name="read").outputs[0]
 
-    def _init_from_proto(self, proto: Any, import_scope: str | None) -> None:
+    def _init_from_proto(self, proto: VariableDef, import_scope: str | None) -> None:
         graph = get_default_graph()
 
         def find(name: str) -> Any:
@@ -411,7 +411,7 @@ class Variable:
 _getitem = operator("__getitem__")
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> Callable[..., object]:
     apply = operator(name)
 
     def call(self: Variable, *args: Any) -> Any:
@@ -426,7 +426,7 @@ for _name in OPERATOR_NAMES:
         setattr(Variable, _name, _operator(_name))
 
 
-def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
     del dtype, name
     return value._ref() if as_ref else value.value()  # pyright: ignore[reportPrivateUsage]
 
@@ -434,7 +434,7 @@ def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: b
 register_tensor_conversion_function(Variable, _to_tensor)
 
 
-def _collections(collections: Any, trainable: bool) -> list[str]:
+def _collections(collections: object, trainable: bool) -> list[str]:
     if collections is None:
         collections = [GraphKeys.GLOBAL_VARIABLES]
     if not isinstance(collections, list | tuple | set):

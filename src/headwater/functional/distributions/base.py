@@ -17,6 +17,7 @@ from headwater.shapes import ShapeLike, TensorShape, as_shape
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.registry import HostArray
 
 
 class ReparameterizationType:
@@ -78,7 +79,7 @@ class Distribution:
         with name_scope(name or type(self).__name__, "", self._graph_parents) as scope:
             self._name = scope
 
-    def _call(self, method: str, name: str, *args: object) -> Any:
+    def _call(self, method: str, name: str, *args: object) -> Tensor:
         """What ``_method`` of the class gives, or what follows from others that it has."""
         with name_scope(f"{self._name}{name}/", "", list(args)):
             found = self._find(method)
@@ -141,7 +142,7 @@ class Distribution:
         return self._dtype
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments of the class."""
         return dict(self._parameters)
 
@@ -338,7 +339,7 @@ def _ints(values: Sequence[int | None]) -> Tensor:
     return convert_to_tensor(np.array(values, np.int32))
 
 
-def _as_list(shape: ShapeLike) -> Any:
+def _as_list(shape: ShapeLike) -> HostArray:
     if isinstance(shape, TensorShape):
         return np.array(shape.as_list(), np.int32)
     return np.array(shape, np.int32)

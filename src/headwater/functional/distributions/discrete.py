@@ -22,6 +22,7 @@ from headwater.graph.types import TensorLike
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.shapes import TensorShape
 
 
 def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple[Tensor, Tensor]:
@@ -84,7 +85,7 @@ class Bernoulli(Distribution):
         """The probability of one."""
         return self._probs
 
-    def _batch_shape(self) -> Any:
+    def _batch_shape(self) -> TensorShape:
         return self._logits.shape
 
     def _batch_shape_tensor(self) -> Tensor:
@@ -166,7 +167,7 @@ class Categorical(Distribution):
         """The probabilities."""
         return self._probs
 
-    def _batch_shape(self) -> Any:
+    def _batch_shape(self) -> TensorShape:
         return self._logits.shape[:-1]
 
     def _batch_shape_tensor(self) -> Tensor:
@@ -215,7 +216,7 @@ class _OfCounts(Distribution):
         """[..., classes]."""
         raise NotImplementedError
 
-    def _batch_shape(self) -> Any:
+    def _batch_shape(self) -> TensorShape:
         return arrays.broadcast_static_shape(self._total.shape, self._weights().shape[:-1])
 
     def _batch_shape_tensor(self) -> Tensor:
@@ -388,7 +389,7 @@ class Dirichlet(_Concentrated):
             name,
         )
 
-    def _batch_shape(self) -> Any:
+    def _batch_shape(self) -> TensorShape:
         return self._sum.shape
 
     def _batch_shape_tensor(self) -> Tensor:

@@ -311,7 +311,7 @@ class LinearOperatorBlockDiag(_Several):
         return self._combined_tensor(lambda sizes: functools.reduce(math.add, sizes))
 
     def _parts(self, x: Tensor) -> list[Tensor]:
-        sizes: Any = [part.domain_dimension.value for part in self._operators]
+        sizes = [part.domain_dimension.value for part in self._operators]
         if None in sizes:
             sizes = arrays.stack([part.domain_dimension_tensor() for part in self._operators])
         return list(arrays.split(x, sizes, -2, num=len(self._operators)))

@@ -20,6 +20,7 @@ from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Operation
 
 
 class LinearOperatorFullMatrix(LinearOperator):
@@ -378,7 +379,7 @@ class _Circulant(LinearOperator):
         # Of complex numbers, whatever the operator's own type is: as in TensorFlow 1.15.
         return type(self)(1.0 / self._spectrum, is_non_singular=self.is_non_singular)
 
-    def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Any:
+    def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Operation:
         """An operation that fails where the spectrum belongs to a matrix that is not real."""
         with name_scope(name, "", self.graph_parents):
             kernel = self._transform(self._complex(self._spectrum), inverse=True)

@@ -16,7 +16,7 @@ from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, TensorShape
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DTypeLike
+    from headwater.dtypes import DType, DTypeLike
 
 
 class LinearOperatorDiag(LinearOperator):
@@ -349,10 +349,10 @@ class LinearOperatorZeros(_Sized):
 
     def __init__(
         self,
-        num_rows: Any,
-        num_columns: Any = None,
+        num_rows: TensorLike,
+        num_columns: TensorLike | None = None,
         batch_shape: ShapeLike | None = None,
-        dtype: Any = None,
+        dtype: DType | None = None,
         is_non_singular: bool = False,
         is_self_adjoint: bool = True,
         is_positive_definite: bool = False,

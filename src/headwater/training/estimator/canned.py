@@ -27,7 +27,7 @@ from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
-    from headwater.feature_columns.base import Column, DenseColumn
+    from headwater.feature_columns.base import Column, ColumnsLike, DenseColumn
     from headwater.graph.types import Structure, TensorLike
     from headwater.training.optimizer import Optimizer
     from headwater.variables.partitioned import Partitioner
@@ -39,7 +39,7 @@ _DEEP_RATE, _LINEAR_RATE = 0.05, 0.2
 _TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
 
 
-def optimizer_of(given: Any, rate: float) -> Any:
+def optimizer_of(given: Structure, rate: float) -> Any:
     """An optimizer, by its name, by a function, or itself.
 
     Raises:
@@ -73,7 +73,7 @@ def _network(
     units: int,
     hidden_units: Sequence[int],
     columns: Any,
-    activation: Any,
+    activation: Callable[..., Tensor],
     drop: float | None,
     normalize: bool,
     partitioner: Any,
@@ -177,7 +177,7 @@ class Canned(Estimator):
         optimizers: Callable[[], Sequence[tuple[str, Optimizer]]],
         model_dir: str | None,
         config: RunConfig,
-        warm_start_from: Any,
+        warm_start_from: Structure,
     ) -> None:
         def model_fn(features: Structure, labels: TensorLike, mode: str) -> Any:
             train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
@@ -199,9 +199,9 @@ class Deep(Canned):
         optimizer: Optimizer,
         activation_fn: Callable[[Tensor], Tensor],
         dropout: float | None,
-        input_layer_partitioner: Any,
+        input_layer_partitioner: Partitioner | None,
         config: RunConfig,
-        warm_start_from: Any,
+        warm_start_from: Structure,
         batch_norm: bool,
     ) -> None:
         def logits(features: Structure, mode: str, units: int) -> Tensor:
@@ -251,9 +251,9 @@ class DNNClassifier(Deep):
         optimizer: Any = "Adagrad",
         activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
-        input_layer_partitioner: Any = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
-        warm_start_from: Any = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
     ) -> None:
@@ -285,9 +285,9 @@ class DNNRegressor(Deep):
         optimizer: Any = "Adagrad",
         activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
-        input_layer_partitioner: Any = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
-        warm_start_from: Any = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
     ) -> None:
@@ -320,7 +320,7 @@ class Linear(Canned):
         optimizer: Optimizer,
         config: RunConfig,
         partitioner: Any,
-        warm_start_from: Any,
+        warm_start_from: Structure,
         sparse_combiner: str,
     ) -> None:
         def logits(features: Structure, mode: str, units: int) -> Tensor:
@@ -345,8 +345,8 @@ class LinearClassifier(Linear):
         label_vocabulary: Sequence[str] | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
-        partitioner: Any = None,
-        warm_start_from: Any = None,
+        partitioner: Partitioner | None = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         sparse_combiner: str = "sum",
     ) -> None:
@@ -373,8 +373,8 @@ class LinearRegressor(Linear):
         weight_column: str | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
-        partitioner: Any = None,
-        warm_start_from: Any = None,
+        partitioner: Partitioner | None = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         sparse_combiner: str = "sum",
     ) -> None:
@@ -402,7 +402,7 @@ class Together(Canned):
         dnn_dropout: Any,
         input_layer_partitioner: Any,
         config: RunConfig,
-        warm_start_from: Any,
+        warm_start_from: Structure,
         batch_norm: bool,
         linear_sparse_combiner: str,
     ) -> None:
@@ -412,7 +412,7 @@ class Together(Canned):
         if deep and not dnn_hidden_units:
             raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
 
-        def logits(features: Any, mode: str, units: int) -> Tensor:
+        def logits(features: Structure, mode: str, units: int) -> Tensor:
             found: list[Tensor] = []
             if deep:
                 found.append(
@@ -432,7 +432,7 @@ class Together(Canned):
                 found.append(_linear_logits(features, units, wide, input_layer_partitioner, linear_sparse_combiner))
             return found[0] if len(found) == 1 else found[0] + found[1]
 
-        def optimizers() -> Sequence[tuple[str, Any]]:
+        def optimizers() -> list[tuple[str, Optimizer]]:
             parts: list[tuple[str, Optimizer]] = []
             if deep:
                 parts.append((_DEEP, optimizer_of(dnn_optimizer, _TOGETHER_DEEP_RATE)))
@@ -450,19 +450,19 @@ class DNNLinearCombinedClassifier(Together):
     def __init__(
         self,
         model_dir: str | None = None,
-        linear_feature_columns: Any = None,
+        linear_feature_columns: ColumnsLike | None = None,
         linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
-        dnn_feature_columns: Any = None,
+        dnn_feature_columns: ColumnsLike | None = None,
         dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
-        dnn_hidden_units: Any = None,
+        dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         n_classes: int = 2,
         weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
-        input_layer_partitioner: Any = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
-        warm_start_from: Any = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
@@ -491,18 +491,18 @@ class DNNLinearCombinedRegressor(Together):
     def __init__(
         self,
         model_dir: str | None = None,
-        linear_feature_columns: Any = None,
+        linear_feature_columns: ColumnsLike | None = None,
         linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
-        dnn_feature_columns: Any = None,
+        dnn_feature_columns: ColumnsLike | None = None,
         dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
-        dnn_hidden_units: Any = None,
+        dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         label_dimension: int = 1,
         weight_column: str | None = None,
-        input_layer_partitioner: Any = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
-        warm_start_from: Any = None,
+        warm_start_from: Structure = None,
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",

@@ -28,6 +28,7 @@ from headwater.variables.variable_scope import get_variable, variable_scope
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
     from headwater.training.session_run_hook import SessionRunContext, SessionRunValues
+    from headwater.variables.types import AnyVariable
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -215,7 +216,7 @@ def _stalled(
 # The hooks ----------------------------------------------------------------------------------------------------------
 
 
-def _stop_variable() -> Any:
+def _stop_variable() -> AnyVariable:
     with variable_scope("signal_early_stopping", reuse=AUTO_REUSE):
         return get_variable(
             "STOP",
@@ -242,7 +243,7 @@ class _StopWhen(SessionRunHook):
         self._step = get_global_step()
         self._stop = assign(_stop_variable(), True)
 
-    def before_run(self, run_context: SessionRunContext) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
@@ -264,7 +265,7 @@ class _StopWithTheChief(SessionRunHook):
     def begin(self) -> None:
         self._stop = _stop_variable()
 
-    def before_run(self, run_context: SessionRunContext) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._stop)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
@@ -285,7 +286,7 @@ class _StopAtCheckpoint(SessionRunHook):
     def begin(self) -> None:
         self._step = get_global_step()
 
-    def before_run(self, run_context: SessionRunContext) -> Any:
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:

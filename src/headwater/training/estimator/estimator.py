@@ -42,9 +42,8 @@ from headwater.training.scaffold import Scaffold
 from headwater.training.training_util import create_global_step, get_global_step
 
 if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
+    from headwater.graph.types import Structure, TensorLike
     from headwater.registry import HostArray
-    from headwater.tensorboard_protos import ConfigProto
     from headwater.training.estimator.export import ServingInputReceiver
 
 
@@ -73,7 +72,7 @@ class Estimator:
         model_fn: Callable[..., Any],
         model_dir: str | None = None,
         config: Any = None,
-        params: Any = None,
+        params: Structure = None,
         warm_start_from: Any = None,
     ) -> None:
         if model_fn is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -89,7 +88,7 @@ class Estimator:
         self._model_fn = model_fn
         self._config = _with_folder(config, model_dir)
         self._model_dir: str = self._config.model_dir
-        self._params: Any = copy.deepcopy(params) if params else {}
+        self._params: Structure = copy.deepcopy(params) if params else {}
         self._warm_start = WarmStartSettings(warm_start_from) if isinstance(warm_start_from, str) else warm_start_from
 
     @property
@@ -108,7 +107,7 @@ class Estimator:
     def model_fn(self) -> Callable[..., Any]:
         """The model function, with the settings of this estimator."""
 
-        def public(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+        def public(features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
             return self._call_model_fn(features, labels, mode, config)
 
         return public
@@ -304,7 +303,7 @@ class Estimator:
             if LOSS_METRIC in pairs:
                 raise ValueError(f'Metric with name "{LOSS_METRIC}" is not allowed, because Estimator defines it.')
             pairs[LOSS_METRIC] = mean(spec.loss)
-            values = {key: pair[0] for key, pair in pairs.items()}
+            values: dict[str, Any] = {key: pair[0] for key, pair in pairs.items()}
             values["global_step"] = step
             found, seconds = evaluate_once(
                 path,
@@ -498,7 +497,7 @@ class Estimator:
         with get_default_graph().device("/cpu:0"):
             return call_input_fn(input_fn, mode, self.params, self.config)
 
-    def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+    def _call_model_fn(self, features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
         wanted = arguments_of(self._model_fn)
         given: dict[str, Any] = {"mode": mode, "params": self.params, "config": config, "labels": labels}
         if "labels" not in wanted and labels is not None:
@@ -509,7 +508,7 @@ class Estimator:
         return spec
 
 
-def _with_folder(config: ConfigProto, model_dir: str | None) -> Any:
+def _with_folder(config: Any, model_dir: str | None) -> Any:
     found = RunConfig() if config is None else config
     if not isinstance(found, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
@@ -526,7 +525,7 @@ def _with_folder(config: ConfigProto, model_dir: str | None) -> Any:
     return found.replace(model_dir=folder)
 
 
-def _signatures(spec: EstimatorSpec, receivers: Mapping[str, Any]) -> dict[str, Any]:
+def _signatures(spec: EstimatorSpec, receivers: Mapping[str, Any]) -> dict[str, object]:
     outputs = dict(spec.export_outputs or {})
     if not outputs:
         raise ValueError("export_outputs must be set in the EstimatorSpec for the mode PREDICT to export a model.")
@@ -540,7 +539,7 @@ def _signatures(spec: EstimatorSpec, receivers: Mapping[str, Any]) -> dict[str, 
     return {name: output.as_signature_def(receivers) for name, output in outputs.items()}
 
 
-def _chosen(predictions: TensorLike, keys: Any) -> Any:
+def _chosen(predictions: TensorLike, keys: Any) -> Structure:
     if not keys:
         return predictions
     if not isinstance(predictions, Mapping):

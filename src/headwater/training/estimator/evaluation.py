@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
     from headwater.shapes import ShapeLike
     from headwater.training.estimator.run_config import RunConfig
+    from headwater.variables.partitioned import PartitionInfo
+    from headwater.variables.types import AnyVariable
 
 
-def get_or_create_eval_step() -> Any:
+def get_or_create_eval_step() -> AnyVariable:
     """The local variable that counts the batches of an evaluation.
 
     Raises:
@@ -41,7 +43,7 @@ def get_or_create_eval_step() -> Any:
     )
 
 
-def _zero(shape: TensorLike | ShapeLike, dtype: Any = None, partition_info: Any = None) -> Any:
+def _zero(shape: TensorLike | ShapeLike, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Any:
     del partition_info
     graph = get_default_graph()
     value = graph.create_op("Const", [], {"value": dtype.numpy_dtype.type(0).reshape(shape), "dtype": dtype})

@@ -18,9 +18,9 @@ def classifier_parse_example_spec(
     feature_columns: Iterable[Column],
     label_key: str,
     label_dtype: DTypeLike = dtypes.int64,
-    label_default: Any = None,
+    label_default: str | int | None = None,
     weight_column: str | DenseColumn | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What `parse_example` has to read for a classifier.
 
     Args:
@@ -40,10 +40,10 @@ def regressor_parse_example_spec(
     feature_columns: Iterable[Column],
     label_key: str,
     label_dtype: DTypeLike = dtypes.float32,
-    label_default: Any = None,
+    label_default: str | int | None = None,
     label_dimension: int = 1,
     weight_column: str | DenseColumn | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What `parse_example` has to read for a regressor with ``label_dimension`` numbers as label; see
     `classifier_parse_example_spec`.
     """
@@ -51,7 +51,9 @@ def regressor_parse_example_spec(
     return _with_label_and_weight(make_parse_example_spec(feature_columns), label_key, label, weight_column)
 
 
-def _with_label_and_weight(spec: dict[str, Any], label_key: str, label: Any, weight_column: Any) -> dict[str, Any]:
+def _with_label_and_weight(
+    spec: dict[str, Any], label_key: str, label: object, weight_column: object
+) -> dict[str, object]:
     if label_key in spec:
         raise ValueError(f"label should not be used as feature. label_key: {label_key}, features: {sorted(spec)}")
     spec[label_key] = label

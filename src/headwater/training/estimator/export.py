@@ -21,6 +21,7 @@ from headwater.training import saved_model
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
+    from headwater.tensorboard_protos import SignatureDef
     from headwater.training.estimator.estimator import Estimator
 
 
@@ -37,7 +38,7 @@ class ExportOutput:
         raise NotImplementedError
 
 
-def _named(outputs: Any, default: str) -> dict[str, Tensor]:
+def _named(outputs: Structure, default: str) -> dict[str, Tensor]:
     found = outputs if isinstance(outputs, dict) else {default: outputs}  # pyright: ignore[reportUnknownVariableType]
     return {str(key): convert_to_tensor(value) for key, value in found.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
 
@@ -45,14 +46,14 @@ def _named(outputs: Any, default: str) -> dict[str, Tensor]:
 class PredictOutput(ExportOutput):
     """Any tensors, by name."""
 
-    def __init__(self, outputs: Any) -> None:
+    def __init__(self, outputs: Structure) -> None:
         self._outputs = _named(outputs, "output")
 
     @property
     def outputs(self) -> dict[str, Tensor]:
         return self._outputs
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
         return saved_model.predict_signature_def(receiver_tensors, self._outputs)
 
 
@@ -72,7 +73,7 @@ class RegressionOutput(ExportOutput):
     def value(self) -> Tensor:
         return self._value
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
         return saved_model.regression_signature_def(_examples(receiver_tensors), self._value)
 
 
@@ -83,7 +84,7 @@ class ClassificationOutput(ExportOutput):
       ValueError: neither, or tensors of another type.
     """
 
-    def __init__(self, scores: TensorLike | None = None, classes: Any = None) -> None:
+    def __init__(self, scores: TensorLike | None = None, classes: Structure = None) -> None:
         if scores is not None and not (isinstance(scores, Tensor) and scores.dtype.is_floating):
             raise ValueError(f"Classification scores must be a float32 Tensor; got {scores}")
         if classes is not None and not (isinstance(classes, Tensor) and classes.dtype.base_dtype == string):
@@ -93,18 +94,18 @@ class ClassificationOutput(ExportOutput):
         self._scores, self._classes = scores, classes
 
     @property
-    def scores(self) -> Any:
+    def scores(self) -> Tensor | None:
         return self._scores
 
     @property
-    def classes(self) -> Any:
+    def classes(self) -> Tensor | None:
         return self._classes
 
-    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> Any:
+    def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
         return saved_model.classification_signature_def(_examples(receiver_tensors), self._classes, self._scores)
 
 
-def _examples(receiver_tensors: Mapping[str, Tensor]) -> Any:
+def _examples(receiver_tensors: Mapping[str, Tensor]) -> Tensor:
     if len(receiver_tensors) != 1:
         raise ValueError(f"Classification and regression input must be a single string Tensor; got {receiver_tensors}")
     (examples,) = receiver_tensors.values()
@@ -133,7 +134,9 @@ class ServingInputReceiver(_Receiver):
       ValueError: something is no tensor.
     """
 
-    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
+    def __new__(
+        cls, features: Structure, receiver_tensors: Structure, receiver_tensors_alternatives: Structure = None
+    ) -> Self:
         receivers = receiver_tensors if isinstance(receiver_tensors, dict) else {DEFAULT_RECEIVER: receiver_tensors}  # pyright: ignore[reportUnknownVariableType]
         for key, value in receivers.items():  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             if not isinstance(value, Tensor):
@@ -145,7 +148,7 @@ class TensorServingInputReceiver(ServingInputReceiver):
     """As `ServingInputReceiver`, with one tensor for features."""
 
 
-def _by_name(features: Structure) -> dict[str, Any]:
+def _by_name(features: Structure) -> dict[str, object]:
     return dict(features) if isinstance(features, dict) else {_FEATURE: features}  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -206,7 +209,7 @@ class Exporter:
 
     def export(
         self,
-        estimator: Any,
+        estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
         eval_result: Any,
@@ -221,7 +224,7 @@ class _SavedModelExporter(Exporter):
         self,
         name: str,
         serving_input_receiver_fn: Callable[[], ServingInputReceiver],
-        assets_extra: Any,
+        assets_extra: Mapping[str, str] | None,
         as_text: bool,
         exports_to_keep: int | None,
     ) -> None:
@@ -237,7 +240,7 @@ class _SavedModelExporter(Exporter):
     def name(self) -> str:
         return self._name
 
-    def _export(self, estimator: Estimator, export_path: str, checkpoint_path: str | None) -> Any:
+    def _export(self, estimator: Estimator, export_path: str, checkpoint_path: str | None) -> bytes:
         result = estimator.export_saved_model(
             export_path, self._receiver_fn, self._assets_extra, self._as_text, checkpoint_path
         )
@@ -255,19 +258,19 @@ class FinalExporter(_SavedModelExporter):
         self,
         name: str,
         serving_input_receiver_fn: Callable[[], ServingInputReceiver],
-        assets_extra: Any = None,
+        assets_extra: Mapping[str, str] | None = None,
         as_text: bool = False,
     ) -> None:
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, None)
 
     def export(
         self,
-        estimator: Any,
+        estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
         eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:
+    ) -> bytes | None:
         del eval_result
         return self._export(estimator, export_path, checkpoint_path) if is_the_final_export else None
 
@@ -279,7 +282,7 @@ class LatestExporter(_SavedModelExporter):
         self,
         name: str,
         serving_input_receiver_fn: Callable[[], ServingInputReceiver],
-        assets_extra: Any = None,
+        assets_extra: Mapping[str, str] | None = None,
         as_text: bool = False,
         exports_to_keep: int | None = 5,
     ) -> None:
@@ -287,12 +290,12 @@ class LatestExporter(_SavedModelExporter):
 
     def export(
         self,
-        estimator: Any,
+        estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
         eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:
+    ) -> bytes:
         del eval_result, is_the_final_export
         return self._export(estimator, export_path, checkpoint_path)
 
@@ -315,7 +318,7 @@ class BestExporter(_SavedModelExporter):
         serving_input_receiver_fn: Any = None,
         event_file_pattern: str = "eval/*.tfevents.*",
         compare_fn: Callable[..., bool] = _loss_smaller,
-        assets_extra: Any = None,
+        assets_extra: Mapping[str, str] | None = None,
         as_text: bool = False,
         exports_to_keep: int | None = 5,
     ) -> None:
@@ -327,12 +330,12 @@ class BestExporter(_SavedModelExporter):
 
     def export(
         self,
-        estimator: Any,
+        estimator: Estimator,
         export_path: str,
         checkpoint_path: str | None,
         eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:
+    ) -> bytes | None:
         del is_the_final_export
         if self._event_file_pattern and self._looked_in != estimator.model_dir:
             self._looked_in = estimator.model_dir

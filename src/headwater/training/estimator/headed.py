@@ -20,11 +20,12 @@ from headwater.variables.initializers import Zeros
 from headwater.variables.variable_scope import get_variable, variable_scope
 
 if TYPE_CHECKING:
-    from headwater.feature_columns.base import Column, DenseColumn
+    from headwater.feature_columns.base import Column, ColumnsLike, DenseColumn
     from headwater.graph.types import Structure, TensorLike
     from headwater.metrics.state import Metric
     from headwater.training.estimator.run_config import RunConfig
     from headwater.training.optimizer import Optimizer
+    from headwater.variables.partitioned import Partitioner
 
 
 _BASELINE_RATE = 0.3
@@ -110,9 +111,9 @@ class DNNEstimator(Deep):
         optimizer: Any = "Adagrad",
         activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
-        input_layer_partitioner: Any = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
-        warm_start_from: Any = None,
+        warm_start_from: Structure = None,
         batch_norm: bool = False,
     ) -> None:
         super().__init__(
@@ -140,7 +141,7 @@ class LinearEstimator(Linear):
         model_dir: str | None = None,
         optimizer: Any = "Ftrl",
         config: Any = None,
-        partitioner: Any = None,
+        partitioner: Partitioner | None = None,
         sparse_combiner: str = "sum",
     ) -> None:
         super().__init__(head, feature_columns, model_dir, optimizer, config, partitioner, None, sparse_combiner)
@@ -153,14 +154,14 @@ class DNNLinearCombinedEstimator(Together):
         self,
         head: Head,
         model_dir: str | None = None,
-        linear_feature_columns: Any = None,
+        linear_feature_columns: ColumnsLike | None = None,
         linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
-        dnn_feature_columns: Any = None,
+        dnn_feature_columns: ColumnsLike | None = None,
         dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
-        dnn_hidden_units: Any = None,
+        dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
-        dnn_dropout: Any = None,
-        input_layer_partitioner: Any = None,
+        dnn_dropout: float | None = None,
+        input_layer_partitioner: Partitioner | None = None,
         config: Any = None,
         linear_sparse_combiner: str = "sum",
     ) -> None:
@@ -212,8 +213,8 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Metric]
 
 
 def call_logit_fn(
-    logit_fn: Callable[..., Structure], features: Structure, mode: str, params: Any, config: RunConfig
-) -> Any:
+    logit_fn: Callable[..., Structure], features: Structure, mode: str, params: Structure, config: RunConfig
+) -> Structure:
     """What ``logit_fn`` gives for the features, and for those of the other arguments that it names.
 
     Raises:

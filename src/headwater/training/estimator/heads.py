@@ -17,7 +17,7 @@ from headwater.training.estimator.export import ClassificationOutput, ExportOutp
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
 
 if TYPE_CHECKING:
-    from headwater.graph.types import OpOrTensor, TensorLike
+    from headwater.graph.types import OpOrTensor, Structure, TensorLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Head:
         features: Mapping[str, Tensor],
         mode: str,
         logits: Tensor,
-        labels: Any,
+        labels: Structure,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None,
     ) -> EstimatorSpec:
         """The model with these logits."""
@@ -61,7 +61,7 @@ class Head:
         assert train_op_fn is not None
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
 
-    def _weights(self, features: Mapping[str, Tensor]) -> Any:
+    def _weights(self, features: Mapping[str, Tensor]) -> Tensor | None:
         if self.weight_column is None:
             return None
         key = self.weight_column if isinstance(self.weight_column, str) else self.weight_column.key
@@ -162,7 +162,7 @@ class BinaryHead(_ClassHead):
             **self._all(arrays.shape(logits)[0]),
         }
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         logistic, ids = predictions["logistic"], predictions["class_ids"]
         share = means.mean(labels, weights)
         return {
@@ -209,7 +209,7 @@ class MultiClassHead(_ClassHead):
             **self._all(arrays.shape(logits)[0]),
         }
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         return {"accuracy": means.accuracy(labels, predictions["class_ids"], weights)}
 
 
@@ -232,7 +232,7 @@ class RegressionHead(Head):
     def _predictions(self, logits: Tensor) -> dict[str, Tensor]:
         return {"predictions": logits}
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         return {
             "label/mean": means.mean(labels, weights),
             "prediction/mean": means.mean(predictions["predictions"], weights),

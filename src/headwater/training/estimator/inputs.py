@@ -39,14 +39,14 @@ def arguments_of(function: Callable[..., Structure]) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
-def call_input_fn(input_fn: Callable[..., object], mode: str, params: Any, config: RunConfig) -> Any:
+def call_input_fn(input_fn: Callable[..., object], mode: str, params: Structure, config: RunConfig) -> Any:
     """What ``input_fn`` returns, given those of mode, params and config that it takes."""
     wanted = arguments_of(input_fn)
     given = {"mode": mode, "params": params, "config": config}
     return input_fn(**{name: value for name, value in given.items() if name in wanted})
 
 
-def features_and_labels(result: Any) -> tuple[Any, Any, list[SessionRunHook]]:
+def features_and_labels(result: Structure) -> tuple[Any, Any, list[SessionRunHook]]:
     """Features, labels (or None) and hooks of what an input function returned: tensors, or a dataset.
 
     Raises:
@@ -67,13 +67,13 @@ def features_and_labels(result: Any) -> tuple[Any, Any, list[SessionRunHook]]:
 
 def numpy_input_fn(
     x: Any,
-    y: Any = None,
+    y: Structure = None,
     batch_size: int = 128,
     num_epochs: int | None = 1,
     shuffle: bool | None = None,
     queue_capacity: int = 1000,
     num_threads: int = 1,
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """An input function that gives batches of arrays.
 
     Args:
@@ -121,7 +121,7 @@ def pandas_input_fn(
     queue_capacity: int = 1000,
     num_threads: int = 1,
     target_column: str = "target",
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """As `numpy_input_fn`, of a data frame's columns and a series (or a frame) of labels."""
     del target_column
     labels = None

@@ -16,7 +16,7 @@ from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
 
 if TYPE_CHECKING:
-    from headwater.feature_columns.base import Column
+    from headwater.feature_columns.base import Column, ColumnsLike
     from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure, TensorLike
     from headwater.tensorboard_protos import ConfigProto
@@ -94,7 +94,7 @@ class _Fits(canned.Estimator):
         batch_size: int | None = None,
         monitors: Any = None,
         max_steps: int | None = None,
-    ) -> Any:
+    ) -> Estimator:
         """`train`.
 
         Raises:
@@ -109,7 +109,7 @@ class _Fits(canned.Estimator):
         x: TensorLike | None = None,
         input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
-        outputs: Any = None,
+        outputs: Structure = None,
         as_iterable: bool = True,
     ) -> Any:
         """The class of each example.
@@ -159,7 +159,7 @@ class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[repor
         enable_centered_bias: bool = False,
         _joint_weight: bool = False,
         config: RunConfig | None = None,
-        feature_engineering_fn: Any = None,
+        feature_engineering_fn: object = None,
         label_keys: Sequence[str] | None = None,
     ) -> None:
         _require_none(
@@ -196,9 +196,9 @@ class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncom
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
         config: RunConfig | None = None,
-        feature_engineering_fn: Any = None,
-        embedding_lr_multipliers: Any = None,
-        input_layer_min_slice_size: Any = None,
+        feature_engineering_fn: object = None,
+        embedding_lr_multipliers: object = None,
+        input_layer_min_slice_size: object = None,
         label_keys: Sequence[str] | None = None,
     ) -> None:
         _require_none(
@@ -231,20 +231,20 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        linear_feature_columns: Any = None,
+        linear_feature_columns: ColumnsLike | None = None,
         linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         _joint_linear_weights: bool = False,
-        dnn_feature_columns: Any = None,
+        dnn_feature_columns: ColumnsLike | None = None,
         dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
-        dnn_hidden_units: Any = None,
+        dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
         config: RunConfig | None = None,
-        feature_engineering_fn: Any = None,
-        embedding_lr_multipliers: Any = None,
-        input_layer_min_slice_size: Any = None,
+        feature_engineering_fn: object = None,
+        embedding_lr_multipliers: object = None,
+        input_layer_min_slice_size: object = None,
         label_keys: Sequence[str] | None = None,
         fix_global_step_increment_bug: bool = False,
     ) -> None:
@@ -307,17 +307,17 @@ class Experiment:
         estimator: Estimator,
         train_input_fn: Callable[..., Structure],
         eval_input_fn: Callable[..., Structure],
-        eval_metrics: Any = None,
+        eval_metrics: Structure = None,
         train_steps: int | None = None,
         eval_steps: int | None = 100,
-        train_monitors: Any = None,
+        train_monitors: object = None,
         eval_hooks: Iterable[SessionRunHook] | None = None,
         local_eval_frequency: int | None = None,
         eval_delay_secs: float = 120,
         continuous_eval_throttle_secs: float = 60,
         min_eval_frequency: int | None = None,
         delay_workers_by_global_step: bool = False,
-        export_strategies: Any = None,
+        export_strategies: object = None,
         train_steps_per_iteration: int | None = None,
         checkpoint_and_export: bool = False,
         saving_listeners: Sequence[CheckpointSaverListener] | None = None,
@@ -357,7 +357,7 @@ class Experiment:
             spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
         )
 
-    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, object]:
         """The metrics of the newest checkpoint, once ``delay_secs`` have passed; events go to ``eval_<name>``."""
         _wait(delay_secs)
         spec = self._eval_spec

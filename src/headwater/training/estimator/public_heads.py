@@ -56,7 +56,7 @@ class Head(heads.Head):
         logits: TensorLike,
         features: Structure = None,
         mode: Any = None,
-        regularization_losses: Any = None,
+        regularization_losses: Sequence[TensorLike] | None = None,
     ) -> Tensor:
         """The loss of a batch, with regularization losses where there are some."""
         del mode
@@ -68,7 +68,9 @@ class Head(heads.Head):
             return self._loss(labels, logits)
         return convert_to_tensor(self._loss_fn(labels=labels, logits=logits))
 
-    def _whole_loss(self, labels: Tensor, logits: Tensor, features: Structure, more: Any) -> tuple[Tensor, Tensor, Any]:
+    def _whole_loss(
+        self, labels: Tensor, logits: Tensor, features: Structure, more: Any
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         each = self._each_loss(labels, logits)
         weights = None if features is None else self._weights(features)
         loss = compute_weighted_loss(each, 1.0 if weights is None else weights, reduction=self.loss_reduction)
@@ -86,7 +88,7 @@ class Head(heads.Head):
         trainable_variables: Any = None,
         train_op_fn: Callable[[Tensor], OpOrTensor] | None = None,
         update_ops: Any = None,
-        regularization_losses: Any = None,
+        regularization_losses: Sequence[TensorLike] | None = None,
     ) -> EstimatorSpec:
         """The model with these logits.
 
@@ -178,7 +180,7 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
 
     _thresholds: tuple[float, ...] = ()
 
-    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
+    def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         found = super()._metrics(labels, predictions, weights)
         for threshold in self._thresholds:
             taken = math.to_float(math.greater_equal(predictions["logistic"], threshold))

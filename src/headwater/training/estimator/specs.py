@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from headwater.functional.nest import flatten
@@ -61,7 +61,7 @@ class EstimatorSpec(_EstimatorSpec):
     def __new__(
         cls,
         mode: str,
-        predictions: Any = None,
+        predictions: Structure = None,
         loss: Any = None,
         train_op: Any = None,
         eval_metric_ops: Any = None,
@@ -70,7 +70,7 @@ class EstimatorSpec(_EstimatorSpec):
         training_hooks: Any = None,
         scaffold: Scaffold | None = None,
         evaluation_hooks: Any = None,
-        prediction_hooks: Any = None,
+        prediction_hooks: Sequence[SessionRunHook] | None = None,
     ) -> Self:
         if train_op is None and mode == ModeKeys.TRAIN:
             raise ValueError("Missing train_op.")
@@ -133,7 +133,7 @@ class TrainSpec(_TrainSpec):
       hooks: of the session.
     """
 
-    def __new__(cls, input_fn: Any, max_steps: int | None = None, hooks: Any = None) -> Self:
+    def __new__(cls, input_fn: Callable[..., Structure], max_steps: int | None = None, hooks: Any = None) -> Self:
         if not callable(input_fn):
             raise TypeError(f"input_fn must be callable, given: {input_fn}")
         if max_steps is not None and max_steps <= 0:
@@ -166,11 +166,11 @@ class EvalSpec(_EvalSpec):
 
     def __new__(
         cls,
-        input_fn: Any,
+        input_fn: Callable[..., Structure],
         steps: int | None = 100,
         name: str | None = None,
-        hooks: Any = None,
-        exporters: Any = None,
+        hooks: Iterable[SessionRunHook] | None = None,
+        exporters: Structure = None,
         start_delay_secs: float = 120,
         throttle_secs: float = 600,
     ) -> Self:

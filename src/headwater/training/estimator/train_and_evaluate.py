@@ -16,7 +16,6 @@ from headwater.training.step_timer import SecondOrStepTimer
 
 if TYPE_CHECKING:
     from headwater.graph.types import SessionLike
-    from headwater.tensorboard_protos import ConfigProto
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -146,7 +145,7 @@ def train_and_evaluate(
     return None
 
 
-def start_server(config: ConfigProto) -> Server:
+def start_server(config: Any) -> Server:
     """This task's server, running."""
     more = {} if config.protocol is None else {"protocol": config.protocol}
     return Server(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.warm_start import warm_start
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
 
 
 class WarmStartSettings:
@@ -15,9 +18,9 @@ class WarmStartSettings:
     def __init__(
         self,
         ckpt_to_initialize_from: str,
-        vars_to_warm_start: Any = ".*",
-        var_name_to_vocab_info: Any = None,
-        var_name_to_prev_var_name: Any = None,
+        vars_to_warm_start: Structure = ".*",
+        var_name_to_vocab_info: Structure = None,
+        var_name_to_prev_var_name: Structure = None,
     ) -> None:
         if not ckpt_to_initialize_from:
             raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.training.optimizers.common import SettingsOptimizer
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Tensor
+    from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import GraphTensor, TensorLike
     from headwater.training.optimizer import Hyperparameter
     from headwater.variables.variables import Variable
@@ -58,10 +58,10 @@ class AdadeltaOptimizer(SettingsOptimizer):
     def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [*((key, self._setting(key, var)) for key in ("lr", "rho", "epsilon")), ("grad", grad)]
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply("ApplyAdadelta", var, self._SLOTS, self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Operation:
         return self._apply(
             "SparseApplyAdadelta", var, self._SLOTS, [*self._values(grad, var), ("indices", grad.indices)]
         )

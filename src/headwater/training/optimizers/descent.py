@@ -9,7 +9,7 @@ from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.state import update_op
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Tensor
+    from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import GraphTensor
     from headwater.training.optimizer import Hyperparameter
     from headwater.variables.variables import Variable
@@ -31,7 +31,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         rate = self._setting("learning_rate", var)
         return self._apply("ApplyGradientDescent", var, (), [("alpha", rate), ("delta", grad)])
 
@@ -82,7 +82,7 @@ class MomentumOptimizer(SettingsOptimizer):
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate, momentum=self._momentum)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
         values = [("lr", rate), ("grad", grad), ("momentum", momentum)]
         return self._apply("ApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
@@ -135,7 +135,7 @@ class ProximalGradientDescentOptimizer(SettingsOptimizer):
             ("l2", self._setting("l2_regularization_strength", var)),
         ]
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply("ApplyProximalGradientDescent", var, (), [*self._values(var), ("delta", grad)])
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:

@@ -9,6 +9,7 @@ from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Constant
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
     from headwater.graph.types import GraphTensor
     from headwater.variables.variables import Variable
 
@@ -92,7 +93,7 @@ class FtrlOptimizer(SettingsOptimizer):
         values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
         return [*values, ("lr_power", self._setting("learning_rate_power", var))]
 
-    def _apply_dense(self, grad: Any, var: GraphTensor) -> Any:
+    def _apply_dense(self, grad: Any, var: GraphTensor) -> Operation:
         op_type = "ApplyFtrlV2" if self._shrinks else "ApplyFtrl"
         return self._apply(op_type, var, self._SLOTS, [("grad", grad), *self._values(var)])
 

@@ -9,7 +9,7 @@ from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Ones
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Tensor
+    from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import GraphTensor, TensorLike
     from headwater.training.optimizer import Hyperparameter
     from headwater.variables.variables import Variable
@@ -77,12 +77,12 @@ class RMSPropOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_kind(self, prefix: str, var: GraphTensor, values: list[tuple[str, TensorLike]]) -> Any:
+    def _apply_kind(self, prefix: str, var: GraphTensor, values: list[tuple[str, TensorLike]]) -> Operation:
         if self._centered:
             return self._apply(f"{prefix}CenteredRMSProp", var, ("mg", "rms", "momentum"), values)
         return self._apply(f"{prefix}RMSProp", var, ("rms", "momentum"), values)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply_kind("Apply", var, self._values(grad, var))
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
