@@ -265,7 +265,7 @@ class Conversation:
                 self.lost(index, error)
 
     def _send(self, session: Session, frame: Frame) -> None:
-        if session.channel is None:
+        if session.channel is None or session.channel.closed:
             raise UnavailableError(None, None, f"there is no channel to {session.task}")
         session.channel.send(frame)
         self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
@@ -273,6 +273,8 @@ class Conversation:
     def _receive(self, session: Session, waiting: Callable[[], None] | None = None) -> Frame:
         assert session.channel is not None
         while True:
+            if session.channel.closed:  # it was found to be gone while another one was waited for
+                raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:
                 frame = self._early.pop(session.channel, None) or session.channel.recv(SILENCE_S)
             except DeadlineExceededError:
@@ -334,7 +336,8 @@ class Conversation:
     def _look_around(self, waiting_for: Session) -> None:
         """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
         for index, session in enumerate(self.sessions):
-            if session is not waiting_for and session.channel is not None and session.channel.peer_gone():
+            channel = session.channel
+            if session is not waiting_for and channel is not None and (channel.closed or channel.peer_gone()):
                 self.lost(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
 
 

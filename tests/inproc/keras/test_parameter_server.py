@@ -199,6 +199,23 @@ def test_a_ps_that_was_started_anew_is_filled_from_the_chiefs_snapshot() -> None
     local.stop()
 
 
+def test_a_channel_that_was_found_to_be_gone_is_opened_anew() -> None:
+    """While the answer of one ps is waited for, the channels to the others are looked at, which closes lost ones."""
+    local = servers(optax.sgd(0.1))
+    client = connected(local)
+    client.conversation.sessions[1].channel.close()
+    client.push(gradients(0))
+    asked = client.conversation.sessions[1]
+    client.conversation._send(asked, Frame(FINISH, (0,)))
+    asked.channel.close()
+    with pytest.raises(UnavailableError, match="the channel to /job:ps/task:1 is gone"):
+        client.conversation._receive(asked)
+    client.finish(0)
+    close(client.values(), alone(optax.sgd(0.1), [gradients(0)]))
+    client.close()
+    local.stop()
+
+
 def _finish(*clients: ParameterClient) -> None:
     at_once(*(functools.partial(client.finish, 0) for client in clients))
 
