@@ -66,7 +66,7 @@ def test_names_choose(capsys: pytest.CaptureFixture[str]) -> None:
     large = analyzer.print_model_analysis(graph, tfprof_options={**options, "min_params": 100})
     assert large.total_parameters == 63520
     assert not capsys.readouterr().out
-    for wrong in ({"select": ["micros"]}, {"output": "timeline"}):
+    for wrong in ({"select": ["minutes"]}, {"output": "timeline"}):
         with pytest.raises(ValueError, match=r"must be|may name"):
             analyzer.print_model_analysis(graph, tfprof_options={**options, **wrong})
     with pytest.raises(ValueError, match="tfprof_cmd"):
