@@ -71,5 +71,3 @@ def test_names_choose(capsys: pytest.CaptureFixture[str]) -> None:
             analyzer.print_model_analysis(graph, tfprof_options={**options, **wrong})
     with pytest.raises(ValueError, match="tfprof_cmd"):
         analyzer.print_model_analysis(graph, tfprof_cmd="code")
-    with pytest.raises(ValueError, match="run_meta"):
-        analyzer.print_model_analysis(graph, tf.RunMetadata())
