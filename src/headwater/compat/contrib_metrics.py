@@ -13,6 +13,7 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.metrics import counts, means, ranking, thresholds
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
     from headwater.metrics.state import Metric
 
@@ -68,7 +69,7 @@ streaming_true_positives_at_thresholds: Callable[..., Metric] = _predictions_fir
 __all__ = ["accuracy", "aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
 
 
-def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | None = None) -> Any:
+def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | None = None) -> Tensor:
     """The share of ``predictions`` that equal ``labels``, each with its weight, in this batch alone.
 
     Raises:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
 
 
-def is_nested(seq: Any) -> bool:
+def is_nested(seq: object) -> bool:
     """Whether ``seq`` is a list, a tuple or a dictionary."""
     return nest.is_nested(seq)
 

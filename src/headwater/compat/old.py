@@ -88,7 +88,7 @@ def listdiff(x: TensorLike, y: TensorLike, out_idx: Any = None, name: str | None
     return searching.setdiff1d(x, y, name=name) if out_idx is None else searching.setdiff1d(x, y, out_idx, name)
 
 
-def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:
+def make_all(module_name: str, doc_string_modules: object = None) -> list[str]:
     """Accepted; programs built their ``__all__`` with it."""
     del module_name, doc_string_modules
     return []
@@ -120,14 +120,14 @@ sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
 
 
 def arg_max(
-    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+    input: TensorLike, dimension: object, output_type: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
     """``argmax``."""
     return reductions.argmax(input, dimension, name, output_type=output_type)
 
 
 def arg_min(
-    input: TensorLike, dimension: Any, output_type: DTypeLike = dtypes.int64, name: str | None = None
+    input: TensorLike, dimension: object, output_type: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
     """``argmin``."""
     return reductions.argmin(input, dimension, name, output_type=output_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.compat.dialect import is_eager
 
@@ -46,7 +46,7 @@ def enable_control_flow_v2() -> None:
 
 
 def enable_eager_execution(
-    config: ConfigProto | None = None, device_policy: Any = None, execution_mode: Any = None
+    config: ConfigProto | None = None, device_policy: object = None, execution_mode: object = None
 ) -> None:
     """Does nothing in a program of TensorFlow 2's way, which a call of this makes a program.
 

@@ -20,7 +20,7 @@ complex_types: tuple[type[object], ...] = (numbers.Complex, np.number)
 bytes_or_text_types: tuple[type[bytes], type[str]] = (bytes, str)
 
 
-def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
     """Text encoded, bytes as they are; TypeError for anything else."""
     if isinstance(bytes_or_text, bytes | bytearray):
         return bytes(bytes_or_text)
@@ -29,7 +29,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
     raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
 
 
-def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+def as_text(bytes_or_text: object, encoding: str = "utf-8") -> str:
     """Bytes decoded, text as it is; TypeError for anything else."""
     if isinstance(bytes_or_text, str):
         return bytes_or_text

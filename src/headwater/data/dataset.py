@@ -61,7 +61,7 @@ class Dataset:
         return as_array(value, dtype)
 
     @classmethod
-    def _traced(cls, function: Callable[..., Any], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
+    def _traced(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
         """A function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
         made = PlainFunction(function, inputs.node, inputs._packed, kind)
         return made, made.structure
@@ -236,7 +236,7 @@ class Dataset:
     @classmethod
     def choose_from_datasets(
         cls, datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
-    ) -> Any:
+    ) -> Dataset:
         """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives."""
         node = Picked(
             selector=choice_dataset.node,
@@ -515,7 +515,7 @@ class Dataset:
     def interleave(
         self,
         map_func: Callable[..., object],
-        cycle_length: Any = AUTOTUNE,
+        cycle_length: object = AUTOTUNE,
         block_length: TensorLike = 1,
         num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
@@ -530,7 +530,7 @@ class Dataset:
         )
         return self.interleaved(map_func, cycle, block_length, "interleave")
 
-    def interleaved(self, function: Callable[..., Any], cycle: Any, block: TensorLike, kind: str) -> Self:
+    def interleaved(self, function: Callable[..., object], cycle: object, block: TensorLike, kind: str) -> Self:
         made, result = self._traced(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")

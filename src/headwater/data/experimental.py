@@ -24,7 +24,7 @@ Transformation = Callable[[Dataset], Any]
 def map_and_batch(
     map_func: Callable[..., object],
     batch_size: TensorLike,
-    num_parallel_batches: Any = None,
+    num_parallel_batches: object = None,
     drop_remainder: TensorLike = False,
     num_parallel_calls: TensorLike | None = None,
 ) -> Transformation:
@@ -42,9 +42,9 @@ def parallel_interleave(
     map_func: Callable[..., object],
     cycle_length: TensorLike,
     block_length: TensorLike = 1,
-    sloppy: Any = False,
-    buffer_output_elements: Any = None,
-    prefetch_input_elements: Any = None,
+    sloppy: object = False,
+    buffer_output_elements: object = None,
+    prefetch_input_elements: object = None,
 ) -> Transformation:
     """`Dataset.interleave`. The order is always that of the cycle."""
     del sloppy, buffer_output_elements, prefetch_input_elements

@@ -43,7 +43,7 @@ class Context:
       host: the runtime's context of the operation that asks for elements; None outside a graph.
     """
 
-    host: Any = None
+    host: object = None
 
 
 class Function(ABC):

@@ -18,7 +18,7 @@ from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError, UnknownError
 
 if TYPE_CHECKING:
-    pass
+    from headwater.registry import HostArray
 
 
 @dataclass(eq=False, kw_only=True)
@@ -106,7 +106,7 @@ class SqlRows(Node):
                 yield tuple(_cell(value, spec) for value, spec in zip(row, self.of, strict=True))
 
 
-def _cell(value: object, spec: TensorSpec) -> Any:
+def _cell(value: object, spec: TensorSpec) -> HostArray:
     if spec.dtype == string:
         text = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
         return bytes_column([text]).reshape(())

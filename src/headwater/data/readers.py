@@ -106,7 +106,7 @@ class FixedLengthRecordDataset(Dataset):
         _read_files(self, filenames, read, num_parallel_reads)
 
 
-def _read_files(dataset: Dataset, filenames: Any, read: Callable[[Any], Node], in_turn: Any) -> None:
+def _read_files(dataset: Dataset, filenames: object, read: Callable[[Any], Node], in_turn: object) -> None:
     """Makes ``dataset`` one of what ``read`` reads."""
     cls = type(dataset)
     if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):

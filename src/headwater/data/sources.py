@@ -214,7 +214,7 @@ class Lines(FilesNode):
                 yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
 
 
-def opened_files(filenames: Any, compression_type: str) -> Iterator[Iterator[bytes]]:
+def opened_files(filenames: object, compression_type: str) -> Iterator[Iterator[bytes]]:
     """The lines of each file, with their ends."""
     bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
     for name in _names(filenames):

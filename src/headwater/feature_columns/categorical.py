@@ -257,7 +257,7 @@ class WeightedColumn(CategoricalColumn):
 
 def categorical_column_with_vocabulary_list(
     key: str,
-    vocabulary_list: Sequence[Any],
+    vocabulary_list: Sequence[object],
     dtype: DTypeLike | None = None,
     default_value: int = -1,
     num_oov_buckets: int = 0,

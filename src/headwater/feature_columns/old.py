@@ -33,7 +33,7 @@ def sparse_column_with_hash_bucket(
     hash_bucket_size: int,
     combiner: str = "sum",
     dtype: DTypeLike = dtypes.string,
-    hash_keys: Any = None,
+    hash_keys: object = None,
 ) -> CategoricalColumn:
     """`categorical_column_with_hash_bucket`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, TensorShape, as_shape, broadcast_dims
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _MAX_CONSTANT = 1000
 """From this number of elements on, a tensor of one value is an operation rather than a constant."""
@@ -171,7 +174,7 @@ def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugat
         return one(op_type, a, perm, name=scope)
 
 
-def _turned_round(a: Tensor) -> Any:
+def _turned_round(a: Tensor) -> HostArray | Tensor:
     if a.dims is not None:
         return np.arange(len(a.dims), dtype=np.int32)[::-1]
     count = one("Rank", a)

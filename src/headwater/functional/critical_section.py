@@ -63,7 +63,7 @@ class CriticalSection:
     def name(self) -> str:
         return self._name
 
-    def execute(self, fn: Callable[[], Any], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
+    def execute(self, fn: Callable[[], object], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
         """What ``fn()`` gives, of operations that run while nothing else of this section does.
 
         Args:

@@ -93,7 +93,7 @@ def add_to_collections(names: Any, value: TensorLike) -> None:
     get_default_graph().add_to_collections(names, value)
 
 
-def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+def get_collection(key: object, scope: str | None = None) -> list[Any]:
     """A copy of a collection, or what in it has a name that starts with the regular expression ``scope``."""
     return get_default_graph().get_collection(key, scope)
 

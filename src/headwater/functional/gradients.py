@@ -75,14 +75,14 @@ def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
     """
 
     @functools.wraps(f)
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorated(*args: Any, **kwargs: object) -> Any:
         inputs = [arrays.identity(convert_to_tensor(item)) for item in args]
         result, grad_function = f(*inputs, **kwargs)
         several = isinstance(result, list | tuple)
         listed = cast("Sequence[Any]", result) if several else [result]
         results = [convert_to_tensor(item) for item in listed]
 
-        def gradient(op: Operation, *grads: Any) -> list[Any]:
+        def gradient(op: Operation, *grads: object) -> list[Any]:
             del op
             found = grad_function(*grads[: len(results)])
             return [None] * len(results) + (list(found) if isinstance(found, list | tuple) else [found])  # pyright: ignore[reportUnknownArgumentType]
@@ -103,7 +103,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: ``f`` as it is. What a gradient computes again rather than keep is XLA's choice."""
 
     @functools.wraps(f)
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorated(*args: Any, **kwargs: object) -> Any:
         return f(*args, **kwargs)
 
     return decorated
@@ -224,7 +224,7 @@ def _print(op: Operation, grad: TensorLike) -> Any:
 
 
 @RegisterGradient("CheckNumerics")
-def _check_numerics(op: Operation, grad: Tensor) -> Any:
+def _check_numerics(op: Operation, grad: Tensor) -> Tensor:
     return one("CheckNumerics", grad, message="Not a number (NaN) or infinity (Inf) values detected in gradient.")
 
 

@@ -83,7 +83,7 @@ def while_loop(
     return packed if return_same_structure or len(packed) != 1 else packed[0]
 
 
-def _without_gradient(leaf: object) -> Any:
+def _without_gradient(leaf: object) -> CompositeTensor | TensorArray | Tensor:
     return like_leaf(leaf, (arrays.stop_gradient(flow_of(part)) for part in components_of(leaf)))
 
 

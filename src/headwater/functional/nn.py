@@ -303,7 +303,7 @@ def weighted_moments(
 
 
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+    x: Any, mean: Any, variance: object, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
     """scale (x - mean) / √(variance + variance_epsilon) + offset; ``scale`` and ``offset`` may be None.
 

@@ -28,6 +28,7 @@ from headwater.shapes import ShapeLike, as_shape
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike
+    from headwater.registry import HostArray
 
 
 def _is_list(value: TensorLike) -> bool:
@@ -115,7 +116,7 @@ def _parts(
     return [_array(values, kind, (len(values), *inner)), *splits]
 
 
-def _array(values: object, kind: Any, shape: tuple[int, ...] | None) -> Any:
+def _array(values: object, kind: Any, shape: tuple[int, ...] | None) -> HostArray:
     found = np.asarray(values, None if kind is object else kind)
     if found.dtype.kind in "US":
         flat = [item.encode() if isinstance(item, str) else item for item in np.asarray(values, object).ravel()]

@@ -633,7 +633,7 @@ def gather_ranges(values: TensorLike, starts: Tensor, limits: Tensor) -> RaggedT
     return RaggedTensor(gather_rows(values, found[1]), found[0], internal=True)
 
 
-def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: Any) -> Any:
+def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: object) -> Any:
     """What ``op`` gives for the innermost values, in the same rows.
 
     Args:
@@ -777,7 +777,7 @@ def _cut(value: RaggedTensor, cut: Any) -> RaggedTensor:
         raise ValueError("slices of an inner ragged dimension have steps of 1")
     starts, limits = value.row_starts(), value.row_limits()
 
-    def place(end: Any, missing: Tensor) -> Tensor:
+    def place(end: object, missing: Tensor) -> Tensor:
         if end is None:
             return missing
         number = math.cast(end, starts.dtype)

@@ -49,7 +49,7 @@ def py_func(
 
 def numpy_function(
     func: Callable[..., object],
-    inp: Sequence[Any],
+    inp: Sequence[object],
     Tout: DTypeLike | Sequence[DTypeLike],
     name: str | None = None,
 ) -> Any:

@@ -217,7 +217,7 @@ def inverse_stft_window_fn(
     return window_fn
 
 
-def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = None) -> Tensor:
     """Frames put one over the other, each ``frame_step`` behind the last, and added.
 
     Args:

@@ -232,7 +232,7 @@ def _keys_of(keys: TensorLike, dtype: DType) -> Tensor:
     return values
 
 
-def _like_keys(keys: TensorLike, found: Tensor) -> Any:
+def _like_keys(keys: TensorLike, found: Tensor) -> SparseTensor | Tensor:
     return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
 

@@ -205,7 +205,7 @@ def ngrams(
     data: Any,
     ngram_width: Any,
     separator: str = " ",
-    pad_values: Any = None,
+    pad_values: object = None,
     padding_width: int | None = None,
     preserve_short_sequences: bool = False,
     name: str | None = None,

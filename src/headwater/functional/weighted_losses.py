@@ -169,7 +169,7 @@ def hinge_loss(
     logits: Any,
     weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """max(0, 1 - (2 labels - 1) logits) for labels of 0 and 1."""
@@ -342,7 +342,7 @@ def sparse_softmax_cross_entropy(
 # What has been collected ------------------------------------------------------------------------------------------
 
 
-def add_loss(loss: TensorLike, loss_collection: Any = GraphKeys.LOSSES) -> None:
+def add_loss(loss: TensorLike, loss_collection: object = GraphKeys.LOSSES) -> None:
     """Adds a loss to a collection; None is none."""
     if loss_collection:
         get_default_graph().add_to_collection(loss_collection, loss)

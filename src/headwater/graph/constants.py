@@ -24,7 +24,7 @@ def constant_value(tensor: Tensor) -> HostArray | None:
     return _constant(tensor, 0)
 
 
-def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
+def get_static_value(tensor: TensorLike, partial: bool = False) -> HostArray | None:
     """The value of ``tensor`` if the graph determines it and it is small, else None.
 
     Args:
@@ -44,7 +44,7 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     return found
 
 
-def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
+def _constant(tensor: Tensor, depth: int) -> Any:
     op = tensor.op
     if op.type == "Const":
         return op.attrs["value"]

@@ -53,12 +53,12 @@ class UnconnectedGradients:
 def gradients(
     ys: TensorLike,
     xs: TensorLike,
-    grad_ys: Any = None,
+    grad_ys: object = None,
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
-    stop_gradients: Any = None,
+    stop_gradients: object = None,
     unconnected_gradients: str = UnconnectedGradients.NONE,
 ) -> list[Gradient | None]:
     """Sum over ``ys`` of the derivatives with respect to each of ``xs``.

@@ -195,7 +195,7 @@ class Graph:
             raise TypeError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
         return self._element_by_name(obj, allow_tensor, allow_operation, wanted)
 
-    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool, wanted: str) -> Any:
+    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool, wanted: str) -> Tensor | Operation:
         op_name, colon, index = name.rpartition(":")
         if colon and allow_tensor:
             if not index.isdigit() or ":" in op_name:

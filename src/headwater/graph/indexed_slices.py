@@ -137,7 +137,7 @@ def _as_type(tensor: Tensor, dtype: DType) -> Tensor:
     return tensor.graph.create_op("Cast", [tensor], {"DstT": dtype}).outputs[0]
 
 
-def _densify(value: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+def _densify(value: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
     del dtype, as_ref
     if value.dense_shape is None:
         raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value!r}")

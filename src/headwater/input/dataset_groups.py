@@ -87,7 +87,7 @@ class Reducer:
         self.finalize_func = finalize_func
 
 
-def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
+def group_by_reducer(key_func: Callable[..., object], reducer: Reducer) -> Transformation:
     """What a `Reducer` makes of the elements of each key, by ascending keys.
 
     Args:
@@ -104,7 +104,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transfor
 
 
 def rejection_resample(
-    class_func: Callable[..., object], target_dist: Any, initial_dist: Any = None, seed: int | None = None
+    class_func: Callable[..., object], target_dist: object, initial_dist: object = None, seed: int | None = None
 ) -> Transformation:
     """Leaves out elements at random, so that their classes have a certain distribution; pairs of class and element.
 
@@ -119,13 +119,13 @@ def rejection_resample(
     def apply(dataset: Dataset) -> Any:
         several = type(dataset._structure) is tuple  # pyright: ignore[reportPrivateUsage]
 
-        def with_class(*element: Any) -> Any:
+        def with_class(*element: object) -> Any:
             return class_func(*element), element if several else element[0]
 
         def with_frequencies(*both: object) -> Any:
             return np.asarray(initial_dist, np.float32), both
 
-        def without(frequencies: Structure, both: Any) -> Any:
+        def without(frequencies: Structure, both: object) -> Any:
             del frequencies
             return both
 
@@ -193,7 +193,7 @@ def bucket_by_sequence_length(
         with control_dependencies([assert_less(bucket, last, message=message)]):
             return indexing.gather(np.asarray(bucket_boundaries, np.int64), bucket) - 1
 
-    def batched(bucket: Any, window: Any) -> Any:
+    def batched(bucket: object, window: Any) -> Any:
         size = size_of(bucket)
         if no_padding:
             return window.batch(size, drop_remainder)

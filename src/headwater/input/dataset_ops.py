@@ -121,7 +121,7 @@ def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
 
 
 def trace(
-    name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Tensor]], tuple[list[Tensor], Any]]
+    name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Tensor]], tuple[list[Tensor], object]]
 ) -> tuple[TracedFunction, Any]:
     """A function of an element's components.
 

@@ -23,7 +23,7 @@ class Dataset(new.Dataset):
         self,
         map_func: Callable[..., object],
         num_threads: Any = None,
-        output_buffer_size: Any = None,
+        output_buffer_size: object = None,
         num_parallel_calls: TensorLike | None = None,
         deterministic: bool | None = None,
         name: str | None = None,

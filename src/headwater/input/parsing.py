@@ -97,7 +97,7 @@ class _Raw:
     )
 
     @classmethod
-    def of(cls, features: Mapping[str, Any]) -> _Raw:
+    def of(cls, features: Mapping[str, object]) -> _Raw:
         raw = cls()
         for key in sorted(features):
             match features[key]:
@@ -189,7 +189,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
 
 
 def parse_single_example(
-    serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: object = None
 ) -> dict[str, object]:
     """The features of one ``Example``.
 

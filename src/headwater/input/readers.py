@@ -13,6 +13,7 @@ from headwater.io.record_compression import TFRecordOptions
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
+    from headwater.input.queues import QueueBase
     from headwater.tensorboard_protos import RunOptions
 
 
@@ -50,7 +51,7 @@ class ReaderBase:
     def supports_serialize(self) -> bool:
         return self._supports_serialize
 
-    def read(self, queue: Any, name: str | None = None) -> Record:
+    def read(self, queue: QueueBase, name: str | None = None) -> Record:
         """Key and value of the next record, two strings.
 
         Args:
@@ -60,7 +61,7 @@ class ReaderBase:
         """
         return Record(*self._op("ReaderReadV2", [_ref(queue)], name).outputs)
 
-    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Records:
+    def read_up_to(self, queue: QueueBase, num_records: Any, name: str | None = None) -> Records:
         """Keys and values of the next records, two vectors of strings.
 
         Args:
@@ -95,7 +96,7 @@ class ReaderBase:
         return self._reader_ref.graph.create_op(op_type, [self._reader_ref, *inputs], {}, name)
 
 
-def _ref(queue: Any) -> Tensor:
+def _ref(queue: QueueBase) -> Tensor:
     return queue if isinstance(queue, Tensor) else queue.queue_ref
 
 

@@ -88,7 +88,7 @@ def parse_sequence_example(
     return context, sequences, lengths
 
 
-def _steps(serialized: Tensor, key: str, feature: Any) -> tuple[Any, Tensor]:
+def _steps(serialized: Tensor, key: str, feature: object) -> tuple[Any, Tensor]:
     """The values of all steps of a feature list, message after message, and how many steps each has."""
     if isinstance(feature, FixedLenSequenceFeature):
         required, each = not feature.allow_missing, FixedLenFeature(feature.shape, feature.dtype)

@@ -314,7 +314,7 @@ class Layer:
 
     # Calls ---------------------------------------------------------------------------------------------------------
 
-    def apply(self, inputs: Structure, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, inputs: Structure, *args: Any, **kwargs: object) -> Any:
         """As a call."""
         return self(inputs, *args, **kwargs)
 
@@ -345,7 +345,7 @@ class Layer:
             with name_scope(current.original_name_scope):
                 return self._compute(inputs, args, kwargs)
 
-    def _compute(self, inputs: Structure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _compute(self, inputs: Structure, args: Sequence[Any], kwargs: dict[str, object]) -> Any:
         inputs = nest.map_structure(_as_tensor, inputs)
         leaves = [leaf for leaf in nest.flatten(inputs) if isinstance(leaf, Tensor)]
         self._check(leaves)
@@ -370,7 +370,7 @@ class Layer:
         for spec, leaf in zip(specs, leaves, strict=False):
             spec.check(leaf, self._name)
 
-    def _set_scope(self, scope: Any = None) -> None:
+    def _set_scope(self, scope: object = None) -> None:
         """Enters the variable scope once, so that its name is made unique once."""
         if self._scope is not None:
             return
@@ -394,7 +394,7 @@ def _listed(inputs: Structure) -> list[Any] | None:
     return None if inputs is None or inputs is True else nest.flatten(inputs)
 
 
-def _belongs(of: list[Any] | None, inputs: Structure) -> bool:
+def _belongs(of: list[object] | None, inputs: Structure) -> bool:
     if inputs is None:
         return of is None
     return of is not None and any(item is wanted for item in of for wanted in nest.flatten(inputs))

@@ -31,7 +31,7 @@ def metric_variable(
     )
 
 
-def collected(value: Any, update: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
+def collected(value: Any, update: Any, metrics_collections: object, updates_collections: object) -> Metric:
     """The pair, each in its collections."""
     graph = get_default_graph()
     if metrics_collections:

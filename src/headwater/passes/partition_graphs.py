@@ -22,7 +22,7 @@ def partition_graphs(plans: Iterable[TaskPlan]) -> list[Any]:
     Args:
       plans: what each task does.
     """
-    graphs: list[Any] = []
+    graphs: list[object] = []
     for plan in plans:
         devices: dict[str, Any] = {}
         for item in plan.instructions:
@@ -41,7 +41,7 @@ def partition_graphs(plans: Iterable[TaskPlan]) -> list[Any]:
     return graphs
 
 
-def _add(devices: dict[str, Any], task: str, item: object) -> None:
+def _add(devices: dict[str, object], task: str, item: object) -> None:
     match item:
         case Compute():
             for node in item.nodes:
@@ -58,7 +58,7 @@ def _add(devices: dict[str, Any], task: str, item: object) -> None:
             raise TypeError(f"no instruction: {item}")
 
 
-def _operation(devices: dict[str, Any], task: str, device: str, node: Node) -> None:
+def _operation(devices: dict[str, object], task: str, device: str, node: Node) -> None:
     proto = _node(devices, task, device, node.name, node.type, node.inputs)
     for key, value in node.attrs.items():
         proto.attr[key].CopyFrom(attr_value(value))

@@ -133,7 +133,7 @@ class LayerCell(RNNCell):
         depth = as_shape(input_shape)[-1].value
         if depth is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
-        self.input_spec: Any = InputSpec(ndim=2)
+        self.input_spec: object = InputSpec(ndim=2)
         return depth
 
 

@@ -37,7 +37,7 @@ def _turned(tensor: Tensor) -> Tensor:
     return arrays.transpose(tensor, [1, 0, *range(2, len(dims))])
 
 
-def _lengths(sequence_length: Any) -> Tensor | None:
+def _lengths(sequence_length: object) -> Tensor | None:
     if sequence_length is None:
         return None
     lengths = math.to_int32(sequence_length)
@@ -211,7 +211,7 @@ def static_state_saving_rnn(
     cell: RNNCell,
     inputs: Sequence[Any],
     state_saver: Any,
-    state_name: Any,
+    state_name: object,
     sequence_length: TensorLike | None = None,
     scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
@@ -261,7 +261,7 @@ def static_bidirectional_rnn(
     return outputs, state_fw, state_bw
 
 
-def _against(steps: Sequence[Any], lengths: Any) -> list[Any]:
+def _against(steps: Sequence[Any], lengths: object) -> list[Any]:
     """The steps in reverse: of each example those that it has."""
     if lengths is None:
         return list(reversed(steps))

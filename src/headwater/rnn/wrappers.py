@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.dtypes import DType, DTypeLike
     from headwater.graph.types import DeviceLike, Structure, TensorLike
     from headwater.variables.scope_settings import VariableScope
+    from headwater.variables.variables import Variable
 
 
 class MultiRNNCell(RNNCell):
@@ -93,7 +94,7 @@ class _Wrapper(RNNCell):
         self.cell = cell
 
     @property
-    def wrapped_cell(self) -> Any:
+    def wrapped_cell(self) -> RNNCell:
         return self.cell
 
     @property
@@ -105,11 +106,11 @@ class _Wrapper(RNNCell):
         return self.cell.output_size
 
     @property
-    def trainable_weights(self) -> list[Any]:
+    def trainable_weights(self) -> list[Variable]:
         return self.cell.trainable_weights
 
     @property
-    def non_trainable_weights(self) -> list[Any]:
+    def non_trainable_weights(self) -> list[Variable]:
         return self.cell.non_trainable_weights
 
     def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
@@ -223,7 +224,7 @@ def hash_of(text: str) -> int:
     return value
 
 
-def _all_but_c(state: Structure) -> Any:
+def _all_but_c(state: Structure) -> LSTMStateTuple | bool:
     if isinstance(state, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
     return True

@@ -18,7 +18,7 @@ _current: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("arg_sco
 _registered: dict[str, Callable[..., object]] = {}
 
 
-def _key(function: Any) -> str:
+def _key(function: object) -> str:
     return getattr(function, "_key_op", str(function))
 
 
@@ -36,7 +36,7 @@ def add_arg_scope(func: Callable[..., object]) -> Callable[..., Any]:
     return scoped
 
 
-def has_arg_scope(func: Any) -> bool:
+def has_arg_scope(func: object) -> bool:
     """Whether ``func`` takes arguments from `arg_scope`."""
     return _key(func) in _registered
 
@@ -46,7 +46,7 @@ def current_arg_scope() -> Scope:
     return _current.get() or {}
 
 
-def arg_scoped_arguments(func: Any) -> tuple[str, ...]:
+def arg_scoped_arguments(func: object) -> tuple[str, ...]:
     """Names of the arguments with defaults of a function that takes them from `arg_scope`."""
     function = _registered[_key(func)]
     count = len(function.__defaults__ or ())

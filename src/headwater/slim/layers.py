@@ -36,7 +36,7 @@ from headwater.variables.variable_scope import get_variable_scope, variable_scop
 if TYPE_CHECKING:
     from headwater.variables.regularizers import Regularizer
     from headwater.variables.scope_settings import VariableScope
-    from headwater.variables.types import InitializerLike, Reuse
+    from headwater.variables.types import AnyVariable, InitializerLike, Reuse
 
 
 XAVIER = xavier_initializer()
@@ -58,7 +58,9 @@ def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any
     return getter
 
 
-def collect_variable(variable: Any, collections: Mapping[str, Sequence[str]] | Sequence[str] | None, name: str) -> None:
+def collect_variable(
+    variable: AnyVariable, collections: Mapping[str, Sequence[str]] | Sequence[str] | None, name: str
+) -> None:
     """Adds a layer's variable to the collections meant for it."""
     listed = collections.get(name) if isinstance(collections, Mapping) else collections
     graph = get_default_graph()
@@ -68,7 +70,7 @@ def collect_variable(variable: Any, collections: Mapping[str, Sequence[str]] | S
                 graph.add_to_collection(key, part)
 
 
-def collect_output(collections: Any, output: Any) -> Any:
+def collect_output(collections: object, output: Any) -> Any:
     """Adds a layer's result to collections, and returns it."""
     if collections:
         get_default_graph().add_to_collections(collections, output)

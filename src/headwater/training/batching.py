@@ -245,7 +245,7 @@ def batch(
 
 def maybe_batch(
     tensors: Structure,
-    keep_input: Any,
+    keep_input: object,
     batch_size: TensorLike,
     num_threads: int = 1,
     capacity: int = 32,
@@ -301,7 +301,7 @@ def batch_join(
 
 def maybe_batch_join(
     tensors_list: Sequence[TensorLike],
-    keep_input: Any,
+    keep_input: object,
     batch_size: TensorLike,
     capacity: int = 32,
     enqueue_many: bool = False,
@@ -371,7 +371,7 @@ def maybe_shuffle_batch(
     batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
-    keep_input: Any,
+    keep_input: object,
     num_threads: int = 1,
     seed: int | None = None,
     enqueue_many: bool = False,
@@ -431,7 +431,7 @@ def maybe_shuffle_batch_join(
     batch_size: TensorLike,
     capacity: int,
     min_after_dequeue: int,
-    keep_input: Any,
+    keep_input: object,
     seed: int | None = None,
     enqueue_many: bool = False,
     shapes: Structure = None,

@@ -210,7 +210,7 @@ def _find(folder: str, path: str, state: Structure) -> FoundCheckpoints:
     return find_checkpoints(folder, named, os.path.basename(path))
 
 
-def _instead(found: FoundCheckpoints, path: str, problem: str) -> Any:
+def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointState:
     """The state to go on with in the place of that in the file ``path``, of which ``problem`` says why it is no use."""
     if found.newest is None:
         damaged = "; ".join((*found.damaged, *found.without_index)) or "there is none"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headwater.shapes import ShapeLike
 
 
-def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
+def match_filenames_once(pattern: object, name: str | None = None) -> Variable:
     """The names of the files that match a pattern, as a local variable: they are looked for when it is initialised."""
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return Variable(

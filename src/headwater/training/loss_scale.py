@@ -159,7 +159,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
 
     def compute_gradients(
         self,
-        loss: Any,
+        loss: object,
         var_list: Any = None,
         gate_gradients: int = Optimizer.GATE_OP,
         aggregation_method: int | None = None,

@@ -48,7 +48,7 @@ _kinds: dict[str, tuple[type[Message], FromProto]] = {
 
 
 def register_proto_function(
-    collection_name: str, proto_type: Any = None, to_proto: Any = None, from_proto: Any = None
+    collection_name: str, proto_type: Any = None, to_proto: object = None, from_proto: Any = None
 ) -> None:
     """Says how the items of a collection become messages; what they are turned into by their own ``to_proto``.
 
@@ -256,7 +256,7 @@ def _read_collection(graph: Graph, key: str, collection: Any, import_scope: str 
     return list(values)
 
 
-def _once(graph: Graph, proto: Any, from_proto: FromProto, import_scope: str | None) -> Any:
+def _once(graph: Graph, proto: object, from_proto: FromProto, import_scope: str | None) -> Any:
     name = getattr(proto, "variable_name", None)
     if name is not None:
         full = f"{import_scope}/{name}" if import_scope else name

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headwater.training.optimizer import Hyperparameter
 
 
-def _now(value: TensorLike) -> Any:
+def _now(value: TensorLike) -> Tensor:
     """``value`` as a tensor; a variable is read where control dependencies want it, not before."""
     return value.read_value() if isinstance(value, Variable) else convert_to_tensor(value)
 
@@ -151,7 +151,7 @@ class ExponentialMovingAverage:
             return self._averages[var].op.name
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
 
-    def variables_to_restore(self, moving_avg_variables: Iterable[Variable] | None = None) -> dict[str, Any]:
+    def variables_to_restore(self, moving_avg_variables: Iterable[Variable] | None = None) -> dict[str, Variable]:
         """For a `Saver` that restores the averages into the variables: names in the checkpoint to variables.
 
         Args:

@@ -35,6 +35,7 @@ from headwater.variables.state import assign_add
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
     from headwater.graph.types import SessionLike
 
 
@@ -48,7 +49,7 @@ class _Text(SaveableObject):
         tensor = constant(value, name="state")
         super().__init__(tensor, [SaveSpec(tensor, "", name)], name)
 
-    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
+    def restore(self, restored_tensors: Any, restored_shapes: object) -> Operation:
         del restored_tensors, restored_shapes
         return group()
 

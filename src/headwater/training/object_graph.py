@@ -100,7 +100,7 @@ class ObjectGraph:
     proto: Any = None
 
 
-def object_graph(root: Any) -> ObjectGraph:
+def object_graph(root: object) -> ObjectGraph:
     """The objects that can be reached from ``root``."""
     found = ObjectGraph(proto=trackable_object_graph_pb2.TrackableObjectGraph())
     paths: dict[int, tuple[str, ...]] = {id(root): ()}
@@ -166,7 +166,7 @@ def keys_by_name(path: str) -> dict[str, str]:
     return {each.full_name: each.checkpoint_key for node in proto.nodes for each in node.attributes if each.full_name}
 
 
-def matches(root: Any, proto: Any) -> Iterator[tuple[Any, Any]]:
+def matches(root: object, proto: Any) -> Iterator[tuple[Any, Any]]:
     """The objects that are there now with the nodes of ``proto`` that are of the same place."""
     seen: dict[int, Any] = {}
     waiting = deque([(root, 0)])

@@ -325,7 +325,7 @@ class Optimizer:
                 self._non_slots[key] = Variable(initial_value, name=name, trainable=False)
         return self._non_slots[key]
 
-    def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Any:
+    def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Variable | None:
         return self._non_slots.get((name, graph or get_default_graph()))
 
     def _non_slot_variables(self) -> list[Any]:

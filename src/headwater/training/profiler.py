@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.training.model_analysis import GraphNode, print_model_analysis, ran
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import RunMetadata
 
 _BEGIN: Final[Mapping[str, Any]] = {
     "max_depth": 100,
@@ -28,7 +31,7 @@ _BEGIN: Final[Mapping[str, Any]] = {
     "step": -1,
     "output": "stdout",
 }
-ALL_ADVICE: Final[Mapping[str, Any]] = {
+ALL_ADVICE: Final[Mapping[str, object]] = {
     "ExpensiveOperationChecker": {},
     "AcceleratorUtilizationChecker": {},
     "JobChecker": {},
@@ -207,7 +210,11 @@ class TypeNode:
 
 
 def profile(
-    graph: Graph | None = None, run_meta: Any = None, op_log: Any = None, cmd: str = "scope", options: Any = 0
+    graph: Graph | None = None,
+    run_meta: RunMetadata | None = None,
+    op_log: object = None,
+    cmd: str = "scope",
+    options: Any = 0,
 ) -> Any:
     """Writes what a graph has and what a step took, and returns the same.
 
@@ -230,7 +237,7 @@ def profile(
     return print_model_analysis(graph, run_meta, op_log, cmd, chosen)
 
 
-def _by_type(graph: Graph, run_meta: Any, options: Mapping[str, Any]) -> TypeNode:
+def _by_type(graph: Graph, run_meta: RunMetadata, options: Mapping[str, Any]) -> TypeNode:
     quiet = {**options, "output": "none", "max_depth": 10000}
     tree = print_model_analysis(graph, run_meta, None, "scope", quiet)
     types = {op.name: op.type for op in graph.get_operations()}
@@ -271,7 +278,7 @@ class Advice:
     checkers: dict[str, Checker] = field(default_factory=dict[str, Checker])
 
 
-def advise(graph: Graph | None = None, run_meta: Any = None, options: Any = 0) -> Advice:
+def advise(graph: Graph | None = None, run_meta: object = None, options: Any = 0) -> Advice:
     """What stands out in a step: types and operations that take the most time, and layouts that a GPU is slow with.
 
     Args:
@@ -319,7 +326,7 @@ class Profiler:
         self._graph = get_default_graph() if graph is None else graph
         self._steps: dict[int, Any] = {}
 
-    def add_step(self, step: int, run_meta: Any) -> None:
+    def add_step(self, step: int, run_meta: RunMetadata) -> None:
         """Adds the ``RunMetadata`` of a step."""
         self._steps[step] = run_meta
 

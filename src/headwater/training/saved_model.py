@@ -108,7 +108,7 @@ def regression_signature_def(examples: TensorLike, predictions: TensorLike) -> S
     )
 
 
-def classification_signature_def(examples: TensorLike, classes: Any, scores: Any) -> SignatureDef:
+def classification_signature_def(examples: TensorLike, classes: object, scores: object) -> SignatureDef:
     """A signature from serialised examples to classes, scores or both."""
     outputs = {CLASSIFY_OUTPUT_CLASSES: classes, CLASSIFY_OUTPUT_SCORES: scores}
     found = {key: tensor for key, tensor in outputs.items() if tensor is not None}
@@ -187,7 +187,7 @@ class SavedModelBuilder:
         self,
         sess: SessionLike,
         tags: Sequence[str],
-        signature_def_map: Any = None,
+        signature_def_map: object = None,
         assets_collection: Sequence[Tensor] | None = None,
         legacy_init_op: OpOrTensor | None = None,
         clear_devices: bool = False,
@@ -223,7 +223,7 @@ class SavedModelBuilder:
     def add_meta_graph(
         self,
         tags: Sequence[str],
-        signature_def_map: Any = None,
+        signature_def_map: object = None,
         assets_collection: Sequence[Tensor] | None = None,
         legacy_init_op: OpOrTensor | None = None,
         clear_devices: bool = False,

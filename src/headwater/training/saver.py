@@ -449,7 +449,7 @@ class Saver:
 
 
 def import_meta_graph(
-    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: object
+    meta_graph_or_file: object, clear_devices: bool = False, import_scope: str | None = None, **kwargs: object
 ) -> Saver | None:
     """Adds the graph of a ``MetaGraphDef`` to the default graph, with its collections.
 

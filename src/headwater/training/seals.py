@@ -192,7 +192,7 @@ class Seals:
             return
         why = together({operation.type: operation.name for operation in self._graph.get_operations()})
         with Graph().as_default() as graph:
-            writes: list[Any] = []
+            writes: list[object] = []
             for task in self.tasks:
                 with graph.device(task):
                     text = convert_to_tensor(seal.encode() if seal else b"")

@@ -38,6 +38,7 @@ from headwater.variables.variable_lists import (
 )
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import FeedDict, SessionLike, TensorLike
     from headwater.tensorboard_protos import ConfigProto
     from headwater.training.queue_runner import QueueRunner
@@ -165,7 +166,7 @@ class Supervisor:
             self._graph.add_to_collection(collection, made)
         return made
 
-    def _default_global_step(self) -> Any:
+    def _default_global_step(self) -> Tensor | None:
         try:
             found = self._graph.get_tensor_by_name("global_step:0")
         except KeyError:
@@ -188,7 +189,7 @@ class Supervisor:
         return self._is_chief
 
     @property
-    def session_manager(self) -> Any:
+    def session_manager(self) -> SessionManager:
         return self._session_manager
 
     @property

@@ -174,7 +174,7 @@ def optimize_loss(
     optimizer: OptimizerLike,
     gradient_noise_scale: float | None = None,
     gradient_multipliers: Any = None,
-    clip_gradients: Any = None,
+    clip_gradients: object = None,
     learning_rate_decay_fn: Callable[[Tensor, Tensor], Tensor] | None = None,
     update_ops: Any = None,
     variables: Sequence[Variable] | None = None,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headwater.variables.variables import Variable
 
 
-def _parts(variable: Any) -> list[Any]:
+def _parts(variable: object) -> list[Any]:
     return list(variable) if isinstance(variable, PartitionedVariable | list | tuple) else [variable]  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -125,7 +125,7 @@ def assign_from_checkpoint(
       ValueError: the checkpoint lacks a variable, or has it with another shape.
     """
     reader = load_checkpoint(model_path)
-    feeds: dict[Any, Any] = {}
+    feeds: dict[object, object] = {}
     updates: list[Any] = []
     for name, variable in _named(var_list).items():
         if not reader.has_tensor(name):

@@ -106,7 +106,7 @@ def _in_halves(parts: Sequence[Any]) -> bool:
     return all(part.dtype.base_dtype == dtypes.float32 for part in parts)
 
 
-def _sizes(parts: Sequence[Any]) -> Any:
+def _sizes(parts: Sequence[Any]) -> HostArray | Tensor:
     """How many rows each part has."""
     known = [part.get_shape()[0].value for part in parts]
     if None not in known:
@@ -173,7 +173,7 @@ def embedding_lookup_sparse(
 
 
 def safe_embedding_lookup_sparse(
-    embedding_weights: Any,
+    embedding_weights: object,
     sparse_ids: SparseTensor,
     sparse_weights: SparseTensor | None = None,
     combiner: str | None = "mean",

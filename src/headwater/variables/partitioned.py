@@ -150,7 +150,7 @@ class PartitionedVariable:
 
     def assign_sub(
         self, value: SparseLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    ) -> list[Tensor] | list[Operation]:
         """Subtracts; see `assign`."""
         return self._each(state.assign_sub, value, use_locking, name, read_value)
 

@@ -30,7 +30,7 @@ AUTO_REUSE = ReuseMode.AUTO_REUSE
 """Value of ``reuse``: find the variable, or make it where there is none."""
 
 
-def no_regularizer(_: Any) -> None:
+def no_regularizer(_: object) -> None:
     """A regularizer that adds no loss; for a scope within one that has a regularizer."""
     return
 
@@ -127,13 +127,13 @@ class VariableScope:
     def set_initializer(self, initializer: InitializerLike) -> None:
         self._initializer = initializer
 
-    def set_regularizer(self, regularizer: Any) -> None:
+    def set_regularizer(self, regularizer: object) -> None:
         self._regularizer = regularizer
 
     def set_caching_device(self, caching_device: DeviceLike) -> None:
         self._caching_device = caching_device
 
-    def set_partitioner(self, partitioner: Any) -> None:
+    def set_partitioner(self, partitioner: object) -> None:
         self._partitioner = partitioner
 
     def set_custom_getter(self, custom_getter: CustomGetter) -> None:
@@ -165,15 +165,15 @@ class VariableScope:
         shape: TensorLike | ShapeLike | None = None,
         dtype: DTypeLike | None = None,
         initializer: InitializerLike | None = None,
-        regularizer: Any = None,
+        regularizer: object = None,
         reuse: Reuse | None = None,
         trainable: bool | None = None,
         collections: str | Sequence[str] | None = None,
-        caching_device: Any = None,
+        caching_device: object = None,
         partitioner: Partitioner | None = None,
         validate_shape: bool = True,
         use_resource: bool | None = None,
-        custom_getter: Any = None,
+        custom_getter: object = None,
         constraint: Constraint | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,

@@ -100,7 +100,7 @@ def get_variable(
     regularizer: Callable[[Any], Any] | None = None,
     trainable: bool | None = None,
     collections: str | Sequence[str] | None = None,
-    caching_device: Any = None,
+    caching_device: object = None,
     partitioner: Partitioner | None = None,
     validate_shape: bool = True,
     use_resource: bool | None = None,

@@ -294,7 +294,7 @@ class Variable:
 
     def assign_sub(
         self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    ) -> Tensor | Operation:
         """Subtracts ``delta``; see `assign`."""
         result = state.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op

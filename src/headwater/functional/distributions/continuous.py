@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from headwater.functional.distributions.base import (
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+
+if TYPE_CHECKING:
+    from headwater.shapes import TensorShape
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -59,7 +62,7 @@ class _OfScalars(Distribution):
             name,
         )
 
-    def _batch_shape(self) -> Any:
+    def _batch_shape(self) -> TensorShape:
         return broadcast_shape(*self._tensors)
 
     def _batch_shape_tensor(self) -> Tensor:

@@ -222,7 +222,7 @@ class _OfCounts(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return arrays.broadcast_dynamic_shape(arrays.shape(self._total), arrays.shape(self._weights())[:-1])
 
-    def _event_shape(self) -> Any:
+    def _event_shape(self) -> TensorShape:
         return self._weights().shape[-1:]
 
     def _event_shape_tensor(self) -> Tensor:
@@ -395,7 +395,7 @@ class Dirichlet(_Concentrated):
     def _batch_shape_tensor(self) -> Tensor:
         return arrays.shape(self._sum)
 
-    def _event_shape(self) -> Any:
+    def _event_shape(self) -> TensorShape:
         return self._concentration.shape[-1:]
 
     def _event_shape_tensor(self) -> Tensor:

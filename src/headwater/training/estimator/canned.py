@@ -103,10 +103,10 @@ def _linear_logits(
 def dnn_logit_fn_builder(
     units: int,
     hidden_units: Sequence[int],
-    feature_columns: Any,
-    activation_fn: Any,
+    feature_columns: object,
+    activation_fn: Callable[[Tensor], Tensor],
     dropout: float | None,
-    input_layer_partitioner: Any,
+    input_layer_partitioner: Callable[..., Sequence[int]],
     batch_norm: bool,
 ) -> Callable[[Mapping[str, Any], str], Tensor]:
     """A function of features and a mode that gives the logits of a network; see `DNNEstimator`.

@@ -37,7 +37,7 @@ Results = Mapping[int, Mapping[str, float]]
 
 
 def make_early_stopping_hook(
-    estimator: Any,
+    estimator: object,
     should_stop_fn: Callable[[], bool],
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,

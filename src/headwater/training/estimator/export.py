@@ -186,7 +186,7 @@ def build_raw_serving_input_receiver_fn(
     """
 
     def receiver() -> ServingInputReceiver:
-        fed: dict[str, Any] = {}
+        fed: dict[str, object] = {}
         for name, like in features.items():
             tensor = convert_to_tensor(like)
             dims = None if tensor.dims is None else [default_batch_size, *tensor.dims[1:]]

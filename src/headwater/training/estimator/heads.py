@@ -247,7 +247,9 @@ class RegressionHead(Head):
         }
 
 
-def class_head(n_classes: int, weight_column: Any, label_vocabulary: Sequence[str] | None, loss_reduction: str) -> Head:
+def class_head(
+    n_classes: int, weight_column: object, label_vocabulary: Sequence[str] | None, loss_reduction: str
+) -> Head:
     """The head for this number of classes.
 
     Raises:

@@ -343,7 +343,7 @@ class Experiment:
         )
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> Estimator:
         return self._estimator
 
     def train(self, delay_secs: float | None = None) -> Any:

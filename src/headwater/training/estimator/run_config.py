@@ -38,7 +38,7 @@ class DistributeConfig(NamedTuple):
 
     train_distribute: Any = None
     eval_distribute: Any = None
-    remote_cluster: Any = None
+    remote_cluster: object = None
 
 
 class RunConfig:
@@ -146,7 +146,7 @@ class RunConfig:
     def _read_environment(self, model_dir: str | None) -> None:
         found = task_config_from_environment()
         self.cluster_spec: ClusterSpec = ClusterSpec({}) if found is None else found.cluster
-        self.service: Any | None = None if found is None else found.rest.get("service")
+        self.service: object | None = None if found is None else found.rest.get("service")
         task = None if found is None else found.task
         jobs = list(self.cluster_spec.jobs)
         if jobs and not any(job in CHIEFS for job in jobs):

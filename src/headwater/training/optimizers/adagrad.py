@@ -13,6 +13,7 @@ from headwater.training.optimizers.common import SettingsOptimizer
 from headwater.variables.initializers import Constant, Zeros
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
     from headwater.graph.types import Gradient, GraphTensor, TensorLike
     from headwater.training.optimizer import Hyperparameter
     from headwater.variables.types import AnyVariable
@@ -71,7 +72,7 @@ class AdagradOptimizer(SettingsOptimizer):
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         values = [("lr", self._setting("learning_rate", var)), ("grad", grad)]
         return self._apply("ApplyAdagrad", var, ("accumulator",), values)
 
@@ -133,7 +134,7 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply("ApplyProximalAdagrad", var, ("accumulator",), self._values(grad, var))
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
@@ -210,7 +211,7 @@ class AdagradDAOptimizer(SettingsOptimizer):
             ("global_step", self._step),
         ]
 
-    def _apply_dense(self, grad: Gradient, var: AnyVariable) -> Any:
+    def _apply_dense(self, grad: Gradient, var: AnyVariable) -> Operation:
         return self._apply("ApplyAdagradDA", var, self._SLOTS, [("grad", grad), *self._rest(var)])
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:

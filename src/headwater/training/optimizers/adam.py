@@ -83,7 +83,7 @@ class AdamOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply("ApplyAdam", var, self._SLOTS, self._values(grad, var))
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
