@@ -122,7 +122,9 @@ def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], ro
 
 
 @host("GatherGradients", infer=no_outputs)
-def gather(context: HostContext, local_step: HostArray, *parts: Any, shared_name: str, shapes: Any, rows: Any) -> None:
+def gather(
+    context: HostContext, local_step: HostArray, *parts: HostArray, shared_name: str, shapes: Any, rows: Any
+) -> None:
     """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values."""
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)

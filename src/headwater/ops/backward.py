@@ -208,7 +208,13 @@ def _average_grad(op_type: str) -> None:
 
 def _maximum_grad(op_type: str, inputs: str) -> None:
     def lower(
-        orig_input: Any, orig_output: object, grad: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
+        orig_input: jax.Array,
+        orig_output: object,
+        grad: jax.Array,
+        *,
+        ksize: Sequence[int],
+        strides: Sequence[int],
+        padding: str,
     ) -> jax.Array:
         """The gradient of a maximum pooling."""
         del orig_output
@@ -230,9 +236,9 @@ def _sized_by(position: int) -> Callable[[Inference], Sequence[Spec]]:
 
 def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
     def input_grad(
-        input_sizes: Any,
-        filter: Any,
-        out_backprop: Any,
+        input_sizes: jax.Array,
+        filter: jax.Array,
+        out_backprop: jax.Array,
         *,
         strides: Sequence[int],
         padding: str,
@@ -246,9 +252,9 @@ def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
         return _pulled(lambda x: forward(x, filter, **settings), zeros, out_backprop)
 
     def filter_grad(
-        input: Any,
-        filter_sizes: Any,
-        out_backprop: Any,
+        input: jax.Array,
+        filter_sizes: jax.Array,
+        out_backprop: jax.Array,
         *,
         strides: Sequence[int],
         padding: str,
@@ -296,7 +302,7 @@ def _batch_norm_grad(
     forward = lookup("FusedBatchNorm").lower
     settings = {"epsilon": epsilon, "data_format": data_format, "is_training": is_training}
 
-    def normalised(x: jax.Array, scale: object, offset: object) -> Any:
+    def normalised(x: jax.Array, scale: object, offset: object) -> jax.Array:
         return forward(x, scale, offset, reserve_space_1, reserve_space_2, **settings)[0]
 
     _, pull = jax.vjp(normalised, x, scale, jnp.zeros_like(scale))

@@ -24,7 +24,7 @@ def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *compon
 
 
 @host("QueueEnqueueManyIf", infer=no_outputs, blocking=True)
-def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *components: Any) -> None:
+def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *components: HostArray) -> None:
     """Adds the rows where ``keep`` is true: one for all of them, or one for each."""
     if keep.ndim:
         if any(len(component) != len(keep) for component in components):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from headwater.dtypes import DType, string
 from headwater.io.bundle_writer import BundleWriter, merge_bundles
@@ -30,7 +29,7 @@ def _texts(value: HostArray) -> list[str]:
     inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
 )
 def save(
-    context: HostContext, prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: Any
+    context: HostContext, prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: HostArray
 ) -> None:
     """Writes one checkpoint.
 
@@ -81,7 +80,7 @@ def restore(
     """
     del context
     with BundleReader(_text(prefix)) as reader:
-        found: list[Any] = []
+        found: list[HostArray] = []
         for name, part, dtype in zip(_texts(tensor_names), _texts(shape_and_slices), dtypes, strict=True):
             _check(reader, name, dtype)
             if part:

@@ -79,7 +79,7 @@ def stateless_if(
     shapes = [[tuple(out.shape) for out in cast(Any, jax).eval_shape(of(body))] for body in branches]
     joined = [_join(a, b) for a, b in zip(*shapes, strict=True)]
 
-    def grown(body: Body) -> Any:
+    def grown(body: Body) -> object:
         return lambda: tuple(_grow(value, shape) for value, shape in zip(of(body)(), joined, strict=True))
 
     return tuple(_lax.cond(jnp.reshape(predicate, ()), grown(branches[0]), grown(branches[1])))
@@ -163,13 +163,13 @@ class _Loop:
         self._fixed = inputs[len(self._body.outputs) :]
         self.start = tuple(_start(inputs, self._body, types))
 
-    def goes_on(self, turn: jax.Array, values: Sequence[Any]) -> jax.Array:
+    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
         return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
-    def until(self, values: Sequence[jax.Array], turns: Any) -> tuple[object, tuple[object, ...]]:
+    def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
         """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
 
-        def more(state: Any) -> Any:
+        def more(state: Any) -> jax.Array:
             return self.goes_on(*state) if turns is None else state[0] < turns
 
         def step(state: Any) -> Any:
@@ -208,7 +208,7 @@ def stateless_while(
     return _differentiable_while(loop_of, [value for value, k in zip(inputs, known, strict=True) if not k])
 
 
-def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Sequence[Any]) -> Any:
+def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Sequence[object]) -> Any:
     """The loop with a gradient of its own, for where it lies within something that is differentiated.
 
     Nothing of the turns is kept. The gradient goes through them from the last to the first and computes the values that
@@ -393,7 +393,7 @@ def while_gradient(
     count = len(turn_body.outputs)
     given, moved = inputs[: len(turn_body.inputs)], list(inputs[len(turn_body.inputs) :])
     fixed, values = list(given[count:]), list(given[:count])
-    history: list[list[Any]] = []
+    history: list[list[object]] = []
     while interpret(holds, context, [*values, *fixed], len(history))[0]:
         context.step.check()
         history.append(values)
@@ -412,9 +412,9 @@ def while_gradient(
         return [after[i] for i in moving]
 
     for turn, before in reversed(list(enumerate(history))):
-        back: Any = jax.vjp(partial(results, turn, before), [before[i] for i in moving], [fixed[i] for i in floating])[
-            1
-        ]
+        back: object = jax.vjp(
+            partial(results, turn, before), [before[i] for i in moving], [fixed[i] for i in floating]
+        )[1]
         moved, more = back([jnp.asarray(grad) for grad in moved])
         totals = [total + np.asarray(each) for total, each in zip(totals, more, strict=True)]
     return [np.asarray(grad) for grad in (*moved, *totals)]

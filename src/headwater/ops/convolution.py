@@ -197,7 +197,7 @@ def conv2d_backprop_input(
     sizes = as_ints(input_sizes)
     sizes = (out_backprop.shape[0], *sizes[1:]) if sizes[0] == -1 else sizes
 
-    def forward(image: Any) -> jax.Array:
+    def forward(image: jax.Array) -> jax.Array:
         return conv2d(
             image,
             filter,
@@ -233,7 +233,7 @@ def conv2d_backprop_filter(
     """The gradient of `conv2d` for its filter."""
     del use_cudnn_on_gpu
 
-    def forward(filter: Any) -> jax.Array:
+    def forward(filter: jax.Array) -> jax.Array:
         return conv2d(
             input,
             filter,

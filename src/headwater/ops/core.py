@@ -21,7 +21,7 @@ def _const_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Const", infer=_const_spec, differentiable=False, types={}, string_lower=lambda value, dtype=None: value)
-def const(*, value: Any, dtype: object = None) -> jax.Array:
+def const(*, value: jax.Array, dtype: object = None) -> jax.Array:
     del dtype
     return value
 
@@ -129,7 +129,7 @@ def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequenc
     forward_inputs, grads = list(inputs[: len(wanted)]), iter(inputs[len(wanted) :])
     positions = [index for index, want in enumerate(wanted) if want]
 
-    def forward(*variable: Any) -> tuple[Any, ...]:
+    def forward(*variable: jax.Array) -> tuple[jax.Array, ...]:
         values = list(forward_inputs)
         for index, value in zip(positions, variable, strict=True):
             values[index] = value
@@ -144,7 +144,7 @@ def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequenc
     return tuple(jnp.conj(grad) for grad in pull(cotangents))
 
 
-def _zero(y: jax.Array) -> Any:
+def _zero(y: jax.Array) -> object:
     if jnp.issubdtype(y.dtype, jnp.inexact):
         return jnp.zeros(y.shape, y.dtype)
     return np.zeros(y.shape, jax.dtypes.float0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from headwater.resources.host_context import HostContext
 from headwater.shapes import merge_dims
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation
+    from headwater.graph.operation import Operation, Tensor
 
 # The loss ---------------------------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ def _loss_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(dtype, (batch,)), Spec(dtype, (time, batch, classes))]
 
 
-def _loss_gradient(op: Operation, *grads: Any) -> Sequence[object]:
+def _loss_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     """The gradient that the operation computed with the loss, scaled for each sequence."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(1, np.int32)}).outputs[0]

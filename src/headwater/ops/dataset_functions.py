@@ -51,8 +51,8 @@ class LoneContext:
 
     op_name: str = "dataset"
     task: str = ""
-    step: Any = field(default_factory=LoneStep)
-    resources: Any = None
+    step: object = field(default_factory=LoneStep)
+    resources: object = None
     variables: dict[str, object] = field(default_factory=dict[str, Any])
     arguments: tuple[str, ...] = ()
 

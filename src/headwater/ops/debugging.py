@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.formatting import both_ends, first_elements
 from headwater.registry import HostArray, Inference, Spec, function_of
 from headwater.resources.host_context import HostContext
+
+if TYPE_CHECKING:
+    pass
+
 
 # Checks -----------------------------------------------------------------------------------------------------------
 

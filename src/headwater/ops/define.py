@@ -41,10 +41,10 @@ def pure(
     static: Sequence[int] = (),
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
     infer: Infer | None = None,
-    gradient: Callable[..., Sequence[Any]] | None = None,
+    gradient: Callable[..., Sequence[object]] | None = None,
     differentiable: bool = True,
     constants: Sequence[int] = (),
-    string_lower: Callable[..., Any] | None = None,
+    string_lower: Callable[..., object] | None = None,
     strings: bool = False,
     types: Mapping[str, int] | None = None,
     inputs: str | None = None,
@@ -351,7 +351,7 @@ def _evaluate_anew(
             if index not in known
         ]
 
-        def call(*arrays: object) -> Any:
+        def call(*arrays: object) -> object:
             rest = iter(arrays)
             return function(*(known[i] if i in known else next(rest) for i in range(len(inputs))), **attrs)
 
@@ -387,7 +387,7 @@ def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[object, ...
     counter = 0
     result: list[tuple[object, ...]] = []
     for dims in shapes:
-        row: list[Any] = []
+        row: list[object] = []
         for dim in dims or ():
             if dim is None:
                 counter += 1
@@ -402,7 +402,7 @@ def _spec(out: Any) -> Spec:
     return Spec(from_numpy(np.dtype(out.dtype)), tuple(d if isinstance(d, int) else None for d in out.shape))
 
 
-def _hashable(value: object) -> Any:
+def _hashable(value: object) -> object:
     if isinstance(value, dict):
         return tuple(sorted((k, _hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list | tuple):

@@ -20,6 +20,7 @@ from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 if TYPE_CHECKING:
     from headwater.registry import HostArray
+    from headwater.shapes import TensorShape
 
 Function = Callable[..., Any]
 
@@ -53,7 +54,7 @@ def _float_abs(x: jax.Array) -> jax.Array:
 
 
 @_float_abs.defjvp
-def _float_abs_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
+def _float_abs_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     # The slope at 0 is 0.
     return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
 
@@ -274,7 +275,7 @@ def _equality(inference: Inference) -> Sequence[Spec]:
 
 
 def _compare(name: str, otherwise: bool) -> Function:
-    def compute(x: jax.Array, y: jax.Array, *, incompatible_shape_error: bool = True) -> Any:
+    def compute(x: jax.Array, y: jax.Array, *, incompatible_shape_error: bool = True) -> object:
         xp = array_module(x, y)
         if not incompatible_shape_error:
             try:
@@ -403,7 +404,7 @@ def _real_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _register_part(op_type: str, compute: Function) -> None:
-    def part(x: jax.Array, *, Tout: DType = float32) -> Any:
+    def part(x: jax.Array, *, Tout: DType = float32) -> object:
         return compute(x).astype(Tout.numpy_dtype)
 
     pure(op_type, inputs=f"{'x' if op_type == 'ComplexAbs' else 'input'}:T|complex", infer=_real_spec)(part)
@@ -419,7 +420,7 @@ def _ensured_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("EnsureShape", inputs="input:T", infer=_ensured_spec, strings=True)
-def ensure_shape(input: jax.Array, *, shape: Any) -> jax.Array:
+def ensure_shape(input: jax.Array, *, shape: TensorShape) -> jax.Array:
     """``input`` itself; its shape must agree with ``shape``."""
     merge_dims(tuple(input.shape), shape.as_dims)
     return input

@@ -8,7 +8,7 @@ of tables ask them to. What a compiled loop or branch computes is not looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +17,10 @@ from headwater.errors import InternalError, InvalidArgumentError, OpError
 from headwater.ops.common import as_ints, normal_axis
 from headwater.ops.slices import dropped_places
 from headwater.registry import CHECKED
+
+if TYPE_CHECKING:
+    pass
+
 
 _Attrs = Mapping[str, Any]
 
@@ -28,7 +32,7 @@ def _some(values: Any) -> Any:
     return jnp.any(values)
 
 
-def _divided(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _divided(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     x, y = inputs
     if not np.issubdtype(y.dtype, np.integer) or not x.size:
@@ -40,39 +44,39 @@ def _outside(indices: Any, sizes: Any) -> Any:
     return _some((indices < 0) | (indices >= sizes))
 
 
-def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     params, indices = inputs[:2]
     axis = normal_axis(as_ints(inputs[2])[0], params.ndim) if len(inputs) > 2 else 0
     return _outside(indices, params.shape[axis])
 
 
-def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     params, indices = inputs
     return _outside(indices, np.asarray(params.shape[: indices.shape[-1]], np.int64))
 
 
-def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     indices, _, shape = inputs
     return _outside(indices, np.asarray(as_ints(shape)[: indices.shape[-1]], np.int64))
 
 
-def _updated_elements(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _updated_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     value, indices = inputs[:2]
     return None if value is None else _outside(indices, np.asarray(value.shape[: indices.shape[-1]], np.int64))
 
 
-def _sliced(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _sliced(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     value, begin, size = inputs
     sizes = np.asarray(as_ints(size), np.int64)
     return _some((begin < 0) | (begin + np.maximum(sizes, 0) > np.asarray(value.shape, np.int64)))
 
 
-def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, begin = inputs[:2]
     places = dropped_places(attrs, begin.shape[0], value.ndim)
     if not places:
@@ -82,22 +86,22 @@ def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
     return _some((picked < -sizes) | (picked >= sizes))
 
 
-def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, indices = inputs[:2]
     return _outside(indices, value.shape[0]) if attrs.get(CHECKED) and value is not None else None
 
 
-def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> object:
     _, ids, count = inputs
     return _some(ids >= int(count)) if attrs.get(CHECKED) else None
 
 
-def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
     features, labels = inputs
     return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
 
 
-def _placed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     places, shape = inputs[:2]
     sizes = np.asarray(as_ints(shape), np.int64)
     places = places.reshape((-1, len(sizes)))
@@ -112,12 +116,12 @@ def _placed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
     return outside | unordered
 
 
-def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, lengths = inputs
     return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
 
 
-def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     ordered = np.sort(inputs[0]) if isinstance(inputs[0], np.ndarray) else jnp.sort(inputs[0])
     return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +13,14 @@ from headwater.ops.common import as_ints, constant_ints
 from headwater.ops.define import pure, unary
 from headwater.registry import Inference, Spec
 
+if TYPE_CHECKING:
+    import jax
 
-def _complex(op_type: str, compute: Callable[..., Any], rank: int) -> None:
+
+def _complex(op_type: str, compute: Callable[..., jax.Array], rank: int) -> None:
     axes = tuple(range(-rank, 0))
 
-    def lower(input: Any) -> Any:
+    def lower(input: jax.Array) -> jax.Array:
         return compute(input, axes=axes).astype(input.dtype)
 
     pure(op_type, inputs="input:Tcomplex|complex", infer=unary)(lower)
@@ -33,11 +36,11 @@ def _real_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(dtype, (*dims[: len(dims) - len(lengths)], *lengths[:-1], last))]
 
 
-def _real(op_type: str, compute: Callable[..., Any], rank: int, dtype: Any) -> None:
+def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: type[np.generic]) -> None:
     """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` says the real sizes."""
     axes = tuple(range(-rank, 0))
 
-    def lower(input: object, fft_length: Any) -> Any:
+    def lower(input: object, fft_length: Any) -> object:
         return compute(input, as_ints(fft_length), axes=axes).astype(dtype)
 
     kind = "complex64" if op_type.startswith("I") else "float32"

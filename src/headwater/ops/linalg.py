@@ -223,7 +223,7 @@ def _matrix_diag_part(input: jax.Array, k: jax.Array, padding_value: jax.Array) 
     lower, upper = _band(k)
     rows, columns = input.shape[-2:]
     longest = min(rows + min(upper, 0), columns - max(lower, 0))
-    found: list[Any] = []
+    found: list[jax.Array] = []
     for offset in range(upper, lower - 1, -1):
         values = jnp.diagonal(input, offset, -2, -1)
         missing = longest - values.shape[-1]

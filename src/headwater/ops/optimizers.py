@@ -80,11 +80,11 @@ def _define(
 
         names = tuple(sparse)
 
-        def apply_rows(*inputs: jax.Array, **attrs: object) -> Any:
+        def apply_rows(*inputs: jax.Array, **attrs: object) -> object:
             done = None if at_once is None else at_once(*inputs, **attrs)
             if done is not None:
                 return done
-            given: dict[str, Any] = dict(zip(names, inputs, strict=True))
+            given: dict[str, jax.Array] = dict(zip(names, inputs, strict=True))
             whole = [given[key] for key in order[:slots]]
             at = rows(whole[0], given.pop("indices"))
             # Rows outside the variable read anything; they are dropped when written.
@@ -136,7 +136,7 @@ def _adagrad_at_once(
     *,
     use_locking: bool = False,
     update_slots: bool = True,
-) -> Any:
+) -> object:
     del use_locking
     return adagrad_rows(var, accum, lr, grad, indices) if update_slots else None
 

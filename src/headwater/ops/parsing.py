@@ -68,7 +68,7 @@ def parse_single_example(
     num_sparse: int,
     sparse_keys: Any,
     dense_keys: Any,
-    sparse_types: Any,
+    sparse_types: Sequence[DType],
     Tdense: Any,
     dense_shapes: Any,
 ) -> Sequence[HostArray]:
@@ -111,12 +111,12 @@ def parse_example(
     context: HostContext,
     serialized: HostArray,
     names: HostArray,
-    *rest: Any,
+    *rest: HostArray,
     Nsparse: int,
     Ndense: int,
-    sparse_types: Any,
-    Tdense: Any,
-    dense_shapes: Any,
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
+    dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
     del context
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
@@ -169,8 +169,8 @@ def _csv_specs(inference: Inference) -> Sequence[Spec]:
 def decode_csv(
     context: HostContext,
     records: HostArray,
-    *record_defaults: Any,
-    OUT_TYPE: Any,
+    *record_defaults: HostArray,
+    OUT_TYPE: Sequence[DType],
     field_delim: str = ",",
     use_quote_delim: bool = True,
     na_value: str = "",

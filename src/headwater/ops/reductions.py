@@ -36,7 +36,7 @@ def _reduced(inference: Inference) -> Sequence[Spec]:
 
 
 def _reduction(op_type: str, compute: Callable[..., object], inputs: str, **options: Any) -> None:
-    def lower(input: jax.Array, reduction_indices: jax.Array, *, keep_dims: bool = False) -> Any:
+    def lower(input: jax.Array, reduction_indices: jax.Array, *, keep_dims: bool = False) -> object:
         axes = tuple(normal_axis(axis, input.ndim) for axis in as_ints(reduction_indices))
         if len(set(axes)) < len(axes):
             raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
@@ -72,11 +72,11 @@ def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..
     return compute
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> object:
     return -np.inf if not jnp.issubdtype(dtype, np.integer) else np.iinfo(dtype).min
 
 
-def _highest(dtype: np.dtype[Any]) -> Any:
+def _highest(dtype: np.dtype[Any]) -> object:
     return np.inf if not jnp.issubdtype(dtype, np.integer) else np.iinfo(dtype).max
 
 
@@ -122,7 +122,7 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _position(op_type: str, name: str) -> None:
-    def lower(input: jax.Array, dimension: Any, *, output_type: DType = int64) -> jax.Array:
+    def lower(input: jax.Array, dimension: jax.Array, *, output_type: DType = int64) -> jax.Array:
         xp = array_module(input)
         return getattr(xp, name)(input, axis=int(dimension)).astype(output_type.numpy_dtype)
 
@@ -142,7 +142,7 @@ _position("ArgMin", "argmin")
 
 
 def _cumulative(op_type: str, compute: Callable[..., object], neutral: float) -> None:
-    def lower(x: jax.Array, axis: jax.Array, *, exclusive: bool = False, reverse: bool = False) -> Any:
+    def lower(x: jax.Array, axis: jax.Array, *, exclusive: bool = False, reverse: bool = False) -> object:
         where = normal_axis(int(axis), x.ndim)
         xp = array_module(x)
         if exclusive:

@@ -98,7 +98,7 @@ def _cubic(distance: HostArray, a: float) -> HostArray:
     return np.where(x <= 1, near, far)
 
 
-def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> tuple[Any, Any]:
+def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> tuple[HostArray, HostArray]:
     """For each of ``count`` pixels the four of ``size`` that it is made of, and their weights: [count, 4] each.
 
     With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge do not count; otherwise a = -3/4, and the pixel at
@@ -119,7 +119,7 @@ def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: 
     return taps, weights.astype(np.float32)
 
 
-def _weighted(values: jax.Array, taps: jax.Array, weights: jax.Array, axis: int) -> jax.Array:
+def _weighted(values: jax.Array, taps: HostArray, weights: HostArray, axis: int) -> jax.Array:
     shape = [1] * values.ndim
     shape[axis] = -1
     parts = [jnp.take(values, taps[:, k], axis=axis) * weights[:, k].reshape(shape) for k in range(taps.shape[1])]

@@ -151,7 +151,7 @@ def _routes_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("RouteTables", infer=_routes_spec)
 def route_tables(
-    context: Any, *inputs: Any, parts: int, strategies: Sequence[str], names: Sequence[str]
+    context: object, *inputs: HostArray, parts: int, strategies: Sequence[str], names: Sequence[str]
 ) -> Sequence[HostArray]:
     """Several ``RouteIds`` at once, as a plan has them (`headwater.passes.lookups`).
 
@@ -179,7 +179,7 @@ def _route(
     strategies: Sequence[str],
     names: Sequence[str] = (),
 ) -> list[HostArray]:
-    routing: Any = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
+    routing = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
     capacities = context.resource("", "", Capacities, lambda: Capacities(parts))
     lengths = [each.size for each in ids]
     flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
@@ -284,7 +284,7 @@ def _split_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SplitRouted", inputs="grad:T, places:int32, routed:Tids*", infer=_split_spec)
-def split_routed(grad: Any, places: Any, *routed: Any, halves: bool = False) -> tuple[Any, ...]:
+def split_routed(grad: jax.Array, places: jax.Array, *routed: Any, halves: bool = False) -> tuple[jax.Array, ...]:
     """The gradients of `join_routed` for what each part found: those of the same place added up.
 
     Args:
@@ -308,7 +308,7 @@ def _one_part_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("RowsOfPart", inputs="grad:T, places:int32, routed:Tids*", infer=_one_part_spec)
-def rows_of_part(grad: jax.Array, places: Any, *routed: Any, part: int) -> tuple[object, object]:
+def rows_of_part(grad: jax.Array, places: jax.Array, *routed: Any, part: int) -> tuple[object, object]:
     """What `split_routed` gives one part before equal ids are added up, and the rows of the part.
 
     Each id has a row: those of other parts are zeros, and have the index `NO_ROW`.
@@ -324,7 +324,7 @@ def rows_of_part(grad: jax.Array, places: Any, *routed: Any, part: int) -> tuple
 
 
 @pure("PackRows", infer=lambda inference: [Spec(inference.inputs[0].dtype.base_dtype, None)], differentiable=False)
-def pack_rows(*tensors: Any) -> jax.Array:
+def pack_rows(*tensors: jax.Array) -> jax.Array:
     """The rows of several tensors, one after the other."""
     return jnp.concatenate(tensors)
 

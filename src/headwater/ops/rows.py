@@ -84,7 +84,7 @@ def _string_form(definition: OpDef) -> Callable[..., object] | None:
 
 
 def _each(function: Callable[[Any, Sequence[Any]], object], varying: tuple[bool, ...]) -> RowForm:
-    def form(context: object, inputs: Sequence[Any]) -> Sequence[Any]:
+    def form(context: object, inputs: Sequence[HostArray]) -> Sequence[HostArray]:
         count = len(next(value for value, varies in zip(inputs, varying, strict=True) if varies))
         rows = [
             as_outputs(

@@ -89,7 +89,7 @@ def run_scan(
     decoded = decode_body(body)
     values = list(inputs[:states])
     xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
-    rows: list[list[Any]] = [[] for _ in Tout[states:]]
+    rows: list[list[HostArray]] = [[] for _ in Tout[states:]]
     for turn in range(len(xs[0])):
         context.step.check()
         results = interpret(decoded, context, (*values, *(x[turn] for x in xs), *fixed), turn)

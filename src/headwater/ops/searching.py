@@ -44,7 +44,7 @@ _WORTH_A_CALL: Final = 256
 """Fewer numbers are through before numba is loaded."""
 
 
-def _unique(x: Any) -> tuple[Any, Any, Any]:
+def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     """The different elements as they first appear, for each element which one it is, and how often each is there."""
     if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
         hashing: Any = importlib.import_module("headwater.tables.hashing")  # with numba: only for programs that need it

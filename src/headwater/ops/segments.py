@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +16,17 @@ from headwater.ops.table_rows import add_rows
 from headwater.registry import Inference, Spec
 from headwater.shapes import Dims
 
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
+
 # With any ids, and a given number of segments ---------------------------------------------------------------------
 
 
 def _segments(op_type: str, compute: Callable[..., object]) -> None:
     """Rows of ``data`` combined where ``segment_ids`` are equal; negative ids are left out."""
 
-    def lower(data: jax.Array, segment_ids: jax.Array, num_segments: jax.Array) -> Any:
+    def lower(data: jax.Array, segment_ids: jax.Array, num_segments: jax.Array) -> object:
         count = int(num_segments)
         rows = jnp.reshape(data, (segment_ids.size, *data.shape[segment_ids.ndim :]))
         ids = jnp.ravel(segment_ids)
@@ -65,7 +69,9 @@ def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
 
 
 @_product.defjvp
-def _product_jvp(ids: jax.Array, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
+def _product_jvp(
+    ids: jax.Array, count: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     # The slope for a row is the product of the others: of the whole by the row, unless there are zeros.
     rows = primals[0]
     zero = rows == 0
@@ -98,7 +104,7 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
 def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int = 0) -> None:
     """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give ``empty``."""
 
-    def lower(context: Any, data: Any, segment_ids: Any) -> Any:
+    def lower(context: object, data: Any, segment_ids: HostArray) -> object:
         del context
         if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
             raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
@@ -133,7 +139,7 @@ def _chosen_spec(inference: Inference) -> Sequence[Spec]:
 def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
     """As the segment sums, of the rows that ``indices`` lists; divided by what follows from their number."""
 
-    def lower(context: Any, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context
         if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
             raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")

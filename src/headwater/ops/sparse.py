@@ -16,7 +16,7 @@ from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation
+    from headwater.graph.operation import Operation, Tensor
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -26,7 +26,7 @@ def _reordered(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, indices.dims), Spec(values.dtype.base_dtype, values.dims)]
 
 
-def _reorder_gradient(op: Operation, *grads: Any) -> Sequence[object]:
+def _reorder_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     """Each element's gradient goes back to where it came from."""
     graph = op.graph
     count = graph.create_op("Shape", [op.inputs[1]], {"out_type": int64}).outputs[0]
@@ -71,7 +71,7 @@ def _filled(inference: Inference) -> Sequence[Spec]:
     ]
 
 
-def _fill_gradient(op: Operation, *grads: Any) -> Sequence[object]:
+def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     """The gradients of the elements that were there, and the sum of the others for the default."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(0, np.int32), "dtype": int32}).outputs[0]
@@ -222,7 +222,7 @@ def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> t
     return np.array(places, np.int64).reshape(-1, len(a[2])), np.array(values, a[1].dtype)
 
 
-def _add_gradient(op: Operation, *grads: Any) -> Sequence[object]:
+def _add_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     graph = op.graph
     found = graph.create_op("SparseAddGrad", [grads[1], op.inputs[0], op.inputs[3], op.outputs[0]])
     return [None, found.outputs[0], None, None, found.outputs[1], None, None]

@@ -190,7 +190,7 @@ def _scatter_spec(inference: Inference) -> Sequence[Spec]:
 
 def _define_scatter(name: str, combine: Scatter) -> None:
     @stateful(name, refs=(0,), updates=(0,), infer=_scatter_spec)
-    def scatter(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]
+    def scatter(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = False) -> object:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices, updates = jnp.asarray(indices), jnp.asarray(updates)
         updates = jnp.broadcast_to(updates, indices.shape + ref.shape[1:])
@@ -232,7 +232,7 @@ def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 def _define_scatter_nd(name: str, combine: Scatter) -> None:
     @stateful(name, refs=(0,), updates=(0,), infer=_scatter_nd_spec)
-    def scatter_nd(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = True) -> Any:  # pyright: ignore[reportUnusedFunction]
+    def scatter_nd(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = True) -> object:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices = jnp.asarray(indices)
         # A negative index is moved out of the variable; JAX alone would count it from the end.

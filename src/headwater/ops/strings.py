@@ -64,7 +64,7 @@ def as_string(
     return each(lambda value: (layout % value).encode(), input)
 
 
-def _parsed(text: bytes, dtype: np.dtype[Any]) -> Any:
+def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
     stripped = text.strip()
     try:
         if dtype.kind == "f":
@@ -86,7 +86,7 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
-def string_to_number(context: object, string_tensor: Any, *, out_type: DType = float32) -> HostArray:
+def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
     """Each text as the number it shows."""
     del context
     return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
@@ -255,7 +255,7 @@ def reduce_join(
     between = _as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
     rest = [axis for axis in range(inputs.ndim) if axis not in axes]
-    moved: Any = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
+    moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
     shape = [1 if axis in axes else size for axis, size in enumerate(inputs.shape)] if keep_dims else moved.shape[:-1]
     flat = np.empty(int(np.prod(moved.shape[:-1])), object)
     for index, texts in enumerate(moved.reshape(-1, moved.shape[-1]) if axes else inputs.reshape(-1, 1)):

@@ -11,11 +11,15 @@ import importlib
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    pass
+
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -29,7 +33,7 @@ _registered: set[str] = set()
 _registering: Final = threading.Lock()
 
 
-def take_rows(array: object, indices: object, *, nearest: bool = False) -> Any:
+def take_rows(array: object, indices: object, *, nearest: bool = False) -> jax.Array:
     """``array[indices]`` along the first dimension.
 
     Args:
@@ -42,7 +46,7 @@ def take_rows(array: object, indices: object, *, nearest: bool = False) -> Any:
     return rows.reshape(*indices.shape, *array.shape[1:])
 
 
-def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> Any:
+def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> jax.Array:
     """``array`` with ``array[indices] = rows``; of equal indices the last counts."""
     if not _worth_a_call(array, indices, _COPIED):
         return _put(array, indices, rows)
@@ -73,7 +77,7 @@ def adagrad_rows(
     if not _worth_a_call(array, indices, _ADDED):
         return None
 
-    def alone(array: jax.Array, squares: jax.Array, rate: jax.Array, rows: jax.Array, indices: jax.Array) -> Any:
+    def alone(array: jax.Array, squares: jax.Array, rate: jax.Array, rows: jax.Array, indices: jax.Array) -> object:
         sums = _taken(squares, indices, nearest=True) + rows * rows
         updated = _taken(array, indices, nearest=True) - rows * rate * jax.lax.rsqrt(sums)
         return _put(array, indices, updated), _put(squares, indices, sums)
@@ -128,17 +132,17 @@ def _changed(name: str, otherwise: Callable[..., object], array: Any, indices: j
 
 
 @partial(_jax.custom_vjp, nondiff_argnums=(2,))
-def _take(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
+def _take(array: jax.Array, indices: jax.Array, nearest: bool) -> jax.Array:
     name = "headwater_take_nearest" if nearest else "headwater_take_or_zeros"
     shape = jax.ShapeDtypeStruct((indices.size, *array.shape[1:]), array.dtype)
     return _on_cpus(_call(name, shape), partial(_taken, nearest=nearest), array, indices)
 
 
-def _take_forward(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
+def _take_forward(array: jax.Array, indices: jax.Array, nearest: bool) -> object:
     return _take(array, indices, nearest), (array, indices)
 
 
-def _take_backward(nearest: bool, saved: Any, slope: object) -> Any:
+def _take_backward(nearest: bool, saved: tuple[jax.Array, jax.Array], slope: object) -> object:
     array, indices = saved
     if nearest:
         indices = jnp.clip(indices, 0, array.shape[0] - 1)
@@ -149,15 +153,15 @@ _take.defvjp(_take_forward, _take_backward)
 
 
 @_jax.custom_vjp
-def _added(array: jax.Array, indices: jax.Array, rows: jax.Array) -> Any:
+def _added(array: jax.Array, indices: jax.Array, rows: jax.Array) -> jax.Array:
     return _changed("headwater_add_rows", _add, array, indices, rows)
 
 
-def _added_forward(array: jax.Array, indices: jax.Array, rows: jax.Array) -> Any:
+def _added_forward(array: jax.Array, indices: jax.Array, rows: jax.Array) -> object:
     return _added(array, indices, rows), indices
 
 
-def _added_backward(indices: jax.Array, slope: object) -> Any:
+def _added_backward(indices: jax.Array, slope: object) -> object:
     return slope, None, take_rows(slope, indices)
 
 
@@ -178,7 +182,7 @@ def _put(array: Any, indices: jax.Array, rows: jax.Array) -> Any:
     return array.at[indices].set(rows, mode="drop", wrap_negative_indices=False)
 
 
-def _add(array: jax.Array, indices: jax.Array, rows: object) -> Any:
+def _add(array: jax.Array, indices: jax.Array, rows: object) -> object:
     return array.at[indices].add(rows, mode="drop", wrap_negative_indices=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 from headwater.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
+
+if TYPE_CHECKING:
+    pass
+
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Columns of a text file that are none: the line itself, and its number from 0."""
@@ -124,7 +128,7 @@ def initialize_from_file(
             )
         lines = lines[:vocab_size]
 
-    def column(index: int, dtype: DType) -> Any:
+    def column(index: int, dtype: DType) -> HostArray:
         return as_column(
             [_cell(path, number, line, index, dtype, delimiter) for number, line in enumerate(lines)], dtype
         )
@@ -221,7 +225,7 @@ def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets
 
 
 @host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
-def to_hash_bucket(context: HostContext, string_tensor: Any, *, num_buckets: int) -> HostArray:
+def to_hash_bucket(context: HostContext, string_tensor: HostArray, *, num_buckets: int) -> HostArray:
     """For each text a number below ``num_buckets``, by the hash of the first versions."""
     del context
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]

@@ -48,7 +48,7 @@ def _write_static(attrs: Any, count: int) -> frozenset[int]:
 
 
 @pure("TensorArrayWrite", inputs="array:T, index:int32, value:T", infer=_write_spec, static_of=_write_static)
-def write(array: jax.Array, index: Any, value: jax.Array, *, grows: bool = False) -> jax.Array:
+def write(array: jax.Array, index: jax.Array, value: jax.Array, *, grows: bool = False) -> jax.Array:
     """``array`` with ``value`` at ``index``."""
     value = jnp.asarray(value)
     array = jnp.asarray(array)

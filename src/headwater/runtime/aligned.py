@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 ALIGNMENT = 64
 FROM_BYTES = 100 << 10
@@ -30,7 +34,7 @@ class AlignedCopies:
         self._positions = positions
         self._spare: list[NDArray[np.uint8]] = []
 
-    def replace(self, arrays: list[Any]) -> list[NDArray[np.uint8]]:
+    def replace(self, arrays: list[AnyArray]) -> list[NDArray[np.uint8]]:
         """Puts aligned copies in place of arrays that need them.
 
         Returns:

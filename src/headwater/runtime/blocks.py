@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -18,6 +18,10 @@ from headwater.resources.readers import columns
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.programs import trace
 from headwater.runtime.step import Step, TaskContext
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 _jax: Any = jax
 Values = dict[str, Any]
@@ -43,7 +47,7 @@ class BlockRunner:
         block: BlockPlan,
         task: str,
         resources: Resources,
-        setup: Callable[[Step], Sequence[Any]],
+        setup: Callable[[Step], Sequence[object]],
         needed: Sequence[str],
         count: int,
     ) -> None:
@@ -76,14 +80,14 @@ class BlockRunner:
         else:
             queue.enqueue_many(step, batch)
 
-    def _take(self, shared: Values, step: Step, count: int) -> Sequence[Any]:
+    def _take(self, shared: Values, step: Step, count: int) -> Sequence[AnyArray]:
         source = self._block.source
         first = shared[source.inputs[0]].item()
         if source.type == "ReaderReadV2":
             return columns(first.read_up_to(step, shared[source.inputs[1]].item(), count))
         return first.dequeue_some(step, count)
 
-    def _handled(self, shared: Values, taken: Sequence[Any], step: Step) -> tuple[Any, ...]:
+    def _handled(self, shared: Values, taken: Sequence[AnyArray], step: Step) -> tuple[AnyArray, ...]:
         values = {**shared, **_named(self._block.source, taken)}
         for part in self._body:
             part(values, step)
@@ -111,7 +115,7 @@ class BlockRunner:
         return run
 
 
-def _named(node: Node, outputs: Sequence[Any]) -> Mapping[str, Any]:
+def _named(node: Node, outputs: Sequence[AnyArray]) -> Mapping[str, AnyArray]:
     return {f"{node.name}:{index}": value for index, value in enumerate(outputs)}
 
 
@@ -126,7 +130,7 @@ class _Rows:
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self._run: Any = _jax.jit(_jax.vmap(self._one, in_axes=(axes, 0)))
 
-    def _one(self, inputs: Sequence[Any], counter: Any) -> list[Any]:
+    def _one(self, inputs: Sequence[AnyArray], counter: AnyArray) -> list[AnyArray]:
         values: Values = dict(zip(self._compute.inputs, inputs, strict=True))
         for node in self._compute.nodes:
             trace(node, values, {}, self._seed, counter)
@@ -144,7 +148,7 @@ class _Rows:
         for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
             values[name] = np.asarray(value)[:rows]
 
-    def _computed(self, inputs: Sequence[Any], counters: Any) -> Sequence[Any]:
+    def _computed(self, inputs: Sequence[Any], counters: Any) -> Sequence[object]:
         if self._device is None:
             return self._run(inputs, counters)
         with _jax.default_device(self._device):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -21,6 +21,10 @@ from headwater.resources.containers import Cell, Resources
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.indices import IndexChecks
 from headwater.runtime.programs import Program, shared_program
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -58,7 +62,7 @@ class Executable:
         self._seed = secrets.randbits(31)
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
-        self._by_static: dict[Any, Program] = {}
+        self._by_static: dict[object, Program] = {}
         self._taken: set[Any] = set()
         self._shared = shared
         checks = IndexChecks(compute, self._cells)
@@ -78,7 +82,7 @@ class Executable:
     def outputs(self) -> tuple[str, ...]:
         return self._compute.outputs
 
-    def read(self) -> list[Any]:
+    def read(self) -> list[AnyArray]:
         """The outputs of an executable that only reads variables, as arrays that later updates leave alone.
 
         A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
@@ -88,7 +92,7 @@ class Executable:
 
     def __call__(
         self, inputs: Sequence[Any], step_number: int, certain: Callable[[], None] | None = None
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    ) -> tuple[Sequence[object], Sequence[object]]:
         """Runs it.
 
         Args:
@@ -156,7 +160,9 @@ class Executable:
             if faults.get(node.name):
                 raise error_of(node.type, node.name)
 
-    def _store(self, inputs: Sequence[Any], sources: Mapping[str, int], certain: Callable[[], None] | None) -> bool:
+    def _store(
+        self, inputs: Sequence[AnyArray], sources: Mapping[str, int], certain: Callable[[], None] | None
+    ) -> bool:
         """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
         not fit."""
         with self._lock:
@@ -171,7 +177,9 @@ class Executable:
                 cell.counts[cell.slot] += 1
         return True
 
-    def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _run_elsewhere(
+        self, run: Any, inputs: Sequence[AnyArray], step_number: int
+    ) -> tuple[Sequence[AnyArray], Sequence[AnyArray]]:
         with self._lock, jax.default_device(self._device):
             # A variable's value is elsewhere where another session gave it another device.
             state = [cell_value(cell) for cell in (*self._donated_cells, *self._kept_cells)]
@@ -192,7 +200,7 @@ class Executable:
             return shared_program(self._compute, static, *names, self._looked_at)
         return Program(self._compute, static, *names, self._seed, self._looked_at)
 
-    def _prepare(self, program: Program, inputs: Sequence[Any], counter: Any) -> None:
+    def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
         """Traces and compiles a program before the lock is taken: until then no other step has to wait."""
         with self._lock:
             donated = [cell_value(cell) for cell in self._donated_cells]
@@ -200,7 +208,7 @@ class Executable:
         program.compile(donated, kept, inputs, counter)
 
 
-def values_of(cells: Sequence[Cell]) -> list[Any]:
+def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     """The variables' values; raises as `cell_value` does."""
     values = [cell.value for cell in cells]
     for value in values:
@@ -219,7 +227,7 @@ def cell_value(cell: Cell) -> Any:
     return value
 
 
-def _static_key(value: Any) -> Any:
+def _static_key(value: Any) -> object:
     array = np.asarray(value)
     return array.tobytes(), array.shape, array.dtype.str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from headwater.runtime.memory import NO_MEMORY, out_of_memory
 from headwater.runtime.step import Step, TaskContext
 from headwater.runtime.tracing import PlanTracer
 from headwater.telemetry.step_stats import StepTrace
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 Slots = list[Any]
 Action = Callable[[Slots, Step], None]
@@ -96,7 +100,12 @@ class CompiledPlan:
         return [self._slot(name) for name in names]
 
     def execute(
-        self, feeds: Sequence[Any], step: Step, *, wait: bool = True, answer: Callable[[list[Any]], None] | None = None
+        self,
+        feeds: Sequence[object],
+        step: Step,
+        *,
+        wait: bool = True,
+        answer: Callable[[list[Any]], None] | None = None,
     ) -> list[Any]:
         """Runs the plan.
 
@@ -138,8 +147,8 @@ class CompiledPlan:
         return TaskContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
 
     def _once(
-        self, feeds: Sequence[Any], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None
-    ) -> list[Any]:
+        self, feeds: Sequence[object], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None
+    ) -> list[object]:
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
         pending: list[Any] = []
@@ -177,7 +186,7 @@ class CompiledPlan:
 
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
-    ) -> Sequence[Any]:
+    ) -> Sequence[object]:
         """Runs the update that the plan ends with, and tells of it as soon as nothing can stop it."""
         told = False
 
@@ -247,7 +256,7 @@ class CompiledPlan:
 
             return read
 
-        def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[Any]:
+        def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[object]:
             outputs, changed = executable([slots[index] for index in sources], step.number, certain)
             for index, value in zip(targets, outputs, strict=True):
                 slots[index] = value
@@ -404,7 +413,7 @@ def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
     return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
 
 
-def _as_array(value: Any) -> np.ndarray[Any, Any]:
+def _as_array(value: AnyArray) -> np.ndarray[Any, Any]:
     if isinstance(value, str | bytes):
         return to_string_array(value)
     return np.asarray(value)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from headwater.ops.indexing import require_elements, require_rows
 from headwater.passes.plan import Compute, Node
 from headwater.registry import CHECKED, CLASSES, SAME_NUMBERS
 from headwater.resources.containers import Cell
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 #: Operations that index their first input by their second.
 _ROWS: Final = frozenset(
@@ -84,7 +88,7 @@ class IndexChecks:
     def __bool__(self) -> bool:
         return bool(self._checks or self._labels)
 
-    def __call__(self, inputs: Sequence[Any]) -> None:
+    def __call__(self, inputs: Sequence[AnyArray]) -> None:
         """Looks at the indices of one run.
 
         Args:

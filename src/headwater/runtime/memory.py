@@ -56,11 +56,11 @@ class MemoryChecked:
       donated: the first arguments, whose memory the results may take.
     """
 
-    def __init__(self, function: Callable[..., Any], donated: int) -> None:
+    def __init__(self, function: Callable[..., object], donated: int) -> None:
         self._run: Any = _jax.jit(function, donate_argnums=tuple(range(donated)))
         self._checked: set[tuple[bool, ...]] = set()
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> object:
         """The function's result.
 
         Raises:

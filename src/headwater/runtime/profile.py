@@ -12,11 +12,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 
 from headwater.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
+
+if TYPE_CHECKING:
+    pass
+
 
 _jax: Any = jax
 
@@ -96,9 +100,9 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
                 )
 
 
-def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[Any, int]:
+def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
     """When instructions ended that went on after the call that began them had returned, in picoseconds, by number."""
-    found: dict[Any, int] = {}
+    found: dict[object, int] = {}
     for line in plane.lines:
         for event in line.events:
             if plane.event_metadata[event.metadata_id].name.startswith("end: "):
@@ -108,8 +112,8 @@ def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[Any, int]:
     return found
 
 
-def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for stat in event.stats:
         kind = stat.WhichOneof("value")
         if kind is not None:

@@ -10,7 +10,7 @@ import hashlib
 import threading
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import jax
@@ -22,6 +22,10 @@ from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, TaskPlan, encode_plan
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.memory import check_memory
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -48,7 +52,7 @@ class Program:
     def __init__(
         self,
         compute: Compute,
-        static: Mapping[str, Any],
+        static: Mapping[str, AnyArray],
         donated: Sequence[str],
         kept: Sequence[str],
         written: Sequence[str],
@@ -61,10 +65,10 @@ class Program:
         failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
         self.failing: set[str] = failing
 
-        def run(used: Sequence[Any], read: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
+        def run(used: Sequence[AnyArray], read: Sequence[AnyArray], inputs: Sequence[Any], counter: Any) -> object:
             state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
             values: dict[str, Any] = {**static, **dict(zip(dynamic, inputs, strict=True))}
-            faults: dict[str, Any] = {}
+            faults: dict[str, AnyArray] = {}
             for node in compute.nodes:
                 with jax.named_scope(node.name):  # for profiles
                     fault = _fault(node, values, state) if checks and node.name not in looked_at else None
@@ -117,7 +121,7 @@ def shared_program(
     return found
 
 
-def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
+def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], seed: int, counter: AnyArray) -> None:
     """Evaluates one operation in an environment: reads look the variables' values up in ``state``, updates replace
     them."""
     definition = node.definition
@@ -153,7 +157,7 @@ def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, 
         values[f"{node.name}:{index}"] = value
 
 
-def _fault(node: Node, values: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:
     """Whether an operation fails; None where it cannot."""
     inputs = [
         state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
@@ -161,7 +165,7 @@ def _fault(node: Node, values: Mapping[str, Any], state: Mapping[str, Any]) -> A
     return fault_of(node.type, inputs, node.attrs)
 
 
-def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
+def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyArray:
     """A key for one random operation in one step: its seeds, then the step's number.
 
     Without seeds the executable's own random one, and the operation's name to tell operations apart.

@@ -6,12 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.passes.plan import VariableInfo
 from headwater.resources.containers import Cell, Resources, session_container
 from headwater.telemetry.step_stats import StepTrace
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 R = TypeVar("R")
 
@@ -46,15 +50,15 @@ class Step:
         self.deadline = deadline
         self._waiting: set[threading.Condition] = set()
 
-    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+    def send(self, destination: str, transfer: int, tensors: Sequence[AnyArray]) -> None:
         """Sends a transfer to another task."""
         raise AssertionError(f"a step of one task has no transfer to {destination}")
 
-    def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+    def send_last(self, destination: str, transfer: int, tensors: Sequence[AnyArray]) -> None:
         """Sends a transfer that only the end of the step follows."""
         self.send(destination, transfer, tensors)
 
-    def recv(self, source: str, transfer: int) -> Sequence[Any]:
+    def recv(self, source: str, transfer: int) -> Sequence[AnyArray]:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.claims import Claim, Places
 from headwater.cluster.devices import Device, parse_device
@@ -15,6 +15,10 @@ from headwater.resources.containers import Resources
 from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
+
 
 _log = logging.getLogger("headwater")
 
@@ -29,13 +33,13 @@ class Rendezvous:
         self._condition = threading.Condition()
         self._arrived: dict[tuple[str, int, int], Sequence[Any]] = {}
 
-    def put(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+    def put(self, session: str, step: int, transfer: int, tensors: Sequence[AnyArray]) -> None:
         """Leaves a transfer."""
         with self._condition:
             self._arrived[session, step, transfer] = tensors
             self._condition.notify_all()
 
-    def take(self, step: Step, transfer: int, source: str) -> Sequence[Any]:
+    def take(self, step: Step, transfer: int, source: str) -> Sequence[AnyArray]:
         """Waits for a transfer; raises as `Step.wait_until` does."""
         key = (step.session, step.number, transfer)
         with self._condition:
@@ -220,12 +224,12 @@ class TaskRuntime:
     def execute(
         self,
         compiled: CompiledPlan,
-        feeds: Sequence[Any],
+        feeds: Sequence[AnyArray],
         step: Step,
         *,
         wait: bool = True,
         answer: Callable[[list[Any]], None] | None = None,
-    ) -> list[Any]:
+    ) -> list[AnyArray]:
         """Runs a plan as a step that `cancel` and `release` can end; see `CompiledPlan.execute`."""
         self._steps.add(step)
         self.steps += 1

@@ -6,13 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.passes.plan import Compute, Host, Receive, Send, TaskPlan
 from headwater.passes.plan import Instruction as PlanInstruction
 from headwater.runtime.devices import settle
 from headwater.runtime.profile import Instruction, Profile
 from headwater.telemetry.step_stats import EXECUTABLE, Activity, StepTrace
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
 
 
 def _now_us() -> int:
@@ -88,7 +91,11 @@ class PlanTracer:
         return bool(found)
 
     def perform(
-        self, item: PlanInstruction, act: Callable[[], Any], inputs: Sequence[Any], outputs: Callable[[], Sequence[Any]]
+        self,
+        item: PlanInstruction,
+        act: Callable[[], Any],
+        inputs: Sequence[Any],
+        outputs: Callable[[], Sequence[AnyArray]],
     ) -> Any:
         """Does what ``act`` does and gives its result.
 
@@ -126,7 +133,7 @@ class _Watch(threading.Thread):
     """
 
     def __init__(
-        self, activity: Activity, inputs: Sequence[Any], outputs: Sequence[Any], before: _Watch | None
+        self, activity: Activity, inputs: Sequence[Any], outputs: Sequence[AnyArray], before: _Watch | None
     ) -> None:
         super().__init__(name=f"watches {activity.name}", daemon=True)
         self.activity = activity
@@ -147,7 +154,7 @@ class _Watch(threading.Thread):
         self.activity = replace(self.activity, start_us=start_us, end_us=max(start_us, _now_us()))
 
 
-def _of_devices(values: Sequence[Any]) -> list[Any]:
+def _of_devices(values: Sequence[AnyArray]) -> list[AnyArray]:
     """Those that may still be on their way."""
     return [value for value in values if hasattr(value, "block_until_ready")]
 

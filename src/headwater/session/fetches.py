@@ -14,7 +14,9 @@ from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import FeedDict
 from headwater.passes.prune import Request
+from headwater.registry import HostArray
 from headwater.shapes import TensorShape
 
 Rebuild = Callable[[Sequence[Any]], Any]
@@ -25,16 +27,16 @@ _expansions: list[tuple[type, Expansion]] = []
 class IndexedSlicesValue(NamedTuple):
     """The value of an `IndexedSlices`."""
 
-    values: Any
-    indices: Any
-    dense_shape: Any
+    values: HostArray
+    indices: HostArray
+    dense_shape: HostArray | None
 
 
 def register_session_run_conversion_functions(
     tensor_type: type,
     fetch_function: Callable[[Any], tuple[list[Any], Rebuild]],
     feed_function: Callable[[Any, Any], list[tuple[Any, Any]]] | None = None,
-    feed_function_for_partial_run: Any = None,
+    feed_function_for_partial_run: object = None,
 ) -> None:
     """Says how objects of ``tensor_type`` are fetched and fed.
 
@@ -48,24 +50,24 @@ def register_session_run_conversion_functions(
     _expansions.insert(0, (tensor_type, (fetch_function, feed_function)))
 
 
-def _fetch_slices(slices: Any) -> tuple[list[Any], Rebuild]:
+def _fetch_slices(slices: Any) -> tuple[list[object], Rebuild]:
     parts = [slices.values, slices.indices]
     if slices.dense_shape is None:
         return parts, lambda found: IndexedSlicesValue(found[0], found[1], None)
     return [*parts, slices.dense_shape], lambda found: IndexedSlicesValue(*found)
 
 
-def _feed_slices(slices: Any, value: Any) -> list[tuple[Any, Any]]:
+def _feed_slices(slices: Any, value: Any) -> list[tuple[object, object]]:
     parts = [slices.values, slices.indices, slices.dense_shape]
     return [(part, item) for part, item in zip(parts, value, strict=False) if part is not None]
 
 
-def _fetch_sparse(sparse: Any) -> tuple[list[Any], Rebuild]:
+def _fetch_sparse(sparse: Any) -> tuple[list[object], Rebuild]:
     parts = [sparse.indices, sparse.values, sparse.dense_shape]
     return parts, lambda found: SparseTensorValue(*found)
 
 
-def _feed_sparse(sparse: Any, value: Any) -> list[tuple[Any, Any]]:
+def _feed_sparse(sparse: Any, value: Any) -> list[tuple[object, object]]:
     return list(zip((sparse.indices, sparse.values, sparse.dense_shape), value, strict=True))
 
 
@@ -83,15 +85,15 @@ register_session_run_conversion_functions(
 )
 
 
-def cache_key(structure: Any) -> Any:
+def cache_key(structure: object) -> Any:
     """Something hashable that is equal for equal structures of the same elements."""
     if isinstance(structure, Tensor | Operation | str):  # most are: what follows costs more
         return structure
     if isinstance(structure, list | tuple):
-        items = cast(Sequence[Any], structure)
+        items = cast(Sequence[object], structure)
         return type(items), *map(cache_key, items)
     if isinstance(structure, Mapping):
-        named = cast(Mapping[Any, Any], structure)
+        named = cast(Mapping[object, object], structure)
         return type(named), *((key, cache_key(value)) for key, value in named.items())
     return structure
 
@@ -104,7 +106,7 @@ class Fetches:
       targets: the operations to run.
     """
 
-    def __init__(self, graph: Graph, structure: Any) -> None:
+    def __init__(self, graph: Graph, structure: object) -> None:
         self._graph = graph
         self._index: dict[Tensor, int] = {}
         self._targets: dict[Operation, None] = {}
@@ -118,11 +120,11 @@ class Fetches:
     def targets(self) -> tuple[Operation, ...]:
         return tuple(self._targets)
 
-    def rebuild(self, values: Sequence[Any]) -> Any:
+    def rebuild(self, values: Sequence[object]) -> Any:
         """The structure with values in place of what was asked for; None for operations."""
         return self._build(values)
 
-    def _take_apart(self, item: Any) -> Rebuild:
+    def _take_apart(self, item: object) -> Rebuild:
         if item is None:
             raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
         for kind, (expand, _) in _expansions:
@@ -131,17 +133,17 @@ class Fetches:
                 inner = [self._take_apart(part) for part in parts]
                 return lambda values: make([build(values) for build in inner])
         if isinstance(item, Mapping):
-            made = {key: self._take_apart(value) for key, value in cast(Mapping[Any, Any], item).items()}
+            made = {key: self._take_apart(value) for key, value in cast(Mapping[object, object], item).items()}
             return lambda values: _filled(type(cast(Any, item))(), made, values)
         if isinstance(item, list | tuple):
-            builds = [self._take_apart(part) for part in cast(Sequence[Any], item)]
+            builds = [self._take_apart(part) for part in cast(Sequence[object], item)]
             if isinstance(item, list):
                 return lambda values: [build(values) for build in builds]
             named: Any = getattr(type(item), "_make", tuple)  # pyright: ignore[reportUnknownArgumentType]
             return lambda values: named(build(values) for build in builds)
         return self._element(item)
 
-    def _element(self, item: Any) -> Rebuild:
+    def _element(self, item: object) -> Rebuild:
         try:
             element = self._graph.as_graph_element(item)
         except TypeError as error:
@@ -159,7 +161,7 @@ class Fetches:
         return lambda values: values[index]
 
 
-def _filled(mapping: Any, builds: Mapping[Any, Rebuild], values: Sequence[Any]) -> Any:
+def _filled(mapping: Any, builds: Mapping[object, Rebuild], values: Sequence[Any]) -> object:
     for key, build in builds.items():
         mapping[key] = build(values)
     return mapping
@@ -195,7 +197,7 @@ class Feed:
                 self._fits = shape
         return array
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: Any) -> HostArray:
         if isinstance(value, Tensor):
             raise TypeError(
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
@@ -223,7 +225,7 @@ class Feed:
             )
 
 
-def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
+def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
     """The tensors that ``feed_dict`` feeds, with their values. Of two values for one tensor the last one counts.
 
     Raises:
@@ -246,13 +248,13 @@ def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any
     return found
 
 
-def _feed_pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
+def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
     """What stands for one tensor each in a key of a feed_dict and its value."""
     if isinstance(key, tuple):
-        keys = cast(Sequence[Any], key)
-        if not isinstance(value, list | tuple) or len(cast(Sequence[Any], value)) != len(keys):
+        keys = cast(Sequence[object], key)
+        if not isinstance(value, list | tuple) or len(cast(Sequence[object], value)) != len(keys):
             raise ValueError(f"feed_dict has {len(keys)} tensors in a tuple, and a value of another structure for it")
-        return [pair for k, v in zip(keys, cast(Sequence[Any], value), strict=True) for pair in _feed_pairs(k, v)]
+        return [pair for k, v in zip(keys, cast(Sequence[object], value), strict=True) for pair in _feed_pairs(k, v)]
     for kind, (_, expand) in _expansions:
         if isinstance(key, kind) and expand is not None:
             return expand(key, value)
@@ -264,7 +266,7 @@ def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> Req
     return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
 
 
-def to_result(value: Any) -> Any:
+def to_result(value: object) -> Any:
     """An array as a program gets it: a NumPy scalar without dimensions, else an array that it may change."""
     array = value if type(value) is np.ndarray else np.asarray(value)
     if array.ndim == 0:  # pyright: ignore[reportUnknownMemberType]

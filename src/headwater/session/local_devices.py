@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from functools import cache
-from typing import Any
 
 from headwater.io.protos.device_attributes_pb2 import DeviceAttributes
 from headwater.runtime.devices import describe, local_devices, memory_bytes
@@ -16,7 +15,7 @@ def _incarnation(name: str) -> int:
     return secrets.randbits(63)
 
 
-def list_local_devices(session_config: Any = None) -> list[DeviceAttributes]:
+def list_local_devices(session_config: object = None) -> list[DeviceAttributes]:
     """A ``DeviceAttributes`` message for each device, the CPU first.
 
     Args:

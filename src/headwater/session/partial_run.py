@@ -37,9 +37,9 @@ class PartialRun:
         self.handle: str = f"{'->'.join(','.join(t.name for t in some) for some in (feeds, fetches))};{next(_numbers)}"
         self._fetches = dict.fromkeys(fetches)
         self._feeds = dict.fromkeys(feeds)
-        self._fed: dict[Tensor, Any] = {}
+        self._fed: dict[Tensor, object] = {}
         self._done: set[Operation] = set()
-        self._found: dict[Tensor, Any] = {}
+        self._found: dict[Tensor, object] = {}
         self._fetched: set[Tensor] = set()
         self._needs = _needed(fetches, set(feeds))
 
@@ -87,14 +87,14 @@ class PartialRun:
         used = [tensor for tensor in known if tensor in taken]
         return Request(tuple(wanted), tuple(used)), [known[tensor] for tensor in used]
 
-    def finish(self, request: Request | None, fetches: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
+    def finish(self, request: Request | None, fetches: Sequence[Tensor], values: Sequence[object]) -> list[Any]:
         """The values of ``fetches``, given those of all that ``request`` asks for."""
         given = dict(zip(request.fetches if request else (), values, strict=True))
         self._found.update({tensor: value for tensor, value in given.items() if tensor.op.type not in _RENEWED})
         self._fetched.update(fetches)
         return [given[tensor] for tensor in fetches]
 
-    def _check(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> None:
+    def _check(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, object]) -> None:
         for what, some, announced, before in (
             ("feed", feeds, self._feeds, self._fed),
             ("fetch", fetches, self._fetches, self._fetched),
@@ -108,7 +108,7 @@ class PartialRun:
                     done = {"feed": "fed", "fetch": "fetched"}[what]
                     raise InvalidArgumentError(None, None, f"The {what} {tensor.name} has already been {done}.")
 
-    def _handed_on(self, now: set[Operation], known: Mapping[Tensor, Any]) -> list[Tensor]:
+    def _handed_on(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
         """What later parts need of what this one computes."""
         later = self._needs - self._done
         found: list[Tensor] = [tensor for tensor in self._fetches if tensor not in self._fetched and tensor.op in now]
@@ -124,7 +124,7 @@ class PartialRun:
         ]
 
 
-def _needed(fetches: Sequence[Tensor], fed: Mapping[Tensor, Any] | set[Tensor]) -> set[Operation]:
+def _needed(fetches: Sequence[Tensor], fed: Mapping[Tensor, object] | set[Tensor]) -> set[Operation]:
     """The operations that ``fetches`` need, given what is fed."""
     given = set(fed)
     stack = [tensor.op for tensor in fetches if tensor not in given]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headwater.errors import InvalidArgumentError, NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
+from headwater.graph.types import FeedDict
 from headwater.master.master import error_with_op
 from headwater.master.remote import SCHEME, RemoteMaster
 from headwater.master.session_config import device_counts, process_settings, session_options
@@ -76,7 +77,7 @@ class BaseSession:
     #: Whether steps outlive the connections to their tasks; see `headwater.master.master.SessionOptions`.
     _steps_resume = False
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         if graph is not None and not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
         if config is not None and not isinstance(config, config_pb2.ConfigProto):
@@ -88,13 +89,13 @@ class BaseSession:
         self._graph = context.get_default_graph() if graph is None else graph
         self._target = target
         config = default_config() if config is None else config
-        self._config: Any = config
+        self._config: object = config
         self._options = replace(session_options(config), resumes=self._steps_resume)
         configure(process_settings(config))
         self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
-        self._runners: dict[Any, _Runner] = {}
+        self._runners: dict[object, _Runner] = {}
         self._partial: dict[str, PartialRun] = {}
-        self._parts: dict[Any, Runnable] = {}
+        self._parts: dict[object, Runnable] = {}
 
     @property
     def graph(self) -> Graph:
@@ -110,7 +111,11 @@ class BaseSession:
         return self._target
 
     def run(
-        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None, run_metadata: Any = None
+        self,
+        fetches: object,
+        feed_dict: FeedDict | None = None,
+        options: object = None,
+        run_metadata: object = None,
     ) -> Any:
         """Runs one step.
 
@@ -144,7 +149,7 @@ class BaseSession:
         return self._run(runner, arrays, options, run_metadata)
 
     def make_callable(
-        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+        self, fetches: object, feed_list: Sequence[object] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
         """A function that runs ``fetches`` with its arguments as the values of ``feed_list``.
 
@@ -165,7 +170,7 @@ class BaseSession:
 
         return call
 
-    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+    def partial_run_setup(self, fetches: object, feeds: Sequence[object] | None = None) -> str:
         """Announces a step that comes in parts, with `partial_run`; gives its handle.
 
         Args:
@@ -182,7 +187,7 @@ class BaseSession:
         self._partial[partial.handle] = partial
         return partial.handle
 
-    def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+    def partial_run(self, handle: str, fetches: object, feed_dict: FeedDict | None = None) -> Any:
         """Runs the next part of a step: every operation runs in the first part that needs it, and in no other.
 
         Args:
@@ -209,7 +214,7 @@ class BaseSession:
         fed = {t: Feed(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
         part = partial.begin(wanted.tensors, fed)
         try:
-            values: Sequence[Any] = ()
+            values: Sequence[object] = ()
             if part is not None:
                 key = "part", part[0], self._graph.version
                 prepared = self._parts.get(key) or opened.prepare(part[0])
@@ -222,7 +227,7 @@ class BaseSession:
             del self._partial[handle]
         return wanted.rebuild([to_result(value) for value in found])
 
-    def make_repeated(self, enqueue_op: Any, block: int) -> Callable[[], Any]:
+    def make_repeated(self, enqueue_op: object, block: int) -> Callable[[], Any]:
         """A function that runs an operation that fills a queue, for a thread that calls it again and again.
 
         Args:
@@ -232,7 +237,7 @@ class BaseSession:
         runner = self._make_runner(enqueue_op, {}, block)
         return lambda: self._run(runner, (), None)
 
-    def _make_runner(self, fetches: Any, feed_dict: Mapping[Any, Any], block: int = 1) -> _Runner:
+    def _make_runner(self, fetches: object, feed_dict: FeedDict, block: int = 1) -> _Runner:
         self._require_open()
         if not self._graph.version:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
@@ -250,7 +255,7 @@ class BaseSession:
         except OpError as error:
             raise error_with_op(error, self._graph) from None
 
-    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: Any = None) -> Any:
+    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: object = None) -> object:
         if self._opened is None:
             self._require_open()
         if runner.prepared is None:
@@ -304,7 +309,7 @@ class BaseSession:
 class Session(BaseSession):
     """A session, to be used as a context manager or closed with `close`. See `BaseSession` for the arguments."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)
         self._entered: list[Any] = []
 
@@ -321,7 +326,7 @@ class Session(BaseSession):
         self.close()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+    def reset(target: str, containers: Sequence[str] | None = None, config: object = None) -> None:
         """Forgets the state of the tasks that ``target``'s master knows, and ends their sessions.
 
         Args:
@@ -335,7 +340,7 @@ class Session(BaseSession):
 class InteractiveSession(BaseSession):
     """A session that makes itself the default one, for use at a prompt."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)
         self._graph_context = self._graph.as_default()
         if graph is not None:
@@ -352,7 +357,7 @@ class InteractiveSession(BaseSession):
         super().close()
 
 
-def _master(target: str, config: Any) -> Master:
+def _master(target: str, config: object) -> Master:
     found = local_master(target, device_counts(config))
     if found is not None:
         return found

@@ -36,18 +36,18 @@ class Assertions(_TestCase):
 
     # Values -------------------------------------------------------------------------------------------------------
 
-    def assertNear(self, f1: Any, f2: Any, err: Any, msg: Any = None) -> None:
+    def assertNear(self, f1: Any, f2: Any, err: Any, msg: object = None) -> None:
         """Two numbers differ by at most ``err``."""
         if not (f1 == f2 or abs(f1 - f2) <= err):
             self.fail(_with(f"{f1} != {f2} +/- {err}", msg))
 
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: Any, msg: Any = None) -> None:
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: Any, msg: object = None) -> None:
         """Two sequences are as long and differ by at most ``err`` in each place."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for one, other in zip(farray1, farray2, strict=True):
             self.assertNear(float(one), float(other), err, msg)
 
-    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: Any, msg: Any = None) -> None:
+    def assertNDArrayNear(self, ndarray1: object, ndarray2: object, err: Any, msg: object = None) -> None:
         """The norm of the difference of two arrays is less than ``err``."""
         distance = float(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)))
         if not distance < err:
@@ -56,7 +56,7 @@ class Assertions(_TestCase):
     def assertAllEqual(self, a: object, b: object, msg: object = None) -> None:
         """Two arrays have the same shape and elements; two NaN are the same."""
         first, second = self._same_shape(a, b, msg)
-        same: Any = np.asarray(first == second)
+        same = np.asarray(first == second)
         if _is_inexact(first) and _is_inexact(second):
             same |= np.isnan(first) & np.isnan(second)
         if not np.all(same):
@@ -179,7 +179,7 @@ class Assertions(_TestCase):
         one, other = _canonical(device1), _canonical(device2)
         self.assertEqual(one, other, _with(f"Devices {one} and {other} are not equal.", msg))
 
-    def assertStartsWith(self, actual: Any, expected_start: Any, msg: Any = None) -> None:
+    def assertStartsWith(self, actual: Any, expected_start: Any, msg: object = None) -> None:
         """A text begins so."""
         if not actual.startswith(expected_start):
             self.fail(_with(f"{actual!r} does not start with {expected_start!r}", msg))
@@ -226,12 +226,12 @@ class Assertions(_TestCase):
 
     # How it is done -----------------------------------------------------------------------------------------------
 
-    def _array(self, value: Any) -> Array:
+    def _array(self, value: object) -> Array:
         if hasattr(value, "graph") and hasattr(value, "dtype"):  # a tensor or a variable
             value = self.evaluate(value)
         return cast(Array, value) if isinstance(value, np.ndarray) else np.array(value)
 
-    def _same_shape(self, a: Any, b: Any, msg: Any) -> tuple[Array, Array]:
+    def _same_shape(self, a: Any, b: Any, msg: object) -> tuple[Array, Array]:
         first, second = self._array(a), self._array(b)
         if first.shape != second.shape:
             self.fail(_with(f"Shape mismatch: expected {first.shape}, got {second.shape} with {second}", msg))
@@ -244,17 +244,17 @@ class Assertions(_TestCase):
             return
         self.fail(message)
 
-    def _all_close(self, a: Any, b: Any, rtol: float, atol: float, msg: Any, path: str) -> None:
+    def _all_close(self, a: Any, b: Any, rtol: float, atol: float, msg: object, path: str) -> None:
         a, b = (value._asdict() if hasattr(value, "_asdict") else value for value in (a, b))
         if isinstance(a, Mapping) != isinstance(b, Mapping):
             raise ValueError(_with(f"Can't compare dict to non-dict, a{path} vs b{path}.", msg))
         if isinstance(a, Mapping):
-            ours, theirs = cast("Mapping[Any, Any]", a), cast("Mapping[Any, Any]", b)
+            ours, theirs = cast("Mapping[object, object]", a), cast("Mapping[object, object]", b)
             self.assertCountEqual(ours, theirs, _with(f"The keys of a{path} and b{path} differ", msg))
             for key, value in ours.items():
                 self._all_close(value, theirs[key], rtol, atol, msg, f"{path}[{key}]")
         elif isinstance(a, list | tuple):
-            members = cast("Sequence[Any]", a)
+            members = cast("Sequence[object]", a)
             try:
                 self._arrays_close(self._array(members), self._array(b), rtol, atol, msg, path)
             except (ValueError, TypeError):  # no rectangle of numbers: one after the other
@@ -267,7 +267,7 @@ class Assertions(_TestCase):
         else:
             self._arrays_close(self._array(a), self._array(b), rtol, atol, msg, path)
 
-    def _arrays_close(self, a: Array, b: Array, rtol: float, atol: float, msg: Any, path: str) -> None:
+    def _arrays_close(self, a: Array, b: Array, rtol: float, atol: float, msg: object, path: str) -> None:
         first, second = self._same_shape(a, b, msg)
         with np.errstate(invalid="ignore"):  # infinity minus itself
             close = np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=True)

@@ -95,9 +95,9 @@ class Benchmark:
         cpu_time: float | None = None,
         wall_time: float | None = None,
         throughput: float | None = None,
-        extras: Mapping[str, Any] | None = None,
+        extras: Mapping[str, object] | None = None,
         name: str | None = None,
-        metrics: Sequence[Mapping[str, Any]] | None = None,
+        metrics: Sequence[Mapping[str, object]] | None = None,
     ) -> None:
         """Prints a result, and writes it where ```TEST_REPORT_FILE_PREFIX``` is set, as JSON: ``PREFIX<Class.method>``.
 
@@ -161,7 +161,7 @@ def asked_for(arguments: list[str]) -> str | None:
 def run_benchmarks(pattern: str) -> None:
     """Runs the benchmarks whose names ``pattern`` occurs in, each class with one object."""
     for kind in list(Benchmark.registry):
-        made: Any = None
+        made: object = None
         for method in (name for name in dir(kind) if name.startswith("benchmark")):
             full = f"{kind.__module__}.{kind.__name__}.{method}"
             if callable(getattr(kind, method)) and (pattern == "all" or re.search(pattern, full)):

@@ -32,7 +32,7 @@ def deprecated_graph_mode_only(func: Test | None = None) -> Any:
 
 def run_in_graph_and_eager_modes(
     func: Test | None = None,
-    config: Any = None,
+    config: object = None,
     use_gpu: bool = True,
     reset_test: bool = True,
     assert_no_eager_garbage: bool = False,
@@ -49,7 +49,7 @@ def run_in_graph_and_eager_modes(
 
     def decorated(test: Test) -> Test:
         @functools.wraps(test)
-        def run(self: Any, *args: Any, **kwargs: Any) -> None:
+        def run(self: Any, *args: object, **kwargs: object) -> None:
             with self.test_session(use_gpu=use_gpu, config=config):
                 test(self, *args, **kwargs)
 

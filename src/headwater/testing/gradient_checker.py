@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from headwater.graph.convert import constant
 from headwater.graph.indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict
     from headwater.registry import HostArray
 
 Jacobian = npt.NDArray[Any]
@@ -31,7 +32,7 @@ def compute_gradient(
     x_init_value: Any = None,
     delta: float = 1e-3,
     init_targets: object = None,
-    extra_feed_dict: Mapping[Any, object] | None = None,
+    extra_feed_dict: FeedDict | None = None,
 ) -> list[tuple[HostArray, HostArray]] | tuple[HostArray, HostArray]:
     """The Jacobian of ``y`` by ``x``, from the graph's gradients and from central differences.
 
@@ -59,7 +60,7 @@ def compute_gradient(
     if session is None:
         raise ValueError("compute_gradient needs a default session: use it within `with session.as_default()`")
     many = isinstance(x, list)
-    xs = cast("list[Any]", x) if many else [x]
+    xs = cast("list[object]", x) if many else [x]
     shapes: Sequence[Any] = x_shape if many else [x_shape]
     starts: Sequence[Any] = x_init_value if many and x_init_value is not None else [x_init_value] * len(xs)
     checks = [_Check(session, each, y, y_shape, dict(extra_feed_dict or {}), delta) for each in xs]
@@ -80,7 +81,7 @@ def compute_gradient_error(
     x_init_value: object = None,
     delta: float = 1e-3,
     init_targets: object = None,
-    extra_feed_dict: Mapping[Any, object] | None = None,
+    extra_feed_dict: FeedDict | None = None,
 ) -> float:
     """The largest difference between the two Jacobians of `compute_gradient`, whose arguments these are."""
     found = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
@@ -88,7 +89,7 @@ def compute_gradient_error(
     return max((float(np.max(np.abs(one - other))) for one, other in pairs if one.size), default=0.0)
 
 
-def _start(x: Any, shape: Any, value: Any) -> npt.NDArray[Any]:
+def _start(x: Any, shape: Any, value: object) -> npt.NDArray[Any]:
     """Where the Jacobian is taken."""
     dtype = as_dtype(x.dtype).base_dtype
     size = tuple(int(dim) for dim in np.atleast_1d(shape)) if np.size(shape) else ()
@@ -158,7 +159,7 @@ class _Check:
         return np.stack(rows) if rows else np.zeros((0, size))
 
 
-def _units(dtype: Any) -> tuple[Any, ...]:
+def _units(dtype: Any) -> tuple[complex, ...]:
     """By what an element may change: real, and imaginary where it is complex."""
     return (1, 1j) if np.dtype(dtype).kind == "c" else (1,)
 

@@ -136,7 +136,10 @@ class TestCase(Assertions):
             session.close()
 
     def checkedThread(
-        self, target: Callable[..., object], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
+        self,
+        target: Callable[..., object],
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
     ) -> CheckedThread:
         """A thread whose error fails the test. It has to be joined before the test ends."""
         thread = CheckedThread(self, target, args or (), kwargs or {})
@@ -177,7 +180,7 @@ class CheckedThread:
     """See `TestCase.checkedThread`."""
 
     def __init__(
-        self, test: TestCase, target: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, object]
+        self, test: TestCase, target: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> None:
         self._test = test
         self._call = lambda: target(*args, **kwargs)
