@@ -114,7 +114,7 @@ def check_task(cluster: ClusterSpec, job: str, index: int, source: str) -> TaskN
     return TaskName(job, index)
 
 
-def _json(text: str, source: str) -> Any:
+def _json(text: str, source: str) -> object:
     if len(text) > _MAX_CHARACTERS:
         raise ClusterConfigError(source, f"has {len(text)} characters, more than {_MAX_CHARACTERS}")
     try:
@@ -128,7 +128,7 @@ def _json(text: str, source: str) -> Any:
         raise ClusterConfigError(source, f"is not JSON: {error}") from error
 
 
-def _once(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -137,10 +137,10 @@ def _once(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
     return members
 
 
-def _object(value: Any, field: str) -> dict[str, Any]:
+def _object(value: Any, field: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ClusterConfigError(field, f"must be a JSON object, not {_shown(value)}")
-    return cast("dict[str, Any]", value)
+    return cast("dict[str, object]", value)
 
 
 def _cluster(value: Any, source: str) -> ClusterSpec:

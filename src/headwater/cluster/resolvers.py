@@ -56,7 +56,7 @@ class ClusterResolver(ABC):
         return f"{layer}://{address}" if layer else address
 
     def num_accelerators(
-        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
         """How many accelerators of each kind a task has, as far as the resolver was told; empty where it was not."""
         del task_type, task_id, config_proto
@@ -99,7 +99,7 @@ class SimpleClusterResolver(ClusterResolver):
         return super().master(task_type, task_id, rpc_layer)
 
     def num_accelerators(
-        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
         return dict(self._accelerators)
 
@@ -270,7 +270,7 @@ class SlurmClusterResolver(ClusterResolver):
         return self.task_type, self.task_id
 
     def num_accelerators(
-        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
         return {"GPU": self._gpus} if self._gpus else {}
 
@@ -363,7 +363,7 @@ class KubernetesClusterResolver(ClusterResolver):
         job_to_label_mapping: Mapping[str, Sequence[str]] | None = None,
         tf_server_port: int = 8470,
         rpc_layer: str = "grpc",
-        override_client: Any = None,
+        override_client: object = None,
     ) -> None:
         self._labels = dict(job_to_label_mapping or {"worker": ["job-name=tensorflow"]})
         self._port = tf_server_port

@@ -15,7 +15,7 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.tensorboard_protos import cluster_pb2, config_pb2
 
 
-def _message_class() -> type[Any]:
+def _message_class() -> type[object]:
     parts = [cluster_pb2.DESCRIPTOR, config_pb2.DESCRIPTOR]
     field = descriptor_pb2.FieldDescriptorProto
     package = parts[0].package

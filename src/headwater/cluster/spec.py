@@ -35,7 +35,7 @@ class ClusterSpec:
         if isinstance(cluster, ClusterSpec):
             self._jobs: dict[str, dict[int, str]] = cluster._jobs
         elif isinstance(cluster, Mapping):
-            jobs = cast("Mapping[Any, Any]", cluster)
+            jobs = cast("Mapping[object, object]", cluster)
             self._jobs = {_text(job, "job name"): _tasks(job, tasks) for job, tasks in jobs.items()}
         elif _is_cluster_def(cluster):
             self._jobs = {job.name: _tasks(job.name, dict(job.tasks)) for job in cluster.job}

@@ -30,8 +30,8 @@ class Registry:
     """What a program has for a coordinator: functions by name, and functions that make datasets, by number."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, Callable[..., Any]] = {}
-        self._datasets: list[Callable[[], Any]] = []
+        self._functions: dict[str, Callable[..., object]] = {}
+        self._datasets: list[Callable[[], object]] = []
 
     def add(self, function: Callable[..., Any]) -> str:
         """Registers a function; its name is that of its module and its own."""
@@ -39,7 +39,7 @@ class Registry:
         self._functions[name] = function
         return name
 
-    def add_dataset(self, make: Callable[[], Any]) -> int:
+    def add_dataset(self, make: Callable[[], object]) -> int:
         """Registers what makes a dataset; its number."""
         self._datasets.append(make)
         return len(self._datasets) - 1
@@ -70,7 +70,7 @@ class Registry:
         return self._datasets[number]()
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., object]) -> str:
     """What a function is called on every task."""
     inner: Any = getattr(function, "__wrapped__", function)
     return f"{inner.__module__}.{inner.__qualname__}"
@@ -145,7 +145,7 @@ class CallServer(Service):
             _log.exception("%s: %s failed", self._task, name)
             return error_frame(0, UnknownError(None, None, f"{type(error).__name__} in {name}: {error}"), self._task)
 
-    def _local(self, what: PerWorker) -> Any:
+    def _local(self, what: PerWorker) -> object:
         if what.dataset not in self._datasets:
             self._datasets[what.dataset] = self._registry.dataset(what.dataset)
         if what.iterator < 0:

@@ -90,7 +90,7 @@ class RemoteValue:
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._value: Any = None
+        self._value: object = None
         self._error: OpError | None = None
 
     def fetch(self) -> Any:
@@ -140,7 +140,7 @@ class PerWorkerIterator:
 
 
 class _Call:
-    def __init__(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, name: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
         self.name = name
         self.args = tuple(args)
         self.kwargs = kwargs
@@ -206,7 +206,7 @@ class ClusterCoordinator:
         self._registry.add(function)
         return function
 
-    def create_per_worker_dataset(self, dataset_fn: Callable[[], Any]) -> PerWorkerDataset:
+    def create_per_worker_dataset(self, dataset_fn: Callable[[], object]) -> PerWorkerDataset:
         """A dataset that each worker makes with ``dataset_fn`` when it first needs it; anew, when it was restarted."""
         return PerWorkerDataset(self._registry.add_dataset(dataset_fn))
 
@@ -260,12 +260,12 @@ class ClusterCoordinator:
             self._raise_error()
             return not self._queue and not self._running
 
-    def fetch(self, val: Any) -> Any:
+    def fetch(self, val: object) -> Any:
         """``val`` with the values of all remote values in it, when they are there; raises as `RemoteValue.fetch`."""
         self._serve_here()
         return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
 
-    def received(self, result: Any) -> Any:
+    def received(self, result: object) -> Any:
         """What a function gave, from what its worker has sent."""
         return result
 
@@ -372,7 +372,7 @@ class ClusterCoordinator:
                 self._give_up(CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}"))
             self._changed.notify_all()
 
-    def _ask(self, channel: Channel, call: _Call) -> Any:
+    def _ask(self, channel: Channel, call: _Call) -> object:
         arrays: list[Any] = []
         structure = encode((_plain(call.args), _plain(call.kwargs)), arrays)
         channel.send(Frame(CALL, (call.name, structure), arrays))
@@ -386,10 +386,10 @@ class ClusterCoordinator:
                 raise bad_header(answer, channel.peer)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     """``value`` with references in the place of per-worker values, and values in that of remote ones."""
 
-    def plain(leaf: Any) -> Any:
+    def plain(leaf: object) -> object:
         if isinstance(leaf, RemoteValue):
             return leaf.fetch()
         return leaf.reference if isinstance(leaf, (PerWorkerDataset, PerWorkerIterator)) else leaf
@@ -397,7 +397,7 @@ def _plain(value: Any) -> Any:
     return _mapped(plain, value)
 
 
-def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+def _mapped(function: Callable[[Any], Any], value: Any) -> object:
     """``value`` with ``function`` of each leaf; lists, tuples, named tuples and dicts are structures."""
     structure: Any = value
     if isinstance(value, (list, tuple)):
@@ -408,7 +408,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-def _nowhere(what: PerWorker) -> Any:
+def _nowhere(what: PerWorker) -> object:
     raise CancelledError(None, None, f"dataset {what.dataset} is on the worker that made it")
 
 

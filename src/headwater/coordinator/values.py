@@ -34,7 +34,7 @@ class PerWorker:
         self.iterator = iterator
 
 
-def encode(value: Any, arrays: list[Any]) -> Any:
+def encode(value: Any, arrays: list[object]) -> Any:
     """A value for a frame's header; arrays are appended to ``arrays``.
 
     Raises:
@@ -45,11 +45,11 @@ def encode(value: Any, arrays: list[Any]) -> Any:
     if isinstance(value, PerWorker):
         return {"worker's": [value.dataset, value.iterator]}
     if isinstance(value, list):
-        return [encode(item, arrays) for item in cast("list[Any]", value)]
+        return [encode(item, arrays) for item in cast("list[object]", value)]
     if isinstance(value, tuple):
-        return {"tuple": [encode(item, arrays) for item in cast("tuple[Any, ...]", value)]}
+        return {"tuple": [encode(item, arrays) for item in cast("tuple[object, ...]", value)]}
     if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
+        items = cast("dict[object, object]", value).items()
         return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in items]}
     if hasattr(value, "__array__") or isinstance(value, np.generic):
         arrays.append(np.asarray(cast("Any", value)))
@@ -73,12 +73,12 @@ def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any])
       InvalidArgumentError: it is not what `encode` gives.
     """
 
-    def inner(item: Any) -> Any:
+    def inner(item: Any) -> object:
         return decode(item, arrays, local)
 
     match value:
         case tuple() | list():
-            return [inner(item) for item in cast("Sequence[Any]", value)]
+            return [inner(item) for item in cast("Sequence[object]", value)]
         case {"array": int(number)} if 0 <= number < len(arrays):
             return arrays[number]
         case {"tuple": items}:

@@ -92,7 +92,7 @@ def read_attr(proto: Any) -> Any:
     return None
 
 
-def _read_list(proto: Any) -> tuple[Any, ...]:
+def _read_list(proto: object) -> tuple[object, ...]:
     for field, convert in (
         ("s", _text),
         ("i", int),

@@ -60,7 +60,7 @@ class BundleWriter:
         self._num_shards = _unused_num_shards(self._prefix, 1)
         self._data = AtomicFile(data_path(self._prefix, 0, self._num_shards))
         self._offset = 0
-        self._entries: dict[bytes, Any] = {}
+        self._entries: dict[bytes, BundleEntryProto] = {}
         self._partitioned: set[str] = set()
 
     def add(self, name: str, value: npt.ArrayLike, dtype: DType | None = None) -> None:
@@ -254,12 +254,14 @@ def _unused_num_shards(prefix: str, at_least: int) -> int:
     return at_least
 
 
-def _publish(prefix: str, num_shards: int, entries: Mapping[bytes, Any], place_data: Callable[[], None]) -> None:
+def _publish(
+    prefix: str, num_shards: int, entries: Mapping[bytes, BundleEntryProto], place_data: Callable[[], None]
+) -> None:
     """Makes a checkpoint of data files that ``place_data`` gives their names; deletes those of the one before.
 
     The index is on the disk before, without its name: what fails for want of space has changed nothing.
     """
-    header: Any = BundleHeaderProto(num_shards=num_shards)
+    header: BundleHeaderProto = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = FORMAT_VERSION
     table = {key: entry.SerializeToString(deterministic=True) for key, entry in entries.items()}
     table[b""] = header.SerializeToString(deterministic=True)

@@ -56,7 +56,7 @@ class TFRecordOptions:
         mem_level: int | None = None,
         compression_strategy: int | None = None,
     ) -> None:
-        self.compression_type: Any = compression_type
+        self.compression_type: object = compression_type
         self.get_compression_type_string(compression_type)
         self.flush_mode = flush_mode
         self.input_buffer_size = input_buffer_size

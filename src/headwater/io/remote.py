@@ -34,7 +34,7 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None
 
 
-def _system(url: str) -> Any:
+def _system(url: str) -> object:
     """The file system of a URL, without what it remembers of folders.
 
     Raises:
@@ -219,5 +219,5 @@ def open_file(url: str, mode: str, buffer_bytes: int) -> BinaryIO:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             return cast("BinaryIO", system.open(url, "rb", block_size=max(buffer_bytes, 5 << 20)))
     raw = RemoteFile(url, mode.replace("b", ""))
-    made: Any = io.BufferedRandom(raw, buffer_bytes) if "+" in mode else io.BufferedWriter(raw, buffer_bytes)
+    made: object = io.BufferedRandom(raw, buffer_bytes) if "+" in mode else io.BufferedWriter(raw, buffer_bytes)
     return made

@@ -43,7 +43,7 @@ def adapt_keras() -> None:
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
-    def get_data_adapter(x: Tree, *args: Any, **kwargs: Any) -> Any:
+    def get_data_adapter(x: Tree, *args: Any, **kwargs: Any) -> object:
         if is_dataset(x):
             return DatasetAdapter(x, kwargs.get("class_weight"))
         return get(x, *args, **kwargs)
@@ -53,11 +53,11 @@ def adapt_keras() -> None:
 
 def _look_up_without_tensorflow() -> None:
     """Has `keras.layers` give `headwater.keras.lookups` in the place of layers that ask for TensorFlow."""
-    layers: Any = keras.layers
+    layers = keras.layers
     for name in _LOOKUPS:
         delattr(layers, name)
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name not in _LOOKUPS:
             raise AttributeError(f"module 'keras.layers' has no attribute {name!r}")
         # It loads all operations; few programs need them.
@@ -96,7 +96,7 @@ def _write_boards() -> None:
     _lists.CallbackList.__init__ = make_list
 
 
-def _ours(callback: object) -> Any:
+def _ours(callback: object) -> object:
     if not isinstance(callback, _boards.TensorBoard):
         return callback
     # TensorBoard's messages take long to import; few programs need them.

@@ -161,7 +161,7 @@ class DynamicEmbedding(keras.layers.Layer):
         ids = np.asarray(inputs)
         keys = self.divide(ids) if self.combiner is None else self.divide_bags(ids.reshape(-1), [ids.shape])
         rows = self.own_rows(keys) if self.client is None else self.client.rows({self.table_name: keys}, training=False)
-        found_rows: Any = rows[self.table_name] if isinstance(rows, dict) else rows
+        found_rows: object = rows[self.table_name] if isinstance(rows, dict) else rows
         if self.combiner is None:
             found_rows = found_rows[keys.inverse]
         return keras.ops.convert_to_tensor(found_rows.reshape(self.compute_output_shape(ids.shape)), self.compute_dtype)

@@ -207,9 +207,9 @@ class _Known:
 
     def __init__(self) -> None:
         self.tokens: list[Any] = []
-        self.places: dict[Any, int] = {}
+        self.places: dict[object, int] = {}
         self.weights: Any = None
-        self.counted: Counter[Any] = Counter()
+        self.counted: Counter[object] = Counter()
         self.samples: Counter[object] = Counter()
         self.seen = 0
 

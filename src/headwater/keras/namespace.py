@@ -70,7 +70,7 @@ class _Overlay(ModuleType):
         return sorted({*(dir(below) if below is not None else ()), *_NAMES.get(self.__dict__["_path"], ())})
 
 
-def _find(path: str, below: ModuleType | None, name: str) -> Any:
+def _find(path: str, below: ModuleType | None, name: str) -> object:
     place = _NAMES.get(path, {}).get(name)
     if place is not None:
         module, _, attribute = place.partition(":")

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from headwater.keras.internals import keras_skipgrams
+from headwater.registry import HostArray
 
 _keras: Any = keras
 
@@ -99,7 +100,7 @@ class HDF5Matrix:
     def __len__(self) -> int:
         return self.end - self.start
 
-    def __getitem__(self, key: int | slice | Sequence[int] | np.ndarray[Any, Any]) -> Any:
+    def __getitem__(self, key: int | slice | Sequence[int] | HostArray) -> Any:
         """Rows, counted from ``start``.
 
         Raises:

@@ -33,7 +33,7 @@ class ReportsProgress(_base):
         self._lock = threading.Lock()
         self._latest = -1
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: object = None) -> None:
         if self._shared:
             self._step = updates_made(self.model.optimizer)
 

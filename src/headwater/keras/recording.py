@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @contextmanager
 def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
     """Within it, ``optimizer.stateless_apply`` changes nothing; what it yields has the gradients of each call."""
-    calls: list[list[Any]] = []
+    calls: list[list[object]] = []
 
     def record(
         optimizer_variables: object, grads: Sequence[object], trainable_variables: object

@@ -67,9 +67,9 @@ class TensorBoard(_base):
         write_images: bool = False,
         write_steps_per_second: bool = False,
         update_freq: Any = "epoch",
-        profile_batch: Any = 0,
+        profile_batch: object = 0,
         embeddings_freq: int = 0,
-        embeddings_metadata: Any = None,
+        embeddings_metadata: object = None,
     ) -> None:
         super().__init__()
         refused = {
@@ -96,7 +96,7 @@ class TensorBoard(_base):
         """Whether Keras may call it from other threads: it may where it has nothing to do at batches."""
         return self.update_freq == "epoch"
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: object = None) -> None:
         self._step, self._training = 0, True
         if self.write_graph:
             metadata = _proto.SummaryMetadata(

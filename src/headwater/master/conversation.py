@@ -56,8 +56,8 @@ class ChannelConversation:
         self._end = end
         self._others: Mapping[str, ChannelConversation] = others
         self._reconnect = reconnect
-        self._stash: dict[int, Sequence[Any]] = {}
-        self._done: Sequence[Any] | None = None
+        self._stash: dict[int, Sequence[object]] = {}
+        self._done: Sequence[object] | None = None
         self._open = True
         # What a new channel needs: the transfers that have come, and all that was sent.
         self._came: set[int] = set()
@@ -70,7 +70,7 @@ class ChannelConversation:
         self._feeds = feeds
         self._put(Frame(RUN, self._request(), feeds))
 
-    def _request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[object, ...]:
         step = self._step
         resumes = self._reconnect is not None
         return step.session, self._plan, step.number, step.seconds_left(), step.trace is not None, resumes
@@ -164,7 +164,7 @@ class ChannelConversation:
         else:
             raise bad_header(frame, self._task)
 
-    def _keep(self, transfer: int, tensors: Sequence[Any]) -> None:
+    def _keep(self, transfer: int, tensors: Sequence[object]) -> None:
         if transfer not in self._came:  # else it came before, on a channel that was lost
             self._came.add(transfer)
             self._stash[transfer] = tensors

@@ -78,7 +78,7 @@ class Conversation(Protocol):
 
     def begin(self, feeds: Sequence[Any]) -> None: ...
 
-    def send(self, transfer: int, tensors: Sequence[Any]) -> None: ...
+    def send(self, transfer: int, tensors: Sequence[object]) -> None: ...
 
     def recv(self, transfer: int) -> Sequence[Any]: ...
 
@@ -213,7 +213,7 @@ class MasterStep(Step):
     conversations: Mapping[str, Conversation] = {}
     resumes = False
 
-    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+    def send(self, destination: str, transfer: int, tensors: Sequence[object]) -> None:
         self.conversations[destination].send(transfer, tensors)
 
     def recv(self, source: str, transfer: int) -> Sequence[Any]:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.names import TaskName
@@ -220,7 +220,7 @@ def _started_anew(task: str) -> AbortedError:
     return AbortedError(None, None, f"{task} was started anew: its state is gone, and so is this session's part of it")
 
 
-def _try(task: object, action: Callable[[], Any]) -> None:
+def _try(task: object, action: Callable[[], object]) -> None:
     """Does what a task that is gone need not hear of."""
     try:
         action()

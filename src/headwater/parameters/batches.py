@@ -25,7 +25,7 @@ class Indexed(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: Any, /) -> Any: ...
+    def __getitem__(self, index: Any, /) -> object: ...
 
 
 class Source:
@@ -42,7 +42,7 @@ class Source:
       ValueError, TypeError: an argument cannot be right.
     """
 
-    def __init__(self, source: Any, *, batch_size: int, shuffle: bool, seed: int | None, tries: int) -> None:
+    def __init__(self, source: object, *, batch_size: int, shuffle: bool, seed: int | None, tries: int) -> None:
         self._leaves, self._structure = _leaves(source)
         sizes = {len(leaf) for leaf in self._leaves}
         if len(sizes) != 1:
@@ -72,7 +72,7 @@ class Source:
         return known
 
 
-def _leaves(source: Any) -> tuple[Sequence[Indexed], Any]:
+def _leaves(source: object) -> tuple[Sequence[Indexed], object]:
     leaves, structure = _tree.tree_flatten_with_path(source)
     if not leaves:
         raise ValueError("source has no examples: it is an empty structure")

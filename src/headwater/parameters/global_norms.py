@@ -14,9 +14,13 @@ import importlib.util
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
+
+if TYPE_CHECKING:
+    import optax
+
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -45,7 +49,7 @@ class _Enough(Exception):
 def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
     """Within it, optax's norm of a tree is ``norm``. One thread at a time."""
 
-    def replaced(tree: Any, ord: Any = None, squared: bool = False) -> Any:
+    def replaced(tree: object, ord: object = None, squared: bool = False) -> object:
         if ord not in (None, 2):
             raise SumsError(f"the optimizer uses a norm of order {ord!r} over all leaves: that needs a single ps")
         total = norm(tree)
@@ -64,13 +68,13 @@ def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
                 setattr(module, name, original)
 
 
-def squares(tree: Any) -> Any:
+def squares(tree: object) -> Any:
     """The sum of the squares of all numbers in a tree."""
     leaves = [_jnp.sum(_jnp.square(_jnp.abs(leaf))) for leaf in _tree.tree_leaves(tree)]
     return sum(leaves, _jnp.float32(0))
 
 
-def find_sums(optimizer: Any, params: Any) -> int:
+def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
     """How many norms over all leaves an update of ``optimizer`` takes.
 
     Args:
@@ -79,7 +83,7 @@ def find_sums(optimizer: Any, params: Any) -> int:
     """
     found: list[Any] = []
 
-    def noted(tree: Any) -> Any:
+    def noted(tree: object) -> object:
         found.append(tree)
         return squares(tree)
 
@@ -90,7 +94,7 @@ def find_sums(optimizer: Any, params: Any) -> int:
     return len(found)
 
 
-def sums_of_gradients(optimizer: Any, params: Any) -> Callable[[Any], Any]:
+def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -> Callable[[Any], Any]:
     """A function of a tree of gradients that gives the sum of squares which an update needs.
 
     Raises:
@@ -103,10 +107,10 @@ def sums_of_gradients(optimizer: Any, params: Any) -> Callable[[Any], Any]:
         )
     state = _jax.eval_shape(optimizer.init, params)
 
-    def first_sum(gradients: Any, state: Any, params: Any) -> Any:
+    def first_sum(gradients: Any, state: Any, params: Any) -> object:
         found: list[Any] = []
 
-        def noted(tree: Any) -> Any:
+        def noted(tree: object) -> object:
             found.append(squares(tree))
             raise _Enough
 
@@ -117,7 +121,7 @@ def sums_of_gradients(optimizer: Any, params: Any) -> Callable[[Any], Any]:
                 return found[0]
         raise SumsError("the optimizer's norm over all leaves was not found again")
 
-    def checked(gradients: Any) -> Any:
+    def checked(gradients: Any) -> object:
         return first_sum(gradients, *_tree.tree_map(_no_numbers, (state, params)))
 
     compiled: Callable[[Any], Any] = _jax.jit(checked)
@@ -133,11 +137,11 @@ def sums_of_gradients(optimizer: Any, params: Any) -> Callable[[Any], Any]:
     return compiled
 
 
-def _zeros(leaf: Any) -> Any:
+def _zeros(leaf: Any) -> object:
     return _jnp.zeros(leaf.shape, leaf.dtype)
 
 
-def _no_numbers(leaf: Any) -> Any:
+def _no_numbers(leaf: Any) -> object:
     """In the place of what a sum of gradients must not use: the sum would be no number either."""
     real = _jnp.issubdtype(leaf.dtype, _jnp.inexact)
     return _jnp.full(leaf.shape, _jnp.nan if real else 0, leaf.dtype)

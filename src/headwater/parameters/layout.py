@@ -163,7 +163,7 @@ def joined(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
     return np.concatenate([array for _, array in sorted(pieces, key=_start)]) if pieces else np.empty(0)
 
 
-def _start(piece: tuple[int, Any]) -> int:
+def _start(piece: tuple[int, object]) -> int:
     return piece[0]
 
 

@@ -309,7 +309,7 @@ class _Tables(Service):
         self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        modules: Any = importlib.import_module(_TABLES)
+        modules = importlib.import_module(_TABLES)
         self._service = modules.service_of(self._task)
         self._service.serve(channel, first)
 

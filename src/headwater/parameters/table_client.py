@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 _log = logging.getLogger("headwater")
 
@@ -192,7 +196,7 @@ class TableClient:
             raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
         return self._tables[name]
 
-    def divide(self, name: str, ids: Any) -> Divided:
+    def divide(self, name: str, ids: object) -> Divided:
         """Which of the keys of a table are wanted, and which ``ps`` has each.
 
         Args:
@@ -231,7 +235,7 @@ class TableClient:
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
         return Divided(words=words, checks=checks, inverse=inverse, places=places)
 
-    def _divide_again(self, name: str, ids: Any) -> Divided:
+    def _divide_again(self, name: str, ids: npt.ArrayLike) -> Divided:
         """As `divide`, from the last lookup where that was of the same integers."""
         last = self._looked_up.get(name)
         if last is not None and not len(last.checks):
@@ -492,7 +496,7 @@ class RowTable:
         self.config = config
         self._client = client
 
-    def lookup(self, ids: Any, *, training: bool = True) -> Reals:
+    def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
         """The rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
 
         With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
@@ -504,7 +508,7 @@ class RowTable:
         self._client().update({self.name: ids}, {self.name: gradients})
 
     def pool(
-        self, ids: Any, offsets: Any, *, combiner: str = "mean", weights: Any = None, training: bool = True
+        self, ids: object, offsets: object, *, combiner: str = "mean", weights: object = None, training: bool = True
     ) -> Reals:
         """The pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
 
@@ -526,7 +530,7 @@ class RowTable:
         return client.pool({self.name: bags}, training=training)[self.name]
 
     def push_pooled(
-        self, ids: Any, offsets: Any, gradients: Any, *, combiner: str = "mean", weights: Any = None
+        self, ids: object, offsets: object, gradients: Any, *, combiner: str = "mean", weights: object = None
     ) -> None:
         """As `push`, from gradients of what `pool` gave, ``[bags, dim]``. Weights get none."""
         client = self._client()

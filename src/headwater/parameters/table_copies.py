@@ -24,7 +24,7 @@ def row_bytes(spec: VariableSpec) -> int:
     return max(1, math.prod(spec.shape[1:]) * np.dtype(spec.dtype).itemsize)
 
 
-def rows_of(arrays: Sequence[Any]) -> Iterator[tuple[int, list[Array]]]:
+def rows_of(arrays: Sequence[object]) -> Iterator[tuple[int, list[Array]]]:
     """Arrays of equally many rows, some rows at a time, each with the number of the first."""
     whole = [np.asarray(array) for array in arrays]
     step = max(1, AT_ONCE_BYTES // max(1, whole[0][:1].nbytes))

@@ -50,7 +50,7 @@ def pack(config: TableConfig) -> dict[str, Any]:
     Raises:
       ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot travel.
     """
-    packed: dict[str, Any] = {name: getattr(config, name) for name in _PLAIN}
+    packed: dict[str, object] = {name: getattr(config, name) for name in _PLAIN}
     optimizer = config.optimizer
     if isinstance(optimizer, RowOptimizer):
         packed["optimizer"] = asdict(optimizer)
@@ -83,20 +83,20 @@ def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
             raise ValueError("eviction: a class cannot travel to a ps; take one of headwater.tables")
 
 
-def names_function(packed: Any) -> bool:
+def names_function(packed: object) -> bool:
     """Whether the optimizer of a packed table is a function, which only the program can make."""
     return isinstance(packed, Mapping) and "name" in cast(Mapping[str, Any], packed).get("optimizer", ())
 
 
-def same(packed: Any, other: Any) -> bool:
+def same(packed: object, other: object) -> bool:
     """Whether two packed tables are one, whether they have travelled or not."""
     return _listed(packed) == _listed(other)
 
 
-def _listed(packed: Any) -> Any:
+def _listed(packed: object) -> object:
     if isinstance(packed, Mapping):
-        return {name: _listed(value) for name, value in cast(Mapping[str, Any], packed).items()}
-    return [_listed(value) for value in cast(Sequence[Any], packed)] if isinstance(packed, (list, tuple)) else packed
+        return {name: _listed(value) for name, value in cast(Mapping[str, object], packed).items()}
+    return [_listed(value) for value in cast(Sequence[object], packed)] if isinstance(packed, (list, tuple)) else packed
 
 
 def unpack(packed: Mapping[str, Any]) -> TableConfig:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +167,7 @@ class Divided:
         return [gradients[place] for place in self.places]
 
 
-def in_bags(divided: Divided, offsets: Any, combiner: str, weights: Any, where: str) -> Divided:
+def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, where: str) -> Divided:
     """Ids, with the bags that they are in.
 
     Args:

@@ -29,7 +29,7 @@ class TableTransfer:
       initial: the variables' values; None in the place of a table whose rows begin on the ``ps``.
     """
 
-    def __init__(self, layout: Layout, conversation: Conversation, initial: Sequence[Any]) -> None:
+    def __init__(self, layout: Layout, conversation: Conversation, initial: Sequence[object]) -> None:
         self._layout = layout
         self._conversation = conversation
         self._sessions = conversation.sessions

@@ -31,7 +31,7 @@ class Table:
         self._key, self._value = key, value
         self._fixed = fixed
         self._lock = threading.Lock()
-        self._entries: dict[Any, Any] | None = None if fixed else {}
+        self._entries: dict[object, object] | None = None if fixed else {}
 
     def fill(self, keys: Any, values: Any) -> None:
         """Gives a fixed table its entries. A second time changes nothing.
@@ -53,14 +53,14 @@ class Table:
                 raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
             self._entries = found
 
-    def _ready(self) -> dict[Any, Any]:
+    def _ready(self) -> dict[object, object]:
         if self._entries is None:
             raise FailedPreconditionError(
                 None, None, f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first."
             )
         return self._entries
 
-    def find(self, keys: Array, default: Any) -> Array:
+    def find(self, keys: Array, default: object) -> Array:
         """For each key its value, or ``default``."""
         with self._lock:
             entries = self._ready()
@@ -84,7 +84,7 @@ class Table:
         with self._lock:
             self._entries = entries
 
-    def _pairs(self, keys: Any, values: Any) -> dict[Any, Any]:
+    def _pairs(self, keys: Any, values: Any) -> dict[object, object]:
         wanted = np.shape(keys) + self._shape
         if np.shape(values) != wanted:
             raise InvalidArgumentError(
@@ -118,7 +118,7 @@ def items(array: Any) -> list[Any]:
     return np.asarray(array).ravel().tolist()
 
 
-def as_column(items: Sequence[Any], dtype: DType) -> Any:
+def as_column(items: Sequence[object], dtype: DType) -> Any:
     result = np.empty(len(items), dtype.numpy_dtype)
     result[:] = items
     return result

@@ -60,7 +60,7 @@ class MemoryChecked:
         self._run: Any = _jax.jit(function, donate_argnums=tuple(range(donated)))
         self._checked: set[tuple[bool, ...]] = set()
 
-    def __call__(self, *arguments: Any) -> object:
+    def __call__(self, *arguments: Any) -> Any:
         """The function's result.
 
         Raises:

@@ -36,7 +36,7 @@ class Server:
 
     def __init__(
         self,
-        server_or_cluster_def: Any,
+        server_or_cluster_def: object,
         job_name: str | None = None,
         task_index: int | None = None,
         protocol: str | None = None,

@@ -28,7 +28,7 @@ _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 
 @inlined
-def mix(word: int) -> Any:
+def mix(word: int) -> int:
     """A word of which every bit depends on every bit of ``word``, one to one (SplitMix64, Steele and others, 2014)."""
     x = U64(word) + _GOLDEN
     x = (x ^ (x >> U64(30))) * _FIRST
@@ -113,12 +113,12 @@ def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
 
 
 @inlined
-def _left(x: Any, bits: int) -> Any:
+def _left(x: int, bits: int) -> int:
     return (x << U64(bits)) | (x >> U64(64 - bits))
 
 
 @inlined
-def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
+def _round(a: Any, b: object, c: Any, d: Any) -> object:
     a = a + b
     c = c + d
     b = _left(b, 13) ^ a
@@ -177,7 +177,7 @@ def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Wo
 def string_keys(strings: Sequence[str | bytes] | NDArray[Any]) -> Words:
     """The keys of strings (text as UTF-8), shape [n, 2]. The same in every process."""
     pieces: list[bytes] = []
-    for piece in cast(Sequence[Any], np.asarray(strings, object).reshape(-1).tolist()):
+    for piece in cast(Sequence[object], np.asarray(strings, object).reshape(-1).tolist()):
         if not isinstance(piece, str | bytes):
             raise TypeError(f"a key is of type {type(piece).__name__}, not text")
         pieces.append(piece.encode() if isinstance(piece, str) else piece)

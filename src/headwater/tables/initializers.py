@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.tables.compiled import inlined
 from headwater.tables.hashing import U64, mix
+
+if TYPE_CHECKING:
+    from headwater.tables.hashing import Reals
+
 
 CONSTANT: Final = 0
 UNIFORM: Final = 1
@@ -49,13 +53,13 @@ KINDS: Final = {"constant": CONSTANT, "uniform": UNIFORM, "normal": NORMAL, "tru
 
 
 @inlined
-def _uniform(word: Any) -> float:
+def _uniform(word: int) -> float:
     """A real number in (0, 1) of a word's high 53 bits."""
     return (np.float64(word >> U64(11)) + 0.5) * (1.0 / 9007199254740992.0)
 
 
 @inlined
-def _normal(state: Any, at: int) -> float:
+def _normal(state: Reals, at: int) -> float:
     """A standard normal number (Box and Muller, 1958)."""
     radius = math.sqrt(-2.0 * math.log(_uniform(mix(np.int64(state + U64(2 * at))))))
     return radius * math.cos(2.0 * math.pi * _uniform(mix(np.int64(state + U64(2 * at + 1)))))

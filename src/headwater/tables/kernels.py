@@ -59,7 +59,7 @@ _AFTER: Final = 6
 
 
 @inlined
-def shard_of(hashed: Any, shards: int) -> Any:
+def shard_of(hashed: int, shards: int) -> Any:
     """Which shard a key is in, by the high bits of its hash; slots within the shard go by the low half."""
     return np.int64(((U64(hashed) >> U64(40)) * U64(shards)) >> U64(24))
 
@@ -88,12 +88,12 @@ def by_shard(keys: Words, shards: int) -> tuple[Words, Words, Words]:
 
 
 @inlined
-def _tag(hashed: Any, shift: int) -> Any:
+def _tag(hashed: int, shift: int) -> int:
     return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
 
 
 @inlined
-def find(d: Any, words: int, hashed: Any, key: int, check: int) -> int:
+def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
     """The slot of a key in a shard, or -1 - the slot where it would go."""
     slots = d[f.SLOTS]
     shift = d[f.SHIFT]
@@ -132,7 +132,7 @@ def record(d: Any, row: int, width: int) -> Any:
 
 
 @inlined
-def bring_near(d: Any, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
+def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
     """Has the memory of a shard's keys ``order[first:last]`` brought near, all of it at the same time.
 
     A row is in three places: the index, the words, the record. Without this each is waited for, one after the other.
@@ -164,7 +164,7 @@ def record_bytes(words: int, width: int) -> int:
 
 
 @inlined
-def keep_old(d: Any, row: int, words: int, width: int) -> None:
+def keep_old(d: Words, row: int, words: int, width: int) -> None:
     """Before a row changes or goes: puts it into the log if it is still to be saved. There must be room."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     use = meta[row * words + 1]
@@ -201,13 +201,13 @@ def _step(use: int) -> int:
 
 
 @inlined
-def _has_room(d: Any) -> bool:
+def _has_room(d: Words) -> bool:
     """Whether a row may be made: there is memory for it, and the index stays below four fifths."""
     return (d[f.FREE] >= 0 or d[f.ROWS] < d[f.CAPACITY]) and 5 * (d[f.LIVE] + 1) <= 4 * d[f.SLOTS]
 
 
 @inlined
-def _take_row(d: Any, words: int) -> int:
+def _take_row(d: Words, words: int) -> int:
     row = d[f.FREE]
     if row >= 0:
         d[f.FREE] = words_at(d[f.META], d[f.CAPACITY] * words)[row * words]
@@ -219,7 +219,7 @@ def _take_row(d: Any, words: int) -> int:
 
 
 @inlined
-def _make(d: Any, at: int, hashed: Any, key: int, check: int, step: int, shape: Any, reals: Any) -> int:
+def _make(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
     """Makes the row of a key at a free slot; as new, not yet used."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     row = _take_row(d, words)
@@ -239,7 +239,7 @@ def _make(d: Any, at: int, hashed: Any, key: int, check: int, step: int, shape: 
 
 
 @inlined
-def sighted(d: Any, key: int) -> int:
+def sighted(d: Words, key: int) -> int:
     """Counts a sighting of a key that has no row; how many there were."""
     slots = d[f.CANDIDATE_SLOTS]
     seen = words_at(d[f.CANDIDATES], 2 * slots)
@@ -256,7 +256,7 @@ def sighted(d: Any, key: int) -> int:
 
 
 @inlined
-def _forget(d: Any, seen: Any, slots: int) -> None:
+def _forget(d: Words, seen: Words, slots: int) -> None:
     """Halves all counts until at most half of the slots are in use."""
     old = seen.copy()
     while 2 * d[f.CANDIDATES_USED] > slots:
@@ -274,7 +274,7 @@ def _forget(d: Any, seen: Any, slots: int) -> None:
 
 
 @inlined
-def _swap(d: Any, row: int, other: int, words: int, width: int) -> None:
+def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
     """Exchanges two rows' places."""
     keep_old(d, row, words, width)
     keep_old(d, other, words, width)
@@ -298,7 +298,7 @@ def _swap(d: Any, row: int, other: int, words: int, width: int) -> None:
 
 
 @inlined
-def _slot_of(d: Any, row: int, words: int) -> int:
+def _slot_of(d: Words, row: int, words: int) -> int:
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     key = meta[row * words]
     check = meta[row * words + 2] if words == 3 else 0
@@ -306,7 +306,7 @@ def _slot_of(d: Any, row: int, words: int) -> int:
 
 
 @inlined
-def _promote(d: Any, row: int, used_before: int, words: int, width: int) -> int:
+def _promote(d: Words, row: int, used_before: int, words: int, width: int) -> int:
     """Brings a row from the file into memory if another one there is used less; where the row is then."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     hot = min(d[f.HOT], d[f.ROWS])
@@ -325,7 +325,7 @@ def _promote(d: Any, row: int, used_before: int, words: int, width: int) -> int:
 
 
 @inlined
-def _log_has_room(d: Any) -> bool:
+def _log_has_room(d: Words) -> bool:
     return d[f.SAVING] == 0 or d[f.LOG_USED] + 3 <= d[f.LOG_ROOM]
 
 
@@ -333,9 +333,9 @@ def _log_has_room(d: Any) -> bool:
 def look_up(
     directory: Words,
     shape: Words,
-    reals: Any,
-    hyper: Any,
-    rates: Any,
+    reals: Reals,
+    hyper: Reals,
+    rates: Reals,
     keys: Words,
     checks: Words,
     order: Words,
@@ -425,9 +425,9 @@ def look_up(
 def update(
     directory: Words,
     shape: Words,
-    reals: Any,
-    hyper: Any,
-    rates: Any,
+    reals: Reals,
+    hyper: Reals,
+    rates: Reals,
     keys: Words,
     checks: Words,
     order: Words,
@@ -502,7 +502,7 @@ def read_records(
     cursor: Words,
     stop: Words,
     out: Reals,
-    known: Any,
+    known: Words,
 ) -> int:
     """Copies whole records (values and state) of keys into ``out`` [n, width]; ``known`` [n] says which exist."""
     words, width = shape[WORDS], shape[WIDTH]
@@ -533,7 +533,7 @@ def read_records(
 def write_records(
     directory: Words,
     shape: Words,
-    reals: Any,
+    reals: Reals,
     keys: Words,
     checks: Words,
     order: Words,
@@ -781,7 +781,7 @@ def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
 
 
 @inlined
-def bag_divisor(start: int, stop: int, weights: Any, kind: int) -> Any:
+def bag_divisor(start: int, stop: int, weights: Reals, kind: int) -> Any:
     """What a bag's sum is divided by; 1 where that would be 0."""
     if kind == 0 or start == stop:
         return np.float32(1.0)

@@ -164,7 +164,7 @@ def step_rate(optimizer: AnyOptimizer, rate: float, step: int) -> float:
 
 
 @inlined
-def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Any, rates: Any, since: int, now: int) -> None:
+def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Reals, since: int, now: int) -> None:
     """Brings a row up to date with the steps after ``since`` up to ``now`` in which it had no gradient."""
     missed = now - since
     if missed <= 0:

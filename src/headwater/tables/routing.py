@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,7 @@ from headwater.tables.hashing import U64, Words, mix
 
 @compiled
 def route(
-    ids: Words, ends: Words, sizes: Words, by_ranges: NDArray[np.bool_], room: Words, none: Any
+    ids: Words, ends: Words, sizes: Words, by_ranges: NDArray[np.bool_], room: Words, none: object
 ) -> tuple[int, Words, Words, NDArray[np.int32]]:
     """Divides the ids of lookups in several tables among the tables' parts. Equal ids of a lookup are one request.
 

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,10 @@ from headwater.tables.leaving import Leaving
 from headwater.tables.optimizers import HISTORY, SGD, AnyOptimizer, GeneralOptimizer, step_rate
 from headwater.tables.policies import Admission, Eviction
 from headwater.tables.shards import Gate, Shards
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 
 Reals = NDArray[np.float32]
 
@@ -275,7 +279,7 @@ class Table:
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
-    def look_up(self, ids: Any, *, training: bool = True) -> Reals:
+    def look_up(self, ids: object, *, training: bool = True) -> Reals:
         """The rows of ids, [n, dim].
 
         Args:
@@ -313,7 +317,13 @@ class Table:
         return out
 
     def pool(
-        self, ids: Any, offsets: Words, *, combiner: str = "sum", weights: Reals | None = None, training: bool = True
+        self,
+        ids: npt.ArrayLike,
+        offsets: Words,
+        *,
+        combiner: str = "sum",
+        weights: Reals | None = None,
+        training: bool = True,
     ) -> Reals:
         """The pooled rows of bags of ids, [bags, dim].
 
@@ -332,7 +342,9 @@ class Table:
         rows = self.look_up(keys[first], training=training)
         return kernels.pool(rows, inverse, np.asarray(offsets, np.int64), weights, kind)
 
-    def _bags(self, ids: Any, offsets: Words, combiner: str, weights: Reals | None) -> tuple[Keys, int, Reals]:
+    def _bags(
+        self, ids: npt.ArrayLike, offsets: Words, combiner: str, weights: Reals | None
+    ) -> tuple[Keys, int, Reals]:
         keys = self.keys(ids)
         if combiner not in COMBINERS:
             raise InvalidArgumentError(
@@ -354,7 +366,7 @@ class Table:
 
     # Changing ---------------------------------------------------------------------------------------------------------
 
-    def update(self, ids: Any, gradients: Any) -> None:
+    def update(self, ids: object, gradients: Any) -> None:
         """One update. Gradients of one key are added up first.
 
         Args:
@@ -386,7 +398,7 @@ class Table:
         self.apply(keys, values)
 
     def update_pooled(
-        self, ids: Any, offsets: Words, gradients: Any, *, combiner: str = "sum", weights: Reals | None = None
+        self, ids: npt.ArrayLike, offsets: Words, gradients: Any, *, combiner: str = "sum", weights: Reals | None = None
     ) -> None:
         """One update, from gradients of what `pool` gave, [bags, dim]."""
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)

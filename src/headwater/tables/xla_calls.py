@@ -66,14 +66,14 @@ def _asks_for_version(frame: int) -> bool:
 
 
 @inlined
-def _argument(frame: int, index: int) -> Any:
+def _argument(frame: int, index: int) -> object:
     """The words of an argument's buffer."""
     arguments = words_at(words_at(frame, _FRAME_WORDS)[_ARGUMENTS], index + 1)
     return words_at(arguments[index], _BUFFER_WORDS)
 
 
 @inlined
-def _result(frame: int, index: int) -> Any:
+def _result(frame: int, index: int) -> object:
     """The words of a result's buffer."""
     results = words_at(words_at(frame, _FRAME_WORDS)[_RESULTS], index + 1)
     return words_at(results[index], _BUFFER_WORDS)

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -48,6 +48,8 @@ _SERVER_OPTIONS = (
     ("grpc.http2.max_ping_strikes", 0),
 )
 
+_Reply = TypeVar("_Reply")
+
 
 class ControlServer:
     """Answers calls.
@@ -86,7 +88,7 @@ class ControlServer:
         if master is not None:
             control_pb2_grpc.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
         control_pb2_grpc.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
-        servicer: Any = health.HealthServicer()
+        servicer: object = health.HealthServicer()
         cast(Any, health_pb2_grpc).add_HealthServicer_to_server(servicer, self._server)
         for service in _SERVICES:
             servicer.set(service, health_pb2.HealthCheckResponse.SERVING)
@@ -110,7 +112,7 @@ class ControlServer:
         self._threads.shutdown(wait=False)
 
 
-def _credentials(security: Security) -> Any:
+def _credentials(security: Security) -> object:
     if security.certificate_file is None or security.key_file is None:
         return None
     authority = security.authority_file.read_bytes() if security.authority_file is not None else None
@@ -141,7 +143,7 @@ class _Guard(grpc.ServerInterceptor):
         _log.warning("%s refused a call of %s: %s", self._task, method, problem)
         refusal = f"{self._task} refused the call: {problem}"
 
-        def refuse(_: Any, context: Any) -> Iterator[Any]:
+        def refuse(_: object, context: grpc.ServicerContext) -> Iterator[object]:
             context.set_trailing_metadata((OURS,) if told is None else (OURS, (TIME, told)))
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
@@ -157,7 +159,7 @@ class _Answers:
         self._me = me
         self._on_trusted = on_trusted
 
-    def _answer(self, context: Any, call: Callable[[], Any]) -> Any:
+    def _answer(self, context: grpc.ServicerContext, call: Callable[[], _Reply]) -> _Reply:
         self._on_trusted(context.peer())
         try:
             return call()
@@ -169,7 +171,7 @@ class _Answers:
         context.set_trailing_metadata((OURS,))
         context.abort(_CODES.get(failure.error_code, grpc.StatusCode.UNKNOWN), failure.message[:_MAX_MESSAGE])
 
-    def _done(self, context: Any, call: Callable[[], None]) -> Any:
+    def _done(self, context: grpc.ServicerContext, call: Callable[[], None]) -> messages.Done:
         self._answer(context, call)
         return messages.Done()
 
@@ -180,7 +182,7 @@ class _Task(_Answers):
         self._handler = handler
         self._started = time.time()
 
-    def GetStatus(self, request: Any, context: Any) -> Any:
+    def GetStatus(self, request: messages.GetStatusRequest, context: grpc.ServicerContext) -> messages.GetStatusReply:
         return self._answer(
             context,
             lambda: messages.GetStatusReply(
@@ -193,7 +195,9 @@ class _Task(_Answers):
             ),
         )
 
-    def ListDevices(self, request: Any, context: Any) -> Any:
+    def ListDevices(
+        self, request: messages.ListDevicesRequest, context: grpc.ServicerContext
+    ) -> messages.ListDevicesReply:
         return self._answer(
             context,
             lambda: messages.ListDevicesReply(
@@ -209,7 +213,7 @@ class _Task(_Answers):
             ),
         )
 
-    def RegisterPlan(self, request: Any, context: Any) -> Any:
+    def RegisterPlan(self, request: messages.RegisterPlanRequest, context: grpc.ServicerContext) -> messages.Done:
         def register() -> None:
             if request.generation not in (0, self._me.generation):
                 raise AbortedError(
@@ -228,23 +232,23 @@ class _Task(_Answers):
 
         return self._done(context, register)
 
-    def ReleaseSession(self, request: Any, context: Any) -> Any:
+    def ReleaseSession(self, request: messages.ReleaseSessionRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.release(request.session))
 
-    def CancelStep(self, request: Any, context: Any) -> Any:
+    def CancelStep(self, request: messages.CancelStepRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.cancel_step(request.session, request.step, request.reason))
 
-    def ResetTask(self, request: Any, context: Any) -> Any:
+    def ResetTask(self, request: messages.ResetRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.reset(list(request.containers)))
 
-    def Shutdown(self, request: Any, context: Any) -> Any:
+    def Shutdown(self, request: messages.ShutdownRequest, context: grpc.ServicerContext) -> messages.Done:
         claim = Claim(
             task=request.task, generation=request.generation, started=request.started, address=request.address
         )
         return self._done(context, lambda: self._handler.shutdown(request.reason, claim, list(request.gone)))
 
-    def Join(self, request: Any, context: Any) -> Any:
-        def join() -> Any:
+    def Join(self, request: messages.JoinRequest, context: grpc.ServicerContext) -> messages.JoinReply:
+        def join() -> messages.JoinReply:
             index, cluster = self._handler.join(request.job, request.address)
             return messages.JoinReply(index=index, cluster=cluster)
 
@@ -256,16 +260,20 @@ class _Master(_Answers):
         super().__init__(me, on_trusted)
         self._handler = handler
 
-    def CreateSession(self, request: Any, context: Any) -> Any:
+    def CreateSession(
+        self, request: messages.CreateSessionRequest, context: grpc.ServicerContext
+    ) -> messages.CreateSessionReply:
         return self._answer(
             context,
             lambda: messages.CreateSessionReply(session=self._handler.create_session(request.config, request.graph)),
         )
 
-    def ExtendSession(self, request: Any, context: Any) -> Any:
+    def ExtendSession(self, request: messages.ExtendSessionRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.extend_session(request.session, request.graph))
 
-    def MakeCallable(self, request: Any, context: Any) -> Any:
+    def MakeCallable(
+        self, request: messages.MakeCallableRequest, context: grpc.ServicerContext
+    ) -> messages.MakeCallableReply:
         return self._answer(
             context,
             lambda: messages.MakeCallableReply(
@@ -279,16 +287,18 @@ class _Master(_Answers):
             ),
         )
 
-    def ReleaseCallable(self, request: Any, context: Any) -> Any:
+    def ReleaseCallable(self, request: messages.ReleaseCallableRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.release_callable(request.session, request.number))
 
-    def CloseSession(self, request: Any, context: Any) -> Any:
+    def CloseSession(self, request: messages.CloseSessionRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.close_session(request.session))
 
-    def Reset(self, request: Any, context: Any) -> Any:
+    def Reset(self, request: messages.ResetRequest, context: grpc.ServicerContext) -> messages.Done:
         return self._done(context, lambda: self._handler.reset(list(request.containers)))
 
-    def SessionDevices(self, request: Any, context: Any) -> Any:
+    def SessionDevices(
+        self, request: messages.SessionDevicesRequest, context: grpc.ServicerContext
+    ) -> messages.SessionDevicesReply:
         return self._answer(
             context,
             lambda: messages.SessionDevicesReply(devices=self._handler.session_devices(request.session)),
@@ -307,7 +317,7 @@ class _Channels(_Answers):
         self._on_channel = on_channel
         self._options = options
 
-    def Open(self, request_iterator: Any, context: Any) -> Iterator[Any]:
+    def Open(self, request_iterator: Iterator[object], context: grpc.ServicerContext) -> Iterator[Any]:
         return self._answer(
             context,
             lambda: serve_channel(

@@ -6,7 +6,6 @@ import contextlib
 import secrets
 import socket
 import ssl
-from typing import Any
 
 from headwater.transport.handshake import (
     ACCEPTED,
@@ -167,7 +166,7 @@ def _known_problem(name: str) -> Problem:
         return Problem.OTHER
 
 
-def _read_offer(offer: Any) -> Offer | None:
+def _read_offer(offer: object) -> Offer | None:
     match offer:
         case (str(machine), str(path), bytes(ticket)):
             return Offer(machine, path, ticket)

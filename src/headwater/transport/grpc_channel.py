@@ -97,7 +97,7 @@ class GrpcChannel(ByteStreamChannel):
         self._incoming = _Pieces()
         self._piece = memoryview(b"")
 
-    def receive_from(self, pieces: Iterable[Any]) -> None:
+    def receive_from(self, pieces: Iterable[object]) -> None:
         """Takes what gRPC brings, in a thread of its own."""
         threading.Thread(target=self._receive, args=(pieces,), name=f"from {self.peer}", daemon=True).start()
 
@@ -149,7 +149,7 @@ class GrpcChannel(ByteStreamChannel):
         pass
 
 
-def _outgoing(first: bytes, pieces: _Pieces) -> Iterator[Any]:
+def _outgoing(first: bytes, pieces: _Pieces) -> Iterator[object]:
     yield messages.Piece(data=first)
     while (piece := pieces.get()) is not None:
         yield messages.Piece(data=piece)
@@ -197,7 +197,7 @@ def open_grpc_channel(
 
 
 def serve_channel(
-    pieces: Iterator[Any],
+    pieces: Iterator[object],
     context: grpc.ServicerContext,
     *,
     me: Identity,
@@ -243,7 +243,7 @@ def serve_channel(
     return _outgoing(frames.pack((me.task, me.generation)), outgoing)
 
 
-def _introduced(pieces: Iterator[Any], me: Identity) -> Identity:
+def _introduced(pieces: Iterator[object], me: Identity) -> Identity:
     first: Any = next(pieces, None)
     match frames.parse_header(first.data) if first is not None else ():
         case (str(task), int(generation), str(wanted), int(wanted_generation)):

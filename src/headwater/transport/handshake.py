@@ -192,14 +192,14 @@ class Talk:
         tls.do_handshake()
 
 
-def prove(tokens: Tokens, label: bytes, *said: Any) -> bytes:
+def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
     """That each of ``tokens`` is known to the sender of all that; empty without any."""
     message = label + frames.pack(said)
     proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
     return _OF_USER + proofs if tokens.of_user else proofs
 
 
-def proven(tokens: Tokens, proof: bytes, label: bytes, *said: Any) -> Tokens | None:
+def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
     """That one of ``tokens`` which ``proof`` is for, or no token if both ends have none; None if it is for another."""
     if not tokens.values:
         return None if proof else tokens

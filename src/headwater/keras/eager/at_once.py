@@ -126,7 +126,7 @@ class _Evaluation:
     """Values of a graph's tensors."""
 
     def __init__(self, graph: _CallGraph) -> None:
-        self._values: dict[Tensor, Any] = dict(graph.given.values())
+        self._values: dict[Tensor, object] = dict(graph.given.values())
         self._done: set[Operation] = {tensor.op for tensor in self._values}
 
     def structure(self, result: object) -> Tree:
@@ -140,7 +140,7 @@ class _Evaluation:
         if isinstance(result, IndexedSlices):
             raise NotImplementedError("a result of rows by their numbers (IndexedSlices) cannot be computed at once")
         if isinstance(result, tuple) and hasattr(result, "_fields"):
-            made: Any = type(result)
+            made: object = type(result)
             return made(*map(self.structure, result))  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(result, (list, tuple)):
             return type(result)(map(self.structure, result))  # pyright: ignore

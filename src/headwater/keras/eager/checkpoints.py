@@ -121,7 +121,7 @@ class Checkpoint:
                 value.build(models[0].trainable_variables)
 
 
-def _refuse(options: Any) -> None:
+def _refuse(options: object) -> None:
     if options is not None:
         raise NotImplementedError("tf.train.CheckpointOptions are not supported")
 
@@ -155,15 +155,15 @@ class Status:
         return self
 
 
-def _variables_of(value: object, name: str) -> dict[str, Any]:
+def _variables_of(value: object, name: str) -> dict[str, object]:
     """The variables of an object, by their names within it."""
     if isinstance(value, _KerasVariable):
         return {"0": value}
     if isinstance(value, (_Layer, _Optimizer, _Metric)):
-        variables: Any = value.variables
+        variables: object = value.variables
         return {str(at): variable for at, variable in enumerate(variables)}
     if isinstance(value, Mapping):
-        parts: Any = {str(key): part for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        parts: object = {str(key): part for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif isinstance(value, (list, tuple)):
         parts = {str(at): part for at, part in enumerate(value)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     else:

@@ -33,7 +33,7 @@ _log = logging.getLogger("headwater")
 def _as_tensor(part: object) -> Tree:
     if not isinstance(part, np.ndarray | np.generic):
         return part
-    array: Any = part
+    array: object = part
     return host_tensor(array) if array.dtype.kind in "OSU" else jnp.asarray(array)
 
 
@@ -103,7 +103,7 @@ class Dataset(graphs.Dataset):
     """
 
     @classmethod
-    def _plain_class(cls) -> Any:
+    def _plain_class(cls) -> object:
         return Dataset
 
     @classmethod

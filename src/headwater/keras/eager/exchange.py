@@ -19,6 +19,8 @@ from headwater.keras.mirrored.steps import Replicas
 from headwater.runtime.jax_internals import core
 
 if TYPE_CHECKING:
+    import jax.extend.core
+
     from headwater.keras.types import Tree
 
 _core = core
@@ -75,7 +77,7 @@ def _transposed(cotangents: Sequence[object], *values: jax.Array, processes: Pro
     return sums(zeros, processes)
 
 
-def _differential(values: Sequence[jax.Array], tangents: Sequence[object], processes: Processes) -> Any:
+def _differential(values: Sequence[jax.Array], tangents: Sequence[object], processes: Processes) -> object:
     return sums(values, processes), sums([_ad.instantiate_zeros(tangent) for tangent in tangents], processes)
 
 
@@ -85,7 +87,7 @@ _ad.primitive_jvps[_primitive] = _differential
 _ad.primitive_transposes[_primitive] = _transposed
 
 
-def compiled(closed: Any) -> Callable[..., Sequence[Any]]:
+def compiled(closed: jax.extend.core.ClosedJaxpr) -> Callable[..., Sequence[Any]]:
     """What was traced, for XLA: one executable, or as many as its sums need.
 
     Args:
@@ -105,7 +107,7 @@ def compiled(closed: Any) -> Callable[..., Sequence[Any]]:
     return _Pieces(closed)
 
 
-def _sums_within(jaxpr: Any) -> bool:
+def _sums_within(jaxpr: jax.extend.core.Jaxpr) -> bool:
     return any(
         equation.primitive is _primitive or any(map(_sums_within, _core.jaxprs_in_params(equation.params)))
         for equation in jaxpr.eqns
@@ -179,5 +181,5 @@ def _value(item: object, env: dict[Any, Any]) -> Any:
     return item.val if isinstance(item, _core.Literal) else env[item]
 
 
-def _unknown_names(jaxpr: Any, inputs: Sequence[Tree], outputs: Sequence[Tree]) -> Any:
+def _unknown_names(jaxpr: jax.extend.core.Jaxpr, inputs: Sequence[Tree], outputs: Sequence[Tree]) -> object:
     return jaxpr.debug_info._replace(arg_names=("",) * len(inputs), result_paths=("",) * len(outputs))

@@ -93,11 +93,11 @@ class Tracing:
       served: strategies that ran something in it, whose variables are elsewhere.
     """
 
-    def __init__(self, pulled: list[tuple[Pulls, Any]]) -> None:
+    def __init__(self, pulled: list[tuple[Pulls, object]]) -> None:
         self.pulled = pulled
         self.stand_ins: list[Tree] = []
         self.strategies: dict[int, Shares] = {}
-        self.pushes: list[tuple[Serves, Any, list[Any], list[Any]]] = []
+        self.pushes: list[tuple[Serves, object, list[object], list[object]]] = []
         self.served: dict[int, Serves] = {}
         self._next = 0
 
@@ -138,7 +138,7 @@ def runs_in_python() -> bool:
 
 
 @contextmanager
-def _trace_of(pulled: list[tuple[Pulls, Any]]) -> Generator[Tracing]:
+def _trace_of(pulled: list[tuple[Pulls, object]]) -> Generator[Tracing]:
     before, _here.tracing = _here.tracing, Tracing(pulled)
     try:
         yield _here.tracing
@@ -203,7 +203,7 @@ class _Results:
         self._leaves = [None if isinstance(leaf, jax.Array) else (leaf,) for leaf in leaves]
         self._tree = tree
 
-    def structure(self, arrays: Sequence[Any]) -> Tree:
+    def structure(self, arrays: Sequence[jax.Array]) -> Tree:
         rest = iter(arrays)
         leaves = [next(rest) if leaf is None else leaf[0] for leaf in self._leaves]
         return _tree.tree_unflatten(self._tree, leaves)
@@ -220,22 +220,22 @@ class Function:
       python_function: the same.
     """
 
-    def __init__(self, python_function: Callable[..., Any], input_signature: Any = None) -> None:
+    def __init__(self, python_function: Callable[..., object], input_signature: object = None) -> None:
         self.__name__: str = getattr(python_function, "__name__", type(python_function).__name__)
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self.input_signature = input_signature
         self._lock = threading.RLock()
-        self._traces: dict[Any, _Compiled] = {}
-        self._iterators: dict[Any, list[int | Pulls]] = {}
-        self._kept: list[Any] = []
-        self._variables: dict[int, Any] = {}
+        self._traces: dict[object, _Compiled] = {}
+        self._iterators: dict[object, list[int | Pulls]] = {}
+        self._kept: list[object] = []
+        self._variables: dict[int, object] = {}
         self._in_python = False
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Tree:
+    def __call__(self, *args: object, **kwargs: object) -> Tree:
         if tracing() is not None:
             if self._in_python:
                 raise RunsInPython(f"{self.__name__} cannot be compiled")
@@ -262,7 +262,7 @@ class Function:
             return self._give_up("text cannot be compiled", args, kwargs, quiet=True)
         fixed = [(None if at in set(places) else leaf) for at, leaf in enumerate(leaves)]
         key = (tree, tuple(map(_key_of, fixed)), tuple((value.shape, str(value.dtype)) for value in values))
-        pulled: list[tuple[Pulls, Any]] = []
+        pulled: list[tuple[Pulls, object]] = []
         try:
             for place in self._iterators.get(key, ()):
                 iterator = leaves[place] if isinstance(place, int) else place
@@ -280,7 +280,7 @@ class Function:
             raise
         return found(values, elements)
 
-    def _find(self, key: Any, pulled: Sequence[tuple[Pulls, Any]]) -> tuple[_Compiled | None, list[Any]]:
+    def _find(self, key: object, pulled: Sequence[tuple[Pulls, object]]) -> tuple[_Compiled | None, list[object]]:
         elements: list[Tree] = _tree.tree_leaves([element for _, element in pulled])
         if any(element.dtype.kind in "OSU" for element in elements):
             raise RunsInPython("text cannot be compiled")
@@ -377,7 +377,7 @@ def _said(error: BaseException) -> str:
     return f"{said} {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else said
 
 
-def _key_of(leaf: Any) -> Any:
+def _key_of(leaf: Any) -> object:
     """What an argument that is no array is known by."""
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
         return type(leaf), leaf
@@ -411,27 +411,27 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
     return tuple(found)
 
 
-def _pull(iterator: Pulls) -> Any:
+def _pull(iterator: Pulls) -> object:
     try:
         return iterator.pull()
     except StopIteration:
         raise OutOfRangeError(None, None, "End of sequence") from None
 
 
-def _put_back(pulled: Sequence[tuple[Pulls, Any]]) -> None:
+def _put_back(pulled: Sequence[tuple[Pulls, object]]) -> None:
     for iterator, element in reversed(pulled):
         iterator.put_back(element)
 
 
 def function(
-    func: Callable[..., Any] | None = None,
-    input_signature: Any = None,
+    func: Callable[..., object] | None = None,
+    input_signature: object = None,
     autograph: bool = True,
     jit_compile: bool | None = None,
     reduce_retracing: bool = False,
-    experimental_implements: Any = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
+    experimental_implements: object = None,
+    experimental_autograph_options: object = None,
+    experimental_attributes: object = None,
     experimental_relax_shapes: bool | None = None,
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
@@ -460,7 +460,7 @@ def function(
         if value is not None:
             raise NotImplementedError(f"tf.function: {name} is not supported")
 
-    def decorated(inner: Callable[..., Any]) -> Function:
+    def decorated(inner: Callable[..., object]) -> Function:
         return Function(inner, input_signature)
 
     return decorated if func is None else decorated(func)

@@ -29,11 +29,11 @@ class RecordingScope(_base):
 
     def __init__(self, variables: Sequence[object] = (), values: Sequence[object] = ()) -> None:
         super().__init__(collect_losses=True)
-        self.state_mapping: dict[int, Any] = {
+        self.state_mapping: dict[int, object] = {
             id(variable): value for variable, value in zip(variables, values, strict=True)
         }
-        self.used: dict[int, Any] = {}
-        self.written: dict[int, Any] = {}
+        self.used: dict[int, object] = {}
+        self.written: dict[int, keras.Variable] = {}
 
     def get_current_value(self, variable: keras.Variable) -> Any:
         self.used.setdefault(id(variable), variable)
@@ -51,7 +51,7 @@ class RecordingScope(_base):
         self.written.setdefault(id(variable), variable)
         self.state_mapping[id(variable)] = value
 
-    def current(self, variable: Any) -> Any:
+    def current(self, variable: keras.Variable) -> Any:
         """The value that a variable that was used has now."""
         value = self.state_mapping.get(id(variable))
         return variable.value if value is None else value

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import Dimension, TensorShape
+
+if TYPE_CHECKING:
+    import jax
+
 
 _ArrayImpl: Any = ArrayImpl
 _core: Any = core
@@ -73,7 +77,7 @@ class Sizes(tuple[int, ...]):
             return TensorShape(tuple(self)).concatenate(other)
         return Sizes((*self, *other)) if isinstance(other, (list, tuple)) else NotImplemented
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> object:
         if isinstance(other, list):  # as it is extended by ``+=`` with a tuple, too, which JAX does
             return [*other, *self]
         return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
@@ -102,7 +106,7 @@ class Sizes(tuple[int, ...]):
         return Sizes, (tuple(self),)
 
 
-def shape_of(array: Any) -> Sizes:
+def shape_of(array: jax.Array) -> Sizes:
     """The shape of an array of JAX's."""
     return Sizes(array.aval.shape)
 

@@ -66,7 +66,7 @@ class Replicating(Strategy):
             return self._compiled(fn)(*args, **dict(kwargs or {}))
         return self._in_replica(fn, args, kwargs)
 
-    def _compiled(self, fn: Callable[..., Any]) -> Function:
+    def _compiled(self, fn: Callable[..., object]) -> Function:
         known: dict[object, Function] = self.__dict__.setdefault("_functions", {})
         inner = getattr(fn, "python_function", fn)
         cells = getattr(inner, "__closure__", None) or ()
@@ -83,7 +83,9 @@ class Replicating(Strategy):
             known[key] = Function(functools.wraps(inner)(run))
         return known[key]
 
-    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Tree:
+    def _in_replica(
+        self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object] | None
+    ) -> Tree:
         with self.scope(), ReplicaContext(self, self.local_replicas()[0]):
             return fn(*args, **dict(kwargs or {}))
 

@@ -33,8 +33,8 @@ _sounds: Any = audio_metadata
 class _Here(threading.local):
     def __init__(self) -> None:
         self.writer: SummaryWriter | None = None
-        self.step: Any = None
-        self.records: Callable[[], Any] = lambda: True
+        self.step: object = None
+        self.records: Callable[[], object] = lambda: True
 
 
 _here = _Here()
@@ -52,7 +52,7 @@ class SummaryWriter:
         self._closed = False
 
     @contextmanager
-    def as_default(self, step: Any = None) -> Generator[SummaryWriter]:
+    def as_default(self, step: object = None) -> Generator[SummaryWriter]:
         """Within it, this is the thread's writer, and ``step`` the step where none is given.
 
         Raises:
@@ -68,7 +68,7 @@ class SummaryWriter:
             self.flush()
             _here.writer, _here.step = before
 
-    def set_as_default(self, step: Any = None) -> None:
+    def set_as_default(self, step: object = None) -> None:
         """From now on this is the thread's writer."""
         _here.writer = self
         if step is not None:
@@ -97,13 +97,13 @@ class SummaryWriter:
 
 
 def create_file_writer(
-    logdir: Any,
+    logdir: object,
     max_queue: int | None = None,
     flush_millis: int | None = None,
     filename_suffix: str | None = None,
     name: str | None = None,
     experimental_trackable: bool = False,
-    experimental_mesh: Any = None,
+    experimental_mesh: object = None,
 ) -> SummaryWriter:
     """A writer of events in a folder.
 
@@ -144,7 +144,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 
 @contextmanager
-def record_if(condition: Any) -> Generator[None]:
+def record_if(condition: object) -> Generator[None]:
     """Within it things are written only where ``condition`` holds: a truth value, or a function that gives one."""
     before = _here.records
     _here.records = condition if callable(condition) else lambda: condition
@@ -159,7 +159,7 @@ def should_record_summaries() -> bool:
     return _here.writer is not None and bool(_here.records())
 
 
-def set_step(step: Any) -> None:
+def set_step(step: object) -> None:
     """Says which step it is, where none is given; a variable counts with the value that it then has."""
     _here.step = step
 
@@ -197,7 +197,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
 
 def histogram(
-    name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
+    name: str, data: Any, step: object = None, buckets: int | None = None, description: str | None = None
 ) -> bool:
     """Writes how often which numbers occur, in ``buckets`` of one width (30 when None); whether it was written."""
     return _write(
@@ -212,14 +212,14 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     return _write(name, step, lambda tag: _texts.text_pb(tag, to_numpy(data), description))
 
 
-def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> bool:
+def image(name: str, data: Any, step: object = None, max_outputs: int = 3, description: str | None = None) -> bool:
     """Writes the first pictures of a batch; whether they were written.
 
     Args:
       data: ``[pictures, height, width, channels]``: bytes, or numbers from 0 to 1.
     """
 
-    def make(tag: str) -> Any:
+    def make(tag: str) -> object:
         array = to_numpy(data)
         if array.dtype != np.uint8:
             array = (np.clip(array.astype(np.float32), 0, 1) * 255.5).astype(np.uint8)
@@ -235,7 +235,7 @@ def audio(
     name: str,
     data: Any,
     sample_rate: Any,
-    step: Any = None,
+    step: object = None,
     max_outputs: int = 3,
     encoding: str | None = None,
     description: str | None = None,
@@ -248,7 +248,7 @@ def audio(
     if encoding not in (None, "wav"):
         raise ValueError(f"Unknown encoding: {encoding!r}")
 
-    def make(tag: str) -> Any:
+    def make(tag: str) -> object:
         rate = float(to_numpy(sample_rate))
         found = [value.audio for value in summary_protos.audio(tag, to_numpy(data), rate, max_outputs).value]
         rows = np.array([[each.encoded_audio_string, b""] for each in found], object).reshape(-1, 2)
@@ -270,7 +270,7 @@ def _tensor(tag: str, value: Any, metadata: Any) -> Any:
     return summary_pb2.Summary(value=[made])
 
 
-def _no_traces(*_args: Any, **_kwargs: Any) -> None:
+def _no_traces(*_args: object, **_kwargs: object) -> None:
     raise NotImplementedError(
         "tf.summary's graphs and traces of functions are not supported: what XLA does shows jax.profiler"
     )

@@ -73,7 +73,7 @@ def _numpy(array: object) -> HostArray:
     return np.asarray(array)
 
 
-def _no_numpy(tracer: object) -> Any:
+def _no_numpy(tracer: object) -> object:
     raise NotImplementedError(
         "numpy() is only available when eager execution is enabled: within a tf.function a tensor has no value yet"
     )
@@ -169,7 +169,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
             )
         return value
     if isinstance(value, (list, tuple)) and any(map(_is_array, jax.tree_util.tree_leaves(value))):
-        items: Any = value
+        items: object = value
         stacked = jnp.stack([convert_to_tensor(item) for item in items])
         return stacked if wanted is None else stacked.astype(wanted.numpy_dtype)
     if wanted is None and dtype_hint is not None:

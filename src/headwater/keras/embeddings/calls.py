@@ -57,7 +57,7 @@ class Rows:
 class _Tracing(threading.local):
     """What the steps that this thread traces do with tables, by layer (its `id`)."""
 
-    noted: dict[int, list[Any]] | None = None
+    noted: dict[int, list[object]] | None = None
     read: Mapping[int, Rows] | None = None
 
 
@@ -70,7 +70,7 @@ def find_tables(model: Any, least_bytes: int) -> list[object]:
     Those of class `keras.layers.Embedding` itself, built, trainable and of at least ``least_bytes``, without
     regularizer, constraint, LoRA or quantization, and whose table no other layer has as a variable.
     """
-    tables: list[Any] = []
+    tables: list[keras.Layer] = []
     for layer in plain_embeddings(model):
         plain = (
             layer.trainable
@@ -100,7 +100,7 @@ def take_over(layers: Sequence[Any]) -> None:
 class _Call:
     """A layer's ``call``."""
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: keras.Layer) -> None:
         self._layer = layer
         self._call = layer.call
 

@@ -55,7 +55,7 @@ class Coded:
 
     x: Tree
     pools: tuple[Array, Array]
-    key: Any
+    key: object
     plan: Plan
 
     @property
@@ -112,12 +112,12 @@ class IdFinder:
       tables: variables of which the model reads nothing but by ``layers``.
     """
 
-    def __init__(self, model: Any, layers: Sequence[Any], tables: Sequence[Any] = ()) -> None:
+    def __init__(self, model: Any, layers: Sequence[keras.Layer], tables: Sequence[keras.Layer] = ()) -> None:
         self._model = model
         self._layers = layers
         self._tables = [id(variable) for variable in tables]
-        self._plans: dict[Any, Plan] = {}
-        self._fixed: dict[Any, list[list[Array]]] = {}
+        self._plans: dict[object, Plan] = {}
+        self._fixed: dict[object, list[list[Array]]] = {}
         self._note: Any = jax.jit(self._noted)
 
     def code(self, x: Tree) -> Coded:
@@ -185,10 +185,10 @@ class IdFinder:
     def _run(self, values: Values, batch: Coded) -> list[list[Array]]:
         return [[np.asarray(array) for array in calls] for calls in self._note(*values(), batch.x)]
 
-    def _noted(self, dense: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> list[list[Any]]:
+    def _noted(self, dense: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> list[list[object]]:
         return self._call(self.trainable(dense), others, x)[0]
 
-    def trainable(self, dense: Sequence[Any]) -> list[Any]:
+    def trainable(self, dense: Sequence[object]) -> list[Any]:
         """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
         rest = iter(dense)
         return [
@@ -196,7 +196,7 @@ class IdFinder:
             for variable in self._model.trainable_variables
         ]
 
-    def _call(self, trainable: Any, others: object, x: Tree) -> tuple[list[list[object]], object]:
+    def _call(self, trainable: object, others: object, x: Tree) -> tuple[list[list[object]], object]:
         model = self._model
         training: dict[str, bool] = {"training": True} if model._call_has_training_arg else {}
         with noting(self._layers) as noted:
@@ -211,7 +211,7 @@ class IdFinder:
         at_leaf = [at for at, leaf in enumerate(leaves) if leaf is not None]
 
         def call(trainable: Sequence[jax.Array], others: Sequence[jax.Array], given: Sequence[Tree]) -> Tree:
-            flat: list[Any] = [None] * len(leaves)
+            flat: list[object] = [None] * len(leaves)
             for at, leaf in zip(at_leaf, given, strict=True):
                 flat[at] = leaf
             return self._call(trainable, others, _tree.pack_sequence_as(x, flat))
@@ -274,7 +274,7 @@ class _Flow:
     def follow(self, jaxpr: Any, begin: Mapping[Any, frozenset[int]]) -> list[frozenset[int]]:
         """Which inputs each output is made of."""
         nothing: frozenset[int] = frozenset()
-        of: dict[Any, frozenset[int]] = dict(begin)
+        of: dict[object, frozenset[int]] = dict(begin)
 
         def taint_of(atom: Any) -> frozenset[int]:
             return nothing if hasattr(atom, "val") else of.get(atom, nothing)
@@ -334,11 +334,11 @@ def _joined(pieces: Sequence[Array], dtype: Any) -> Array:
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def _abstract(variables: Sequence[keras.Variable]) -> list[Any]:
+def _abstract(variables: Sequence[keras.Variable]) -> list[object]:
     return [jax.ShapeDtypeStruct(tuple(variable.shape), variable.dtype) for variable in variables]
 
 
-def _abstract_leaf(leaf: Tree) -> Any:
+def _abstract_leaf(leaf: Tree) -> object:
     if _of_ids(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
     return jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)

@@ -45,10 +45,10 @@ class RowSource(Protocol):
 class _OwnRows:
     """Rows in this process: those of dynamic tables, of a model that was loaded."""
 
-    def __init__(self, model: Any, layers: Sequence[Any]) -> None:
+    def __init__(self, model: Any, layers: Sequence[keras.Layer]) -> None:
         self.embeddings = ModelEmbeddings(model, dynamic=layers)
 
-    def read_rows(self, numbers: Sequence[Any]) -> Sequence[Any]:
+    def read_rows(self, numbers: Sequence[object]) -> Sequence[Any]:
         raise AssertionError(f"there are no fixed tables, and rows of {len(numbers)} were asked for")
 
 
@@ -266,7 +266,7 @@ def _watch() -> None:
             return predict_on_batch(self, x)
         return inference.predict(x, batch_size=_rows_in(x), verbose=0)
 
-    def refused(method: Any) -> Any:
+    def refused(method: Any) -> object:
         @functools.wraps(method)
         def train(self: Any, *args: Any, **settings: Any) -> Tree:
             layers = dynamic_layers(self)
@@ -289,7 +289,7 @@ def _watch() -> None:
 
 
 def _watch_calls() -> None:
-    kind: Any = keras.Model
+    kind = keras.Model
     call = kind.__call__
     functional: Any = Functional
     convert = functional._convert_inputs_to_tensors

@@ -18,6 +18,8 @@ from jax.extend.random import threefry2x32_p
 from headwater.parameters.updater import Array
 
 if TYPE_CHECKING:
+    import jax.extend.core
+
     from headwater.keras.types import Tree
 
 _jax: Any = jax
@@ -50,7 +52,7 @@ def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype
       dtype: of its elements.
     """
 
-    def make() -> Any:
+    def make() -> object:
         return initializer(tuple(shape), dtype=dtype)
 
     whole: list[Array] = []
@@ -96,7 +98,13 @@ class _Rows:
         return value
 
     def _follow(
-        self, jaxpr: Any, env: Mapping[Any, Any], first: object, count: int, *, outermost: bool = False
+        self,
+        jaxpr: jax.extend.core.Jaxpr,
+        env: Mapping[Any, Any],
+        first: object,
+        count: int,
+        *,
+        outermost: bool = False,
     ) -> list[tuple[object, bool]]:
         """The values of the results, each with whether these are some of the rows only."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
@@ -153,7 +161,7 @@ class _Rows:
     def _has_rows(self, shape: Sequence[int]) -> bool:
         return len(shape) > 0 and shape[0] == self._total
 
-    def _bits(self, key: Any, shape: Sequence[int], first: Any, count: int) -> Any:
+    def _bits(self, key: Any, shape: Sequence[int], first: Any, count: int) -> object:
         """What `jax.random.bits` gives these rows."""
         if key.ndim or str(_jax.random.key_impl(key)) != "threefry2x32" or not _jax.config.jax_threefry_partitionable:
             raise _NeedsAllRowsError

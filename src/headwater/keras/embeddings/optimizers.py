@@ -52,7 +52,7 @@ def _compiled(optimizer: keras.Optimizer) -> AnyOptimizer | None:
     if optimizer.weight_decay or optimizer.clipvalue:
         return None
     o, rate = optimizer, float(np.asarray(optimizer.learning_rate))
-    kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
+    kind: object = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
     if kind is _optimizers.SGD:
         return Momentum(rate, o.momentum, nesterov=o.nesterov) if o.momentum else SGD(rate)
     if kind is _optimizers.Adagrad:

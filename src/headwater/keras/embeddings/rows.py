@@ -15,6 +15,8 @@ from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.parameters.updater import Array
 
 if TYPE_CHECKING:
+    import keras
+
     from headwater.keras.types import Tree
 
 #: Gives the rows of fixed tables: from the numbers of each table's rows, ascending.
@@ -137,7 +139,7 @@ def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) 
     ]
 
 
-def check_ids(layer: Any, given: Ids) -> None:
+def check_ids(layer: keras.Layer, given: Ids) -> None:
     """Raises InvalidArgumentError for an id that is outside the table of a layer of Keras's own."""
     ids = given.ids
     if not len(ids):
@@ -157,14 +159,14 @@ def check_ids(layer: Any, given: Ids) -> None:
     )
 
 
-def _fixed(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Array]:
+def _fixed(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array, Array]:
     numbers, inverse = np.unique(given.ids, return_inverse=True)
     if given.codes is not None:
         return _by_code(given.codes, inverse, coded), numbers
     return _filled(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
 
 
-def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array | None, object]:
+def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None, object]:
     if layer.combiner is not None:
         return None, layer.divide_bags(given.ids, given.shapes)
     if given.codes is not None:

@@ -45,7 +45,7 @@ _BY_ELEMENT: Final = (
 )
 
 
-def goes_by_element(optimizer: Any) -> bool:
+def goes_by_element(optimizer: keras.Optimizer) -> bool:
     """Whether ``optimizer`` updates each element of a variable by itself, and keeps nothing but such state."""
     kinds = [getattr(_keras.optimizers, name) for name in _BY_ELEMENT]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
@@ -84,7 +84,9 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
     return found if others or saved >= _WORTH_A_TRIP else []
 
 
-def _used(model: Any, layers: Sequence[Any], data: Tree, others: Sequence[Any]) -> tuple[list[int], list[bool]]:
+def _used(
+    model: Any, layers: Sequence[keras.Layer], data: Tree, others: Sequence[object]
+) -> tuple[list[int], list[bool]]:
     """For each layer how many ids ``data`` bring it, and whether a step reads its weights in any other way."""
     every = [*layers, *others]
     take_over([layer for layer in every if type(layer) is _keras.layers.Embedding])

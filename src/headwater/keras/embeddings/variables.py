@@ -150,7 +150,7 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
             initialize(self, initializer)
 
     @functools.wraps(build)
-    def our_build(self: Any, input_shape: Any = None) -> None:
+    def our_build(self: Any, input_shape: object = None) -> None:
         strategy = active()
         if strategy is None or self.built or not _may_be_elsewhere(self, strategy.table_bytes):
             build(self, input_shape)

@@ -85,7 +85,7 @@ def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
     `ModelCheckpoint` and `BackupAndRestore` write whole files in the first process, and go along in the others; what
     is for one reader only, such as TensorBoard's files, the others leave out.
     """
-    listed: list[Any] = []
+    listed: list[object] = []
     if isinstance(callbacks, _list):
         listed = list(callbacks.callbacks)
     elif isinstance(callbacks, Iterable):

@@ -31,7 +31,7 @@ class DistributedDataset(ShardedDataset):
         for batch in self.dataset:
             yield self._divided(batch)
 
-    def _divided(self, batch: object) -> Any:
+    def _divided(self, batch: object) -> object:
         if self._replicas == 1:
             return batch
 

@@ -23,12 +23,12 @@ class Lockstep:
     def __init__(self, count: int) -> None:
         self._count = count
         self._barrier = threading.Barrier(count)
-        self._values: list[Any] = [None] * count
+        self._values: list[object] = [None] * count
         self._result = None
 
     def run(self, body: Callable[[int], object]) -> list[Tree]:
         """What ``body`` returns for each number; raises what the first raised that failed by itself."""
-        results: list[Any] = [None] * self._count
+        results: list[object] = [None] * self._count
         errors: list[BaseException] = []
 
         def work(index: int) -> None:

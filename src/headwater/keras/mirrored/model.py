@@ -473,7 +473,7 @@ class MirroredModel:
         raise Preempted(self.position.epoch, self.position.step)
 
 
-def _with_rows(iterator: Iterator[Any]) -> Iterator[Any]:
+def _with_rows(iterator: Iterator[object]) -> Iterator[object]:
     """The batches that have rows, up to the end of this process's data."""
     for batch in iterator:
         if isinstance(batch, tuple) and not batch:  # what `Shards` gives after the end

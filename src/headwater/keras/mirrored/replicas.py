@@ -34,7 +34,7 @@ class Placement:
         self.devices: list[object] = list(devices)
         if len(self.devices) > 1:
             mesh = Mesh(np.asarray(self.devices), (_AXIS,))
-            self._whole: Any = NamedSharding(mesh, PartitionSpec())
+            self._whole: object = NamedSharding(mesh, PartitionSpec())
             self._rows = NamedSharding(mesh, PartitionSpec(_AXIS))
 
     def place(self, values: object, batch: bool) -> Tree:
@@ -43,10 +43,10 @@ class Placement:
             return values
         return jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
 
-    def _everywhere(self, value: object) -> Any:
+    def _everywhere(self, value: object) -> object:
         return value if getattr(value, "sharding", None) == self._whole else jax.device_put(value, self._whole)
 
-    def _of_batch(self, value: jax.Array) -> Any:
+    def _of_batch(self, value: jax.Array) -> object:
         shared = np.ndim(value) > 0 and np.shape(value)[0] % len(self.devices) == 0
         return jax.device_put(value, self._rows if shared else self._whole)
 
@@ -125,7 +125,7 @@ class DeviceReplicas(GroupReplicas):
         return self._sum(rows).addressable_data(0)
 
 
-def _sum_rows(rows: jax.Array) -> Any:
+def _sum_rows(rows: jax.Array) -> object:
     return rows.sum(0)
 
 

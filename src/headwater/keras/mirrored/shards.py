@@ -155,12 +155,12 @@ class ArrayShards(Shards):
     def batches(self) -> Iterator[Any]:
         return self._rows_in_order(np.random.default_rng([self.share.seed, self._turn]))
 
-    def _rows_in_order(self, order: np.random.Generator) -> Iterator[Any]:
+    def _rows_in_order(self, order: np.random.Generator) -> Iterator[object]:
         rows = order.permutation(self._rows) if self._shuffle and self._shuffle != "batch" else None
         for start in range(0, self._rows, self._batch):
             stop = min(start + self._batch, self._rows)
             if self._shuffle == "batch":
-                chosen: Any = (order.permutation(stop - start) + start)[self.share.rows(stop - start)]
+                chosen: object = (order.permutation(stop - start) + start)[self.share.rows(stop - start)]
             else:
                 mine = self.share.rows(stop - start)
                 chosen = slice(start + mine.start, start + mine.stop)
@@ -251,9 +251,9 @@ def shards_of(
     batch_size: int | None = None,
     steps: int | None = None,
     shuffle: bool | str = False,
-    class_weight: Any = None,
+    class_weight: object = None,
     *,
-    policy: Any = None,
+    policy: object = None,
 ) -> Shards:
     """This process's share of what a program gave to ``fit``, ``evaluate`` or ``predict``.
 
@@ -304,5 +304,5 @@ class ShardedDataset:
         """The type and shape of each component."""
         return self.dataset.element_spec
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.dataset)

@@ -208,15 +208,15 @@ class IteratedBatches:
       class_weight: see `keras.Model.fit`.
     """
 
-    def __init__(self, data: Tree, steps: int | None, class_weight: Any = None) -> None:
+    def __init__(self, data: Tree, steps: int | None, class_weight: object = None) -> None:
         self._data = data
         self._class_weight = class_weight
         self._steps = steps
         self._once = iter(data) is data
-        self._iterator: Iterator[Any] | None = None
+        self._iterator: Iterator[object] | None = None
         self._next = 0
         self._epoch = -1
-        self._ahead: list[Any] = []
+        self._ahead: list[object] = []
 
     @property
     def steps(self) -> int | None:
@@ -263,7 +263,7 @@ class IteratedBatches:
     def take(self, work: Work, seed: int) -> Tree:
         return self.get(work.epoch, work.start)
 
-    def _at(self, number: int) -> Any:
+    def _at(self, number: int) -> object:
         iterator = self._iterator
         if iterator is None or (number < self._next and not self._once):
             iterator, self._next = iter(self._data), 0

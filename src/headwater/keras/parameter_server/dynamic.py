@@ -42,7 +42,7 @@ class DynamicTables:
         """The layers."""
         return dynamic_layers(self._model)
 
-    def _name(self, layer: Any) -> str:
+    def _name(self, layer: keras.Layer) -> str:
         return f"{self._model.name}/{layer.name}"
 
     def _optimizer(self, layer: Any) -> AnyOptimizer:

@@ -14,7 +14,7 @@ Nesterov's method.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 import numpy as np
@@ -50,7 +50,7 @@ def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
     """
     momentum = float(optimizer.momentum) if isinstance(optimizer, keras.optimizers.SGD) else 0.0
     if not momentum:
-        kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
+        kind: object = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
         raise ValueError(f"momentum_at='worker' needs keras.optimizers.SGD with momentum, not {kind.__name__}")
     if tables:
         raise ValueError(

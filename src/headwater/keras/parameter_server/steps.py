@@ -306,7 +306,7 @@ class Split:
       rest: which are not, such as seeds: those every worker has for itself.
     """
 
-    def __init__(self, model: Any, tables: Sequence[Any]) -> None:
+    def __init__(self, model: Any, tables: Sequence[keras.Layer]) -> None:
         ids = [id(variable) for variable in model.trainable_variables]
         self._table_at = [ids.index(id(layer.embeddings)) for layer in tables]
         self._dense_at = [at for at in range(len(ids)) if at not in self._table_at]
@@ -317,7 +317,7 @@ class Split:
         self.rest: list[int] = [at for at in range(len(others)) if at not in self.floats]
         trainable = model.trainable_variables
         #: Those that the ``ps`` have: dense ones, others of real numbers, tables.
-        self.served: list[Any] = [
+        self.served: list[object] = [
             *(trainable[at] for at in self._dense_at),
             *(others[at] for at in self.floats),
             *self._tables,
