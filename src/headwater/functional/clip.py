@@ -75,7 +75,7 @@ def clip_by_average_norm(t: TensorLike, clip_norm: TensorLike, name: str | None 
         return arrays.identity(t * clip_norm * math.minimum(inverse * count, bound), name=scope)
 
 
-def global_norm(t_list: Sequence[TensorLike], name: str | None = None) -> Tensor:
+def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
     """√ Σ ‖t‖² over all tensors of a list; None in it counts nothing.
 
     Raises:
@@ -93,7 +93,10 @@ def global_norm(t_list: Sequence[TensorLike], name: str | None = None) -> Tensor
 
 
 def clip_by_global_norm(
-    t_list: Sequence[TensorLike], clip_norm: TensorLike, use_norm: TensorLike | None = None, name: str | None = None
+    t_list: Sequence[TensorLike | None],
+    clip_norm: TensorLike,
+    use_norm: TensorLike | None = None,
+    name: str | None = None,
 ) -> tuple[list[Any], Tensor]:
     """All tensors of a list scaled so that their `global_norm` is at most ``clip_norm``.
 
@@ -128,7 +131,7 @@ def clip_by_global_norm(
         return results, norm
 
 
-def _listed(items: TensorLike) -> list[Any]:
+def _listed(items: object) -> list[Any]:
     if not isinstance(items, list | tuple):
         raise TypeError("t_list should be a sequence")
     return list(items)  # pyright: ignore[reportUnknownArgumentType]

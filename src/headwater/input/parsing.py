@@ -162,7 +162,7 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
     return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
-def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, object]:
+def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:
     """The tensors by the names of the features: sparse indices, values and shapes first, then dense ones."""
     count = len(raw.sparse)
     found: dict[str, object] = {
@@ -190,7 +190,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
 
 def parse_single_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: object = None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The features of one ``Example``.
 
     Args:
@@ -224,7 +224,7 @@ def parse_single_example(
 
 def parse_example(
     serialized: TensorLike, features: Mapping[str, object], name: str | None = None, example_names: Any = None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """The features of a vector of ``Example`` messages: as `parse_single_example`, with a row for each.
 
     Args:

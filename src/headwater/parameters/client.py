@@ -174,7 +174,8 @@ class ParameterClient:
         session.version, session.filled, session.life = version, filled, life
         # What has no values hears all the same that this worker has finished: the chief may have ended.
         if not filled and (self._chief or not self._finishes):
-            brings = self._chief or (bool(session.pieces) and self.conversation.others_are_over(index))
+            left = bool(session.pieces) and not self._follows
+            brings = self._chief or (left and self.conversation.others_are_over(index))
             frame = self._fill_frame(index) if brings else Frame(kinds.READY)
             answer = self.conversation.ask(
                 session, frame, functools.partial(self._await_chief, index, time.monotonic())
@@ -189,12 +190,14 @@ class ParameterClient:
         """Called while the chief is waited for, which is to bring values to number ``index`` of the ``ps``.
 
         Raises:
-          FailedPreconditionError: the chief's program has ended.
+          FailedPreconditionError, UnavailableError: the chief's program has ended.
           GaveUpError: the chief could not be reached for longer than tasks are waited for.
         """
         session = self._sessions[index]
         lost = f"{session.task} was started anew, and its values are gone"
         if self.conversation.others_are_over(index):
+            if self._follows:
+                raise UnavailableError(None, None, f"{lost}; the job is over")
             if session.pieces:  # this worker brings its own
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(None, None, f"{lost}: {self._worker} comes too late, as the chief has ended")

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from headwater.graph.types import SessionLike, TensorLike
     from headwater.session.session import BaseSession
     from headwater.tensorboard_protos import MetaGraphDef, SaverDef
-    from headwater.variables.variables import Variable
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -215,7 +214,7 @@ class Saver:
         self,
         sess: SessionLike | None,
         save_path: str,
-        global_step: Variable | None = None,
+        global_step: TensorLike | None = None,
         latest_filename: str | None = None,
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
@@ -309,7 +308,7 @@ class Saver:
 
     # Restoring --------------------------------------------------------------------------------------------------
 
-    def restore(self, sess: Any, save_path: str) -> None:
+    def restore(self, sess: Any, save_path: str | None) -> None:
         """Restores the variables of ``sess``, which then need no initializer.
 
         From a checkpoint of a `tf.train.Checkpoint` they are restored by the names that they had then.
@@ -325,7 +324,7 @@ class Saver:
         """
         if self._is_empty:
             return
-        if save_path is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
         path = os.fspath(save_path)
         if not checkpoint_exists(path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.dtypes import DType, as_dtype, string
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
-from headwater.graph.operation import OPERATOR_NAMES, Tensor, operator
+from headwater.graph.operation import Tensor, TensorOperators
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables import state
 
@@ -52,7 +52,7 @@ class PartitionInfo:
         return cut[0] if cut else None
 
 
-class PartitionedVariable:
+class PartitionedVariable(TensorOperators):
     """A tensor kept as several variables, cut along one dimension.
 
     Wherever a tensor is expected, it stands for the parts joined. Checkpoints know it as one tensor.
@@ -176,22 +176,11 @@ class PartitionedVariable:
             pieces.append(graph.create_op("Slice", [whole, *bounds]).outputs[0])
         return pieces
 
+    def _operand(self) -> Tensor:
+        return self.as_tensor()
+
     def __repr__(self) -> str:
         return f"<tf.PartitionedVariable '{self._name}' shape={self._shape} parts={len(self._parts)}>"
-
-
-def _operator(name: str) -> Callable[..., object]:
-    apply = operator(name)
-
-    def call(self: PartitionedVariable, *args: Any) -> Any:
-        return apply(self.as_tensor(), *args)
-
-    call.__name__ = name
-    return call
-
-
-for _name in OPERATOR_NAMES:
-    setattr(PartitionedVariable, _name, _operator(_name))
 
 
 def _to_tensor(value: PartitionedVariable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:

@@ -14,7 +14,7 @@ from headwater.graph.context import get_default_graph, get_default_session
 from headwater.graph.convert import convert_to_tensor, name_scope, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
-from headwater.graph.operation import OPERATOR_NAMES, Operation, Tensor, operator
+from headwater.graph.operation import Operation, Tensor, TensorOperators
 from headwater.shapes import TensorShape, as_shape, unknown_shape
 from headwater.tensorboard_protos import variable_pb2
 from headwater.variables import state
@@ -48,7 +48,7 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_TOWER = ONLY_FIRST_REPLICA
 
 
-class Variable:
+class Variable(TensorOperators):
     """A tensor that keeps its value between steps.
 
     It lives in the container of the task it is placed on, shared by all sessions with that task, under the name of its
@@ -356,7 +356,7 @@ class Variable:
 
     def __getitem__(self, key: Any) -> Tensor:
         """A slice of the value; its ``assign(value)`` changes these elements of the variable."""
-        taken: Tensor = _getitem(self.value(), key)
+        taken: Tensor = super().__getitem__(key)
         return indexing.assignable(taken, self) if taken.op.type == "StridedSlice" else taken
 
     # Serialised form --------------------------------------------------------------------------------------------
@@ -401,29 +401,14 @@ class Variable:
 
     _set_save_slice_info = set_save_slice_info
 
+    def _operand(self) -> Tensor:
+        return self.value()
+
     def __iter__(self) -> Any:
         raise TypeError("'Variable' object is not iterable.")
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
-
-
-_getitem = operator("__getitem__")
-
-
-def _operator(name: str) -> Callable[..., object]:
-    apply = operator(name)
-
-    def call(self: Variable, *args: Any) -> Any:
-        return apply(self.value(), *args)
-
-    call.__name__ = name
-    return call
-
-
-for _name in OPERATOR_NAMES:
-    if _name != "__getitem__":
-        setattr(Variable, _name, _operator(_name))
 
 
 def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
