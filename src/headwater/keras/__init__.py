@@ -1,6 +1,6 @@
 """Keras 3 on a cluster: strategies that say where a model's variables live and how its steps are shared.
 
-Names are loaded when they are first used: what is for JAX alone needs no Keras. Keras itself reads which backend it has
+Names are loaded when they are first used. Keras itself reads which backend it has
 when it is first imported; Headwater's is JAX, and importing `headwater` says so.
 """
 
@@ -61,6 +61,9 @@ _NAMES = {
     "has_strategy": "headwater.keras.strategy",
     "in_cross_replica_context": "headwater.keras.strategy",
 }
+
+# What adapts Keras, once it is imported, imports modules of this package: before any of them imports Keras in part.
+importlib.import_module("keras")
 
 
 def __getattr__(name: str) -> Any:

@@ -157,12 +157,12 @@ class Link:
 
         Args:
           deadline_s: for a task that is not needed: go on without it after this long, in seconds, if that is sooner
-            than the process's own deadline.
+            than the process's own deadline. 0: one attempt.
 
         Returns:
           What the task says of itself.
         """
-        return self._wait_for(lambda: self._meet(deadline_s), deadline_s)
+        return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
 
     def channels(self) -> list[Channel]:
         """All open channels."""

@@ -26,7 +26,7 @@ class Ending(Link):
     class _Channel:
         def close(self) -> None: ...
 
-    def _attempt(self) -> Any:
+    def _attempt(self, limit_s: float | None = None) -> Any:
         return self._Channel()
 
     @property

@@ -36,7 +36,7 @@ class _Control(ControlClient):
 
 
 class _Link(TaskLink):
-    def _attempt(self) -> _Control:  # type: ignore[override]
+    def _attempt(self, limit_s: float | None = None) -> _Control:  # type: ignore[override]
         return self._control  # type: ignore[return-value]
 
 
