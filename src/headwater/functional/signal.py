@@ -183,11 +183,12 @@ def inverse_stft(
         transform = _power_of_two(length) if fft_length is None else known(fft_length)
         frames = fourier.irfft(stfts, [transform])
         assert frames.dims is not None, "the rank of stfts must be known"
+        outer = len(frames.dims) - 1
         # Windows may be shorter than the transform, or longer.
         kept = length if not isinstance(transform, int) or not isinstance(length, int) else min(length, transform)
         frames = frames[..., :kept]
         if isinstance(transform, int) and isinstance(length, int) and transform < length:
-            frames = arrays.pad(frames, [[0, 0]] * (len(frames.dims) - 1) + [[0, length - transform]])
+            frames = arrays.pad(frames, [[0, 0]] * outer + [[0, length - transform]])
         if window_fn is not None:
             frames = frames * window_fn(length, dtype=frames.dtype)
         return overlap_and_add(frames, frame_step)

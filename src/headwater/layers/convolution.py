@@ -235,7 +235,10 @@ class _Transposed(Convolution):
 
     def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         numbers = zip(space_of(input_shape, self._first), self.kernel_size, self.strides, strict=True)
-        space = [transposed_size(size, kernel, self.padding, step) for size, kernel, step in numbers]
+        space = [
+            None if size is None else transposed_size(size, kernel, self.padding, step)
+            for size, kernel, step in numbers
+        ]
         return with_space(input_shape, self._first, space, self.filters)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from headwater.shapes import TensorShape, as_shape
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.shapes import ShapeLike
 
 
@@ -64,10 +65,11 @@ def output_size(size: int | None, kernel: int, padding: str, stride: int, dilati
     return -(-places // stride)
 
 
-def transposed_size(size: int | None, kernel: int, padding: str, stride: int) -> int | None:
+_Size = TypeVar("_Size", int, "Tensor")
+
+
+def transposed_size(size: _Size, kernel: int, padding: str, stride: int) -> _Size:
     """The size of which a convolution makes ``size``."""
-    if size is None:
-        return None
     return size * stride + (max(kernel - stride, 0) if padding == "valid" else 0)
 
 
