@@ -14,19 +14,15 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.io import files
 from headwater.variables.variables import Variable
 
-if TYPE_CHECKING:
-    pass
-
-
 ROOT: Final = "_TFProfRoot"
-_DEFAULTS: Final[Mapping[str, Any]] = {
+DEFAULTS: Final[Mapping[str, Any]] = {
     "max_depth": 10000,
     "min_bytes": 0,
     "min_micros": 0,
@@ -41,15 +37,16 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "account_displayed_op_only": False,
     "select": ["params"],
     "output": "stdout",
-    "dump_to_file": "",
 }
 TRAINABLE_VARS_PARAMS_STAT_OPTIONS: Final[dict[str, Any]] = {
-    **_DEFAULTS,
+    **DEFAULTS,
+    "dump_to_file": "",
     "account_type_regexes": ["_trainable_variables"],
     "account_displayed_op_only": True,
 }
 FLOAT_OPS_OPTIONS: Final[dict[str, Any]] = {
-    **_DEFAULTS,
+    **DEFAULTS,
+    "dump_to_file": "",
     "min_float_ops": 1,
     "order_by": "float_ops",
     "account_displayed_op_only": True,
@@ -99,7 +96,7 @@ def print_model_analysis(
     run_meta: object = None,
     op_log: object = None,
     tfprof_cmd: str = "scope",
-    tfprof_options: Mapping[str, Any] = _DEFAULTS,
+    tfprof_options: Mapping[str, Any] = DEFAULTS,
 ) -> GraphNode:
     """Writes how many parameters the graph has, or how many operations on floats, and returns the same.
 
@@ -114,9 +111,8 @@ def print_model_analysis(
     Raises:
       ValueError: an option that this cannot do.
     """
-    options = {**_DEFAULTS, **tfprof_options}
-    if op_log is not None:
-        raise ValueError("op_log must be None: types and float operations are the graph's own")
+    options = {**DEFAULTS, **tfprof_options}
+    require_no_log(op_log)
     if tfprof_cmd != "scope":
         raise ValueError(f"tfprof_cmd must be 'scope', not {tfprof_cmd!r}")
     unknown = [name for name in options["select"] if name not in _FIELDS]
@@ -124,7 +120,7 @@ def print_model_analysis(
         raise ValueError(f"select may name {', '.join(_FIELDS)}, not {', '.join(unknown)}")
     root = _tree(graph, run_meta)
     shown = _shown(root, options, 0)
-    _write(
+    write(
         "\n".join(
             [
                 "node name | " + ", ".join(_HEADERS[name] for name in options["select"]),
@@ -355,9 +351,20 @@ def _lines(node: GraphNode, select: Any, depth: int) -> Iterator[str]:
         yield from _lines(child, select, depth + 1)
 
 
-def _write(text: str, options: Mapping[str, Any]) -> None:
+def require_no_log(op_log: object) -> None:
+    """Raises ValueError where an ``op_log`` is given."""
+    if op_log is not None:
+        raise ValueError("op_log must be None: types and float operations are the graph's own")
+
+
+def write(text: str, options: Mapping[str, Any]) -> None:
+    """Writes ``text`` where the option ``output`` says.
+
+    Raises:
+      ValueError: it says something else.
+    """
     kind, _, rest = options["output"].partition(":")
-    path = options["dump_to_file"] or (rest.partition("outfile=")[2] if kind == "file" else "")
+    path = options.get("dump_to_file") or (rest.partition("outfile=")[2] if kind == "file" else "")
     if path:
         with files.atomic_write(path) as file:
             file.write(text.encode())

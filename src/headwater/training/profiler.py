@@ -8,28 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
-from headwater.training.model_analysis import GraphNode, print_model_analysis, ran
+from headwater.training.model_analysis import DEFAULTS, GraphNode, print_model_analysis, ran, require_no_log, write
 
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import RunMetadata
 
 _BEGIN: Final[Mapping[str, Any]] = {
+    **DEFAULTS,
     "max_depth": 100,
-    "min_bytes": 0,
-    "min_micros": 0,
-    "min_params": 0,
-    "min_float_ops": 0,
     "min_occurrence": 0,
-    "order_by": "name",
-    "account_type_regexes": [".*"],
-    "start_name_regexes": [".*"],
-    "trim_name_regexes": [],
-    "show_name_regexes": [".*"],
-    "hide_name_regexes": [],
-    "account_displayed_op_only": False,
     "select": ["micros"],
     "step": -1,
-    "output": "stdout",
 }
 ALL_ADVICE: Final[Mapping[str, object]] = {
     "ExpensiveOperationChecker": {},
@@ -230,6 +219,7 @@ def profile(
     """
     graph = get_default_graph() if graph is None else graph
     chosen: dict[str, Any] = {**_BEGIN, **(options or {})}
+    require_no_log(op_log)
     if cmd == "op":
         return _by_type(graph, run_meta, chosen)
     if cmd != "scope":
@@ -255,12 +245,11 @@ def _by_type(graph: Graph, run_meta: RunMetadata, options: Mapping[str, Any]) ->
                     setattr(each, key, getattr(each, key) + getattr(node, name))
     kept = [kind for kind in found.values() if len(kind.graph_nodes) >= options.get("min_occurrence", 0)]
     root.children = sorted(kept, key=lambda kind: (-kind.exec_micros, -kind.float_ops, kind.name))
-    if options["output"] == "stdout":
-        print("type | occurrence | execution time | # parameters | # float_ops")
-        for kind in root.children:
-            print(
-                f"{kind.name} | {len(kind.graph_nodes)} | {kind.exec_micros}us | {kind.parameters} | {kind.float_ops}"
-            )
+    lines = ["type | occurrence | execution time | # parameters | # float_ops"] + [
+        f"{kind.name} | {len(kind.graph_nodes)} | {kind.exec_micros}us | {kind.parameters} | {kind.float_ops}"
+        for kind in root.children
+    ]
+    write("\n".join(lines), options)
     return root
 
 
@@ -321,8 +310,7 @@ class Profiler:
     """
 
     def __init__(self, graph: Graph | None = None, op_log: Any = None) -> None:
-        if op_log is not None:
-            raise ValueError("op_log must be None: types and float operations are the graph's own")
+        require_no_log(op_log)
         self._graph = get_default_graph() if graph is None else graph
         self._steps: dict[int, Any] = {}
 
