@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -18,9 +18,6 @@ from headwater.errors import NotFoundError
 from headwater.io import files, tensor_bundle
 from headwater.tables import fields
 from headwater.tables.snapshots import PartReader, Save, chain, saves
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

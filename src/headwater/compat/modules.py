@@ -21,11 +21,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Any
 
 TENSORFLOW = "tensorflow"
 COMPATIBILITY_TABLE = "docs/compatibility.md"

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from headwater.compat.names import Area, namespace
-
-if TYPE_CHECKING:
-    pass
-
 
 _NAMES = {
     "headwater.testing.test_case": "TensorFlowTestCase=TestCase",

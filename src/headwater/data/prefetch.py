@@ -6,15 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from headwater.data.node import Block, Context, Element, closing
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
-
-if TYPE_CHECKING:
-    pass
-
 
 AUTOTUNE: Final = -1
 _GOOD_SIZE: Final = 2

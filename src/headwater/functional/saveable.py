@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headwater.dtypes import DType
 from headwater.graph.operation import Operation, Tensor
-
-if TYPE_CHECKING:
-    pass
 
 
 class SaveSpec:

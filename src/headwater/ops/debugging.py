@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,6 @@ from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.formatting import both_ends, first_elements
 from headwater.registry import HostArray, Inference, Spec, function_of
 from headwater.resources.host_context import HostContext
-
-if TYPE_CHECKING:
-    pass
-
 
 # Checks -----------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ of tables ask them to. What a compiled loop or branch computes is not looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,10 +17,6 @@ from headwater.errors import InternalError, InvalidArgumentError, OpError
 from headwater.ops.common import as_ints, normal_axis
 from headwater.ops.slices import dropped_places
 from headwater.registry import CHECKED
-
-if TYPE_CHECKING:
-    pass
-
 
 _Attrs = Mapping[str, Any]
 

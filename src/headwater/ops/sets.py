@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from headwater.ops.define import host
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 from headwater.shapes import merge_dims
-
-if TYPE_CHECKING:
-    pass
-
 
 Rows = dict[tuple[int, ...], list[Any]]
 """The values of each row of a tensor by the row's index; rows without values may be missing."""

@@ -11,15 +11,11 @@ import importlib
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-if TYPE_CHECKING:
-    pass
-
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax

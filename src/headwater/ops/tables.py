@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 from headwater.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
-
-if TYPE_CHECKING:
-    pass
-
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Columns of a text file that are none: the line itself, and its number from 0."""

@@ -9,17 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import jax
 
 from headwater.errors import InvalidArgumentError
 from headwater.ops.stand_ins import virtual_gpus
 from headwater.runtime.environment import variables_set
-
-if TYPE_CHECKING:
-    pass
-
 
 _NPROC = "NPROC"
 """XLA's own variable: how many threads compute on the CPU. Read when JAX starts."""

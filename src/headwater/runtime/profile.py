@@ -12,15 +12,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jax
 
 from headwater.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
-
-if TYPE_CHECKING:
-    pass
-
 
 _jax: Any = jax
 

@@ -6,11 +6,7 @@ import contextvars
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Any
 
 Scope = Mapping[str, Mapping[str, Any]]
 
