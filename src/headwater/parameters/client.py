@@ -174,8 +174,8 @@ class ParameterClient:
         session.version, session.filled, session.life = version, filled, life
         # What has no values hears all the same that this worker has finished: the chief may have ended.
         if not filled and (self._chief or not self._finishes):
-            left = bool(session.pieces) and not self._follows
-            brings = self._chief or (left and self.conversation.others_are_over(index))
+            has_values = bool(session.pieces) and not self._follows
+            brings = self._chief or (has_values and self.conversation.others_are_over(index))
             frame = self._fill_frame(index) if brings else Frame(kinds.READY)
             answer = self.conversation.ask(
                 session, frame, functools.partial(self._await_chief, index, time.monotonic())
