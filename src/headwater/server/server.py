@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import FIRST_PS, SHARDS
 from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from headwater.master.session_config import device_counts, process_settings
 from headwater.server.task_server import TaskServer
+from headwater.task.lifetime import PS
 
 
 class Server:
@@ -32,6 +35,7 @@ class Server:
       InternalError, InvalidArgumentError: the cluster has no such job, or no such task.
       AlreadyExistsError: another process holds the port; the message names it.
       PermissionDeniedError: others could reach the server and nothing guards it.
+      FailedPreconditionError: the job lets its number of ``ps`` change while it runs.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Server:
     def start(self) -> None:
         """Starts the server; nothing when it runs already."""
         if self._running is None:
+            _require_fixed_servers(self._cluster)
             config = self._server_def.default_session_config
             self._running = TaskServer(
                 self._cluster,
@@ -111,6 +116,22 @@ class Server:
     def create_local_server(config: Any = None, start: bool = True) -> Server:
         """A server of a cluster of one task, at a port that the system chooses."""
         return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+
+def _require_fixed_servers(cluster: ClusterSpec) -> None:
+    """Raises FailedPreconditionError where the number of ``ps`` may change: variables of graphs would stay behind."""
+    shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
+    if not shards or PS not in cluster.jobs:
+        return
+    begins = f", which begins with {first} of them," if first else ""
+    raise FailedPreconditionError(
+        None,
+        None,
+        f"this job{begins} lets its number of ps change while it runs ({SHARDS}={shards}), and this program builds "
+        "graphs, whose variables stay on the ps where they are. Give the job one number of ps (in its file, 'ps: 2' "
+        f"in the place of a range such as 'ps: 1:3'); or, where no job file says so, take {SHARDS} out of the "
+        "environment. Parameters of Keras and JAX programs move between ps",
+    )
 
 
 INSIDE_GRPC = "grpc+stream"

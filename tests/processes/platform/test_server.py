@@ -391,6 +391,22 @@ def test_no_server(tmp_path: Path) -> None:
     assert "the server at http://127.0.0.1:1 does not answer" in failed.output
 
 
+def test_a_graph_is_told_that_its_number_of_ps_is_one_number(running: Server) -> None:
+    """Each task ends with what to write in the job's file."""
+    job = {
+        "name": "graph",
+        "program": str(REPOSITORY / "examples" / "linear.py"),
+        "flags": True,
+        "ps": "1:2",
+        "workers": 1,
+        "restart": {"policy": "never"},
+    }
+    job_id = str(running.client.post("/jobs", job)["id"])
+    assert running.over(job_id)["phase"] == "failed"
+    shown = [line for task in ("ps-0", "worker-0") for line in running.log(job_id, task)]
+    assert any("whose variables stay on the ps where they are. Give the job one number of ps" in line for line in shown)
+
+
 @pytest.mark.long
 def test_parameter_servers_come_and_go_while_they_train(running: Server, tmp_path: Path) -> None:
     program = Path(__file__).parents[1] / "parameters" / "moves.py"
