@@ -239,6 +239,19 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     expect(page.locator("main").get_by_text(job_id)).to_have_count(0)
 
 
+def test_what_is_filled_in_before_the_scripts_are_there_counts(watched: Watched, running: Server) -> None:
+    page = watched.page
+    watched.sign_in(running.token)
+    held: list[Any] = []
+    page.route("**/static/htmx.min.js", lambda route: held.append(route))
+    with page.expect_request("**/static/htmx.min.js"):
+        page.goto("/new", wait_until="commit")
+    page.get_by_label("Name", exact=True).fill("Not A Name")
+    held.pop().continue_()
+    expect(page.locator(".problems")).to_contain_text("name")
+    expect(page.locator("#yaml")).to_contain_text("name: Not A Name")
+
+
 def values_zoom_and_smoothing(page: Any) -> None:
     """The plots of a job that is over: values under the pointer, dragged over for a part, smoothed."""
     loss = page.locator("figure").filter(has=page.get_by_text("Loss", exact=True))

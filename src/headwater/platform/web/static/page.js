@@ -60,6 +60,10 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const [name, value] of Object.entries(state)) if (element && value) element[name] = value;
     }
   });
+  // What was filled in before the scripts were there counts, too: whatever follows a form has to hear of it.
+  const filled = (field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
+  for (const field of document.querySelectorAll("form input, form textarea"))
+    if (filled(field)) field.dispatchEvent(new Event("input", { bubbles: true }));
   const rows = document.querySelector("[data-stream]");
   if (rows) headwater.stream(rows.dataset.stream, {
     event(entry) {
