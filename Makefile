@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
+.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -97,7 +97,7 @@ test-other:
 
 # Two at a time, on as many cores.
 check: $(READY)
-	$(MAKE) --no-print-directory --jobs 2 $(filter --output-sync,$(patsubst %,--%,$(.FEATURES))) check-pyright check-copies check-types check-style
+	$(MAKE) --no-print-directory --jobs 2 $(filter --output-sync,$(patsubst %,--%,$(.FEATURES))) check-pyright check-programs check-copies check-types check-style
 
 check-style: $(READY)
 	$(BIN)/ruff check
@@ -108,6 +108,9 @@ check-style: $(READY)
 
 check-pyright: $(READY)
 	$(BIN)/pyright
+
+check-programs: $(READY)
+	$(BIN)/pyrefly check --summary=none
 
 check-types: $(READY)
 	$(BIN)/python tools/check_types.py

@@ -87,7 +87,7 @@ def train(workers: int, momentum: float, aware: bool, own: bool, rate: float = 0
         found = gradient(client.values(), X[rows], Y[rows])
         if own:
             found, states[update % workers] = trace.update(found, states[update % workers])
-        client.push([np.asarray(leaf) for leaf in found])
+        client.push([np.asarray(leaf) for leaf in jax.tree.leaves(found)])
         if update % EVERY == 0:
             seen.append(float(accuracy(client.values())))
     for client in clients:

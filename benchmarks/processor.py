@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +111,7 @@ class Sampling:
         self._perf.wait()
         command = ["perf", "report", "--stdio", "-q", "-i", str(self._data), "--sort", "dso,sym", "-w", "60,200"]
         report = subprocess.run(command, capture_output=True, text=True, check=False)
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         for line in report.stdout.splitlines():
             if match := _LINE.match(line):
                 found[place_of(match[2], match[3])] += float(match[1])

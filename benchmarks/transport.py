@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def serve(options: TransportOptions, security: Security) -> None:
         workplace=workplace,
         control_path=path,
     )
-    nothing: object = None
+    nothing: Any = None
     control = ControlServer(
         path,
         me=ECHO,

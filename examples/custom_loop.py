@@ -66,9 +66,9 @@ is_chief = (
     or resolver.task_type == "chief"
     or (resolver.task_type == "worker" and resolver.task_id == 0 and "chief" not in resolver.cluster_spec().jobs)
 )
+folder = options.folder if is_chief else os.path.join(options.folder, f"other_{resolver.task_id}")
 manager = None
 if options.folder:
-    folder = options.folder if is_chief else os.path.join(options.folder, f"other_{resolver.task_id}")
     checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, epoch=epoch)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
     checkpoint.restore(tf.train.latest_checkpoint(options.folder))

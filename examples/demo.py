@@ -40,7 +40,7 @@ def scalars(log: Path) -> dict[str, tuple[list[int], list[float]]]:
     events.Reload()
     return {
         name: ([event.step for event in events.Scalars(name)], [event.value for event in events.Scalars(name)])
-        for name in events.Tags()["scalars"]
+        for name in events.scalars.Keys()
     }
 
 

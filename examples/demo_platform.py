@@ -131,9 +131,12 @@ class Pictures:
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )
         stack.callback(browser.close)
-        narrow = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
-        for name, options in (("", {"viewport": {"width": 1280, "height": 900}}), ("-telephone", narrow)):
-            page = self._pages[name] = browser.new_page(base_url=address, **options)
+        for name, width, height in (("", 1280, 900), ("-telephone", 390, 844)):
+            page = self._pages[name] = browser.new_page(
+                base_url=address,
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if name else None,
+            )
             page.set_default_timeout(120_000)
             page.goto("/")
             page.get_by_label("Token").fill(token)

@@ -100,6 +100,7 @@ class Measured(keras.callbacks.Callback):
             return
         seconds = time.perf_counter() - self.began
         numbers, ids, clicked, _ = self.held_out
+        assert self.model is not None, "Keras sets a callback's model before the first epoch"
         predicted = self.model.predict({"numbers": numbers, "ids": ids}, batch_size=4096, verbose=0)
         table = self.model.get_layer("categories")
         rows = [told.rows for told in table.client.statistics(table.table_name).values()]

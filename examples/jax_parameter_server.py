@@ -9,6 +9,7 @@ does everything in one process.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -39,6 +40,12 @@ parser.add_argument("--consistency", default="async", help="async, sync, k=1 or 
 arguments = parser.parse_args()
 
 network = Network()
+
+
+def logits(params: Any, x: np.ndarray) -> Any:
+    return network.apply(params, x)
+
+
 params = network.init(jax.random.key(0), jnp.zeros((1, 2)))
 ps = headwater.ParameterServer(params, optax.adam(2e-3), consistency=arguments.consistency)  # a ps stays here
 
@@ -46,7 +53,7 @@ ps = headwater.ParameterServer(params, optax.adam(2e-3), consistency=arguments.c
 @jax.jit
 def gradients(params, x, y):
     def loss(params):
-        return optax.softmax_cross_entropy_with_integer_labels(network.apply(params, x), y).mean()
+        return optax.softmax_cross_entropy_with_integer_labels(logits(params, x), y).mean()
 
     return jax.grad(loss)(params)
 
@@ -57,4 +64,4 @@ for _ in range(arguments.steps):
 params = ps.finish()
 
 x, y = spirals(np.random.default_rng(1000), 2000)
-print(f"worker {ps.worker}: accuracy {np.mean(network.apply(params, x).argmax(1) == y):.3f} after {ps.version} updates")
+print(f"worker {ps.worker}: accuracy {np.mean(logits(params, x).argmax(1) == y):.3f} after {ps.version} updates")

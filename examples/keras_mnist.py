@@ -33,9 +33,9 @@ def digits():
     else:
         from sklearn.datasets import load_digits  # noqa: PLC0415  needed only where there are no other digits
 
-        found = load_digits()
-        order = np.random.default_rng(0).permutation(len(found.target))
-        images, labels = found.data[order].astype(np.float32) / 16, found.target[order]
+        images, labels = load_digits(return_X_y=True)
+        order = np.random.default_rng(0).permutation(len(labels))
+        images, labels = images[order].astype(np.float32) / 16, labels[order]
         parts = [(images[:-300], labels[:-300]), (images[-300:], labels[-300:])]
     return parts
 

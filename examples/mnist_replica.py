@@ -137,7 +137,8 @@ def train(digits, cluster, target):
         )
     ):
         network = Network(workers)
-    if FLAGS.sync_replicas and chief:
+    queue_runner = init_tokens_op = None
+    if isinstance(network.optimizer, tf.train.SyncReplicasOptimizer) and chief:
         # Operations of its own, which must be there before the supervisor closes the graph.
         queue_runner = network.optimizer.get_chief_queue_runner()
         init_tokens_op = network.optimizer.get_init_tokens_op()
@@ -154,7 +155,7 @@ def train(digits, cluster, target):
         print(f"Worker {index}: Waiting for session to be initialized...")
     session = supervisor.prepare_or_wait_for_session(target, config=config)
     print(f"Worker {index}: Session initialization complete.")
-    if FLAGS.sync_replicas and chief:
+    if queue_runner is not None:
         session.run(init_tokens_op)
         supervisor.start_queue_runners(session, [queue_runner])
 

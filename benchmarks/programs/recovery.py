@@ -26,10 +26,10 @@ if args.job_name == "ps":
     server.join()
     sys.exit()
 counts, changes = [], []
+with tf.device("/job:ps/task:0"):
+    step = tf.train.get_or_create_global_step()
 for index in range(2):
     with tf.device("/job:ps/task:%d" % index):
-        if index == 0:
-            step = tf.train.get_or_create_global_step()
         values = tf.get_variable("values%d" % index, [args.mb * 1024, 256], initializer=tf.ones_initializer())
         count = tf.get_variable("count%d" % index, [], tf.int64, initializer=tf.zeros_initializer())
         counts.append(tf.assign_add(count, 1))

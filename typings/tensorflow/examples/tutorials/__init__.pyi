@@ -1,0 +1,1 @@
+from headwater.compat.tf.examples.tutorials import *

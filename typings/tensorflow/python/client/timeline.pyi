@@ -1,0 +1,1 @@
+from headwater.telemetry.timeline import *
