@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import headwater.cluster.claims
-import headwater.parameters.host
+import headwater.parameters.attendance
 import headwater.parameters.host_state
 import headwater.resources.replica_lives
 import headwater.training.monitored_wrappers
@@ -28,14 +28,14 @@ def _void_steps() -> None:
 
 def _numbered_requests() -> None:
     """A ``ps`` does not know a push again that comes a second time, on another channel."""
-    hosted: Any = headwater.parameters.host.HostedParameters
-    request = hosted._request
+    workers: Any = headwater.parameters.attendance.Attendance
+    request = workers.request
 
     def forgets(self: Any, talk: Any, number: int) -> Any:
-        self._latest.pop(talk.worker, None)
+        self._updates.latest.pop(talk.worker, None)
         return request(self, talk, number)
 
-    hosted._request = forgets
+    workers.request = forgets
 
 
 def _answered_in_states() -> None:

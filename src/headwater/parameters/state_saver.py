@@ -86,7 +86,7 @@ class ParameterSaver(StateSaver):
                 "has changed, or the folder is another program's. Remove it, or name another one in saves=...",
             )
         try:
-            self._host.resume(_state_of(chain), last.at)
+            self._host.memory.resume(_state_of(chain), last.at)
             self._restore_rows(chain)
         except InvalidArgumentError as error:
             raise FailedPreconditionError(
@@ -114,17 +114,17 @@ class ParameterSaver(StateSaver):
         """The task ends. Where the job is over, its states have no use any more, and are removed; else the last one is
         saved, and nothing changes after it."""
         self._periodic.stop()
-        if self._host.is_over:
+        if self._host.workers.is_over:
             self._remove_all()
             return
-        self._host.ends()
+        self._host.turns.hold("this task to come back: it saves its state, and ends")
         self.save()
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def _take(self, *, whole: bool) -> Taken | None:
-        with self._host.still():
-            state, at = self._host.state(), self._clock()
+        with self._host.lock:
+            state, at = self._host.memory.state(), self._clock()
             if state is None:
                 return None
             rows = [table.begin_saving(whole=whole) for table in self._host.tables]
@@ -132,14 +132,14 @@ class ParameterSaver(StateSaver):
         return Taken(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
 
     def _failed(self) -> None:
-        with self._host.still():
+        with self._host.lock:
             for table in self._host.tables:
                 table.saving_failed()
 
     def _write_rows(self, writer: StateWriter) -> None:
         for number, table in enumerate(self._host.tables):
             while True:
-                with self._host.still():
+                with self._host.lock:
                     taken = table.take_saved(ROWS_AT_ONCE)
                 if taken is None:
                     break

@@ -234,7 +234,7 @@ def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
     late.push(gradients(2))
     late.finish(0)
     # All that were expected have been in one training.
-    assert [host.state().trainings for host in local.hosts if host.state() is not None] == [1, 1]
+    assert [host.memory.state().trainings for host in local.hosts if host.memory.state() is not None] == [1, 1]
     assert first.trainings == late.trainings == 1
     late.close()
     local.stop()
@@ -482,7 +482,7 @@ def test_a_norm_needs_no_part_of_a_ps_that_has_lost_the_gradients() -> None:
     clients[0].snapshot()
     at_once(*(functools.partial(client.push, gradients(0)) for client in clients))
     taken = threading.Event()
-    first, add = local.hosts[1]._round, local.hosts[1]._round.add
+    first, add = local.hosts[1].updates.round, local.hosts[1].updates.round.add
 
     def noted(*args: Any) -> None:
         add(*args)

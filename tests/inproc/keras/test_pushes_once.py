@@ -50,7 +50,7 @@ def noted(local: LocalServers) -> list[Counter[int]]:
     found: list[Counter[int]] = []
     for host in local.hosts:
         found.append(Counter())
-        host._round = _Noted(found[-1])  # pyright: ignore[reportPrivateUsage]
+        host.updates.round = _Noted(found[-1])
     return found
 
 

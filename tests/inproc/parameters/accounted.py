@@ -60,7 +60,7 @@ def servers(
         saves=saves,
     )
     for host in local.hosts:
-        host._round = CountingRound()  # pyright: ignore[reportPrivateUsage]
+        host.updates.round = CountingRound()
     return local
 
 
@@ -110,7 +110,7 @@ def together(works: Sequence[Callable[[], object]]) -> None:
 
 def counts(local: LocalServers, index: int) -> list[int]:
     """How often each example was applied on a ``ps``, of those whose places it has."""
-    adds_up = local.hosts[index]._round  # pyright: ignore[reportPrivateUsage]
+    adds_up = local.hosts[index].updates.round
     assert isinstance(adds_up, CountingRound)
     return [int(count) for count in adds_up.total[:, 0].tolist()]
 

@@ -233,7 +233,7 @@ def test_gradients_of_several_batches_are_one_update(tmp_path: Path) -> None:
     together([lambda ps=ps: train_by_threes(ps) for ps in workers])
     exact(tmp_path, 1)
     assert counts(local, 0) == [1] * (SIZE // 2)
-    assert local.hosts[0].updates <= BATCHES // 3 + 2
+    assert local.hosts[0].updates.made <= BATCHES // 3 + 2
     stop(local, *workers)
 
 
@@ -440,7 +440,7 @@ def test_an_update_takes_one_call_of_the_system_for_the_journal(tmp_path: Path) 
         before = disk.steps
         for batch in batches:
             ps.push(gradients(batch))
-        assert disk.steps - before == local.hosts[0].updates - 1 == BATCHES - 1
+        assert disk.steps - before == local.hosts[0].updates.made - 1 == BATCHES - 1
         stop(local, ps)
     (journal,) = tmp_path.iterdir()
     assert journal.stat().st_size / BATCHES < 140

@@ -82,7 +82,7 @@ def test_a_ps_goes_back_by_itself_and_says_what_is_lost(
     close(LAYOUT.split(client.values(), lost), LAYOUT.split(alone_of(0, 1, 5), lost))
     close(LAYOUT.split(client.values(), 1 - lost), LAYOUT.split(alone_of(0, 1, 2, 3, 4, 5), 1 - lost))
     told = caplog.text
-    names = [local.hosts[lost]._block_name(block) for block in LAYOUT.blocks[lost]]  # pyright: ignore[reportPrivateUsage]
+    names = local.hosts[lost]._names  # pyright: ignore[reportPrivateUsage]
     assert f"/job:ps/task:{lost} goes on with its own state of version 2" in told
     assert "updates 3 to 5 are lost" in told
     assert f"of {len(names)} variables: {', '.join(names)}; /job:worker/task:0 had read version 5" in told
@@ -161,7 +161,7 @@ def test_a_save_copies_nothing_and_holds_what_there_was(tmp_path: Path) -> None:
     updater = host._updater  # pyright: ignore[reportPrivateUsage]
     assert isinstance(updater, OptaxUpdater)
     blocks: BlockValues = updater._blocks  # pyright: ignore[reportPrivateUsage]
-    state = host.state()
+    state = host.memory.state()
     assert state is not None
     for held, array in zip(blocks.optimized, state.values, strict=True):
         assert array.ctypes.data == held.unsafe_buffer_pointer()

@@ -15,9 +15,9 @@ import pytest
 
 from headwater import ParameterServer
 from headwater.consistency import from_text
+from headwater.parameters.accounts import Accounts
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.host import HostedParameters
 from headwater.parameters.replicas.feed import Feed
 from headwater.parameters.replicas.limits import require_no_tables, require_replicas
 from headwater.task import kinds
@@ -255,18 +255,18 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
 ) -> None:
     """Else the journal lacks what the other copy goes on with, when the primary is killed in between."""
     happened: dict[int, list[str]] = {}
-    send, write = Feed.update, HostedParameters.write_accounts
+    send, write = Feed.update, Accounts.flush
 
     def sent(feed: Feed, *arguments: Any) -> None:
         happened.setdefault(threading.get_ident(), []).append("sent")
         send(feed, *arguments)
 
-    def written(host: HostedParameters) -> None:
-        write(host)
+    def written(accounts: Accounts) -> None:
+        write(accounts)
         happened.setdefault(threading.get_ident(), []).append("written")
 
     monkeypatch.setattr(Feed, "update", sent)
-    monkeypatch.setattr(HostedParameters, "write_accounts", written)
+    monkeypatch.setattr(Accounts, "flush", written)
     servers = Replicated(PARAMS, optax.sgd(0.1), log_dir=str(tmp_path))
     client = servers.client()
     servers.paired()

@@ -12,7 +12,7 @@ The frames of a channel from a primary to the other copy::
     RESIGNS ()                              from the other copy: its task ends, and it will never serve
 
 Each but the last is answered by DONE (number) as soon as it was received whole. ``memory`` is what
-`headwater.parameters.host.HostedParameters.memory` says; None where updates are sent together, and a later frame brings
+`headwater.parameters.host_memory.HostMemory.words` says; None where updates are sent together, and a later frame brings
 it. The other copy makes an update when it has its memory, before it reads another frame.
 """
 

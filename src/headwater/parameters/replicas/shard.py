@@ -50,7 +50,7 @@ DIAL_S = 0.4
 PAUSE_S = 0.5
 #: How long the other copy may take to answer who it is, in seconds.
 ANSWER_S = 5.0
-#: How long after a copy has taken over workers may take to come to it, in seconds; see `HostedParameters.take_over`.
+#: How long after a copy has taken over workers may take to come to it, in seconds; see `HostMemory.take_over`.
 COME_S = 15.0
 
 
@@ -294,8 +294,8 @@ class ShardCopy:
             noted, feed = self._updater.take(), self._feed
             if feed is None or feed.broken.is_set():
                 return feed, 0
-            memory = host.memory()
-            host.write_accounts()
+            memory = host.memory.words()
+            host.updates.accounts.flush()
             if noted.replaced:
                 feed.replace(self._state(), memory)
             elif noted.updates:
@@ -404,7 +404,7 @@ class ShardCopy:
         if feed is not None:
             feed.end()
         self._begin()
-        before.end_talks()
+        before.workers.end_talks()
         self._changed.notify_all()
 
     def _learn(self, view: View) -> None:
@@ -487,8 +487,8 @@ class ShardCopy:
             self._take_over()
         standing = self._standing
         view = standing.view
-        self._host.leave_absent()
-        if view is None or not self._host.wait_filled(LOOK_S):
+        self._host.workers.leave_absent()
+        if view is None or not self._host.turns.wait_filled(LOOK_S):
             return
         if standing.pairing:  # whether it is a pair is not known
             self._ask(Wants.PAIR, self._feed.target if self._feed is not None else None)
@@ -510,7 +510,7 @@ class ShardCopy:
             _log.warning("%s has a copy of shard %d of %r now", self._other, self._shard, self._set)
         while self._standing.serves and not self._closed and not feed.broken.wait(LOOK_S):
             feed.look()
-            self._host.leave_absent()
+            self._host.workers.leave_absent()
         feed.end()
         with self._changed:
             if feed.resigned:
@@ -525,7 +525,7 @@ class ShardCopy:
         # What was confirmed is applied first.
         with self._taking:
             if self._memory is not None:
-                self._host.take_over(self._memory, COME_S)
+                self._host.memory.take_over(self._memory, COME_S)
                 _log.warning(
                     "%s serves shard %d of %r now, from update %d on: %s",
                     self._task,
@@ -572,7 +572,7 @@ class ShardCopy:
         host = self._host
         with host.lock:
             self._updater.take()
-            memory = self._told = host.memory()
+            memory = self._told = host.memory.words()
             feed = Feed(channel, other, self._state(), memory)
             with self._changed:
                 self._feed = feed

@@ -11,7 +11,7 @@ On a channel of its own, whose first frame names the set; an answer may be prece
     OFFER   (set, shard, term, source, places, knobs)   from the ``ps`` that has it: it is about to give a shard;
                                             answered by DONE (whether that is welcome). Then, on the same channel,
     STATE   (names, memory)                 the values of its blocks, then the optimizer's state, of these names; and
-                                            what `headwater.parameters.host.HostedParameters.memory` says; answered by
+                                            what `headwater.parameters.host_memory.HostMemory.words` says; answered by
                                             DONE (whether it has the shard now)
     TOOK    (set, shard, term)              whether it has taken the shard with that term; where it has not, it never
                                             will. Answered by DONE (whether it has)

@@ -42,7 +42,7 @@ TAKE_S: Final = 60.0
 PAUSE_S: Final = 0.1
 #: How long a ``ps`` that begins waits for others that do not answer, in seconds.
 BEGIN_S: Final = 30.0
-#: How long workers may take to come to a shard that was moved; see `HostedParameters.take_over`.
+#: How long workers may take to come to a shard that was moved; see `HostMemory.take_over`.
 COME_S: Final = 15.0
 
 #: Why a ``ps`` could not be reached that has no process, as far as can be told.
@@ -180,7 +180,7 @@ class ShardHolder:
     def _secure(self, slot: _Slot, host: HostedParameters, channel: Channel) -> None:
         """Returns once what was answered is not in question; raises UnavailableError where the shard has moved."""
         with host.lock:
-            while host.is_held and slot.host is host and not channel.closed:
+            while host.turns.held_for and slot.host is host and not channel.closed:
                 host.lock.wait(LOOK_S)
         if slot.host is not host:
             raise UnavailableError(None, None, f"a shard of {self._name!r} has moved from {self._task}")
@@ -364,7 +364,7 @@ class ShardHolder:
             loads = {
                 shard: Load(
                     nbytes=sum(size.nbytes for size in host.sizes()),
-                    rate=host.travelled / max(1.0, now - slot.since),
+                    rate=host.workers.travelled / max(1.0, now - slot.since),
                 )
                 for shard, slot in enumerate(self._slots)
                 if (host := slot.host) is not None
@@ -402,7 +402,7 @@ class ShardHolder:
         slot.host = slot.updater = None
         with host.lock:
             host.lock.notify_all()
-        host.end_talks()
+        host.workers.end_talks()
 
     # Giving -----------------------------------------------------------------------------------------------------------
 
@@ -440,7 +440,7 @@ class ShardHolder:
             slot.moving = True
         try:
             until = time.monotonic() + PREPARE_S
-            while not host.wait_filled(LOOK_S):
+            while not host.turns.wait_filled(LOOK_S):
                 if self._closed or self._over or self.directory.of(shard) != place or time.monotonic() >= until:
                     raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has no values yet")
             self.directory.learn(Places(addresses={target: address}))
@@ -457,14 +457,14 @@ class ShardHolder:
         link = self.directory.link(target)
         channel = link.take_now()
         try:
-            words, knobs = self.directory.words(), list(host.knobs)
+            words, knobs = self.directory.words(), list(host.updates.knobs)
             channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, knobs)))
             if answer_on(channel, target, PREPARE_S).header != (True,):
                 raise UnavailableError(None, None, f"{target} takes no shards now")
             with host.lock:
                 began = time.monotonic()
-                host.hold(f"shard {shard} of {self._name!r} to move to {target}")
-                memory = host.memory()
+                host.turns.hold(f"shard {shard} of {self._name!r} to move to {target}")
+                memory = host.memory.words()
                 values, state = updater.values(None), updater.state()
             arrays = [*values, *state.values()]
             nbytes = sum(array.nbytes for array in arrays)
@@ -486,7 +486,7 @@ class ShardHolder:
             else:
                 # Others may have heard of a place with that term.
                 self.directory.note(shard, term + 1, self._task)
-                host.go_on()
+                host.turns.go_on()
         if not taken:
             raise UnavailableError(None, None, f"{target} has not taken shard {shard} of {self._name!r}")
         seconds = time.monotonic() - began
@@ -540,8 +540,8 @@ class ShardHolder:
                     raise bad_header(frame, channel.peer)
             values = len(frame.tensors) - len(names)
             updater.fill(frame.tensors[:values], frame.tensors[values:] or None)
-            host.take_over(memory, COME_S)
-            workers = host.known_workers()
+            host.memory.take_over(memory, COME_S)
+            workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
                 taken = term > slot.void and not self._closed
@@ -564,7 +564,7 @@ class ShardHolder:
             left = self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S)
         self._expect(workers, coming=False)
         if not left:
-            host.leave_absent()
+            host.workers.leave_absent()
 
     def _has_taken(self, shard: int, term: int) -> bool:
         """Whether a shard was taken with a term; where it was not, it will not be."""

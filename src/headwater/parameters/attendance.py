@@ -1,0 +1,284 @@
+"""Which workers are at a ``ps``, which take part in the training, and when that is over."""
+
+from __future__ import annotations
+
+import threading
+
+from headwater.cluster.claims import Claim, Places
+from headwater.cluster.names import TaskName
+from headwater.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, State, Synchronous
+from headwater.errors import UnavailableError
+from headwater.parameters.epoch_sums import EpochSums
+from headwater.parameters.host_context import HostContext
+from headwater.parameters.talks import Request, Talk
+from headwater.parameters.tickets import Tickets
+from headwater.parameters.turns import Turns
+from headwater.parameters.updates import Updates
+from headwater.task import kinds
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+
+class Attendance:
+    """Workers that come, take part, finish, are lost, and come back.
+
+    Args:
+      context: of the host.
+      updates: of what workers give.
+      turns: their waits.
+      seed: of epochs.
+
+    Attributes:
+      tickets: which worker does which step.
+      sums: what workers have added up in each epoch.
+      trainings: how many are over.
+      seed: of epochs.
+      lives: by worker the life of its program.
+      away: workers that took part, and are to come back.
+      resting: workers that take part, and that no other waits for: they wait for examples which others hold.
+      finished: workers that have finished the present training.
+      expected: workers that took part elsewhere before, and until when they may come here.
+      is_over: whether the chief's program has ended without an error.
+    """
+
+    def __init__(self, context: HostContext, updates: Updates, turns: Turns, seed: int) -> None:
+        self._context = context
+        self._changed = context.changed
+        self._updates = updates
+        self._turns = turns
+        self._places = Places()
+        self._shares: dict[str, tuple[int, int]] = {}
+        # Whether the program of a worker has ended.
+        self._ended = False
+        self.tickets = Tickets(in_rounds=isinstance(context.choice, Synchronous | KOfN))
+        self.sums = EpochSums()
+        self.trainings: int = 0
+        self.seed: int = seed
+        self.lives: dict[str, int] = {}
+        self.away: set[str] = set()
+        self.resting: set[str] = set()
+        self.finished: set[str] = set()
+        self.expected: tuple[set[str], float] = set(), 0.0
+        self.is_over: bool = False
+
+    # Coming -----------------------------------------------------------------------------------------------------------
+
+    def refusal(self, task: Claim) -> str:
+        """Why a task does not speak for its place; empty where it does."""
+        with self._changed:
+            return self._places.refusal(task, connected=self._has_talk)
+
+    def claim(self, claim: Claim) -> str:
+        """Why a task does not get its place; empty where it does."""
+        with self._changed:
+            return self._places.claim(claim, connected=self._has_talk)
+
+    def _has_talk(self, holder: Claim) -> bool:
+        """Whether the task that has a place is connected."""
+        talk = self._updates.talks.get(holder.task)
+        return talk is not None and not talk.channel.closed and not talk.channel.peer_gone()
+
+    def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> Talk:
+        """A worker has come. The lock is held.
+
+        Args:
+          worker: its name.
+          channel: to it.
+          life: of its program.
+          trainings: that are over as far as it knows, or -1.
+        """
+        updates = self._updates
+        anew = self.lives.get(worker) != life
+        if anew:  # its program numbers anew
+            self.lives[worker] = life
+            updates.latest.pop(worker, None)
+        before = updates.talks.get(worker)
+        talk = updates.talks[worker] = Talk(worker, channel, threading.Condition(self._context.lock))
+        if before is not None:
+            self.leave(worker, "it was started anew")
+            before.channel.close()
+        if anew:
+            updates.accounts.begun_anew(worker)
+        if 0 <= trainings < self.trainings:
+            # It is in a training that others have finished here before it came: it waits for no others.
+            updates.event(NoneToCome())
+        elif trainings > self.trainings:
+            self.reach_training(trainings)
+        return talk
+
+    def gone(self, talk: Talk) -> None:
+        """A worker's channel has ended."""
+        talks = self._updates.talks
+        with self._changed:
+            if talks.get(talk.worker) is talk:
+                del talks[talk.worker]
+                self.leave(talk.worker, "its channel has ended")
+            if not talks:
+                self._context.agreement.begin()
+
+    def known_workers(self) -> list[str]:
+        """All that have asked for something."""
+        with self._changed:
+            return sorted(self.lives)
+
+    @property
+    def travelled(self) -> int:
+        """Bytes that have come and gone on the channels of the workers that are here."""
+        counts = [talk.channel.statistics() for talk in list(self._updates.talks.values())]
+        return sum(count.bytes_sent + count.bytes_received for count in counts)
+
+    # Taking part ------------------------------------------------------------------------------------------------------
+
+    def request(self, talk: Talk, number: int) -> tuple[Request, bool]:
+        """What is known of a numbered request, and whether it came before, on a channel that was lost.
+
+        Raises:
+          UnavailableError: see `require_present`.
+        """
+        self.require_present(talk)
+        updates, worker = self._updates, talk.worker
+        self.away.discard(worker)
+        self.resting.discard(worker)
+        updates.accounts.back(worker)
+        latest = updates.latest.get(worker)
+        if latest is not None and latest.number == number:
+            return latest, True
+        request = updates.latest[worker] = Request(number=number)
+        return request, False
+
+    def require_present(self, talk: Talk) -> None:
+        """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
+        if self._updates.talks.get(talk.worker) is not talk:
+            raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
+
+    def share(self, worker: str) -> tuple[int, int] | None:
+        """Which part of a batch that several workers share is this worker's: its number, and of how many. None where
+        the batch is all its own, and before all have come that are expected at the beginning."""
+        state = self._updates.state
+        if not state.gathers or not state.formed:
+            return None
+        if self._shares.keys() != state.members.keys():
+            names = sorted(state.members, key=_place)
+            self._shares = {name: (at, len(names)) for at, name in enumerate(names)}
+        return self._shares.get(worker)
+
+    def rests(self, worker: str) -> None:
+        """A worker takes part, and has no data."""
+        self.resting.add(worker)
+        self._updates.event(Left(worker, "it has no data"))
+        self._end_data()
+
+    def _end_data(self) -> None:
+        """Where all workers rest that take part, what was gathered becomes an update."""
+        if self.resting and not self._updates.state.members:
+            self._updates.event(DataEnd())
+            self._changed.notify_all()
+
+    def reach_training(self, training: int) -> None:
+        """A worker is in a later training than is known here, as this task was started anew meanwhile, or the first
+        ``ps`` knew earlier that all have finished."""
+        self.trainings = training
+        self.finished.clear()
+        self._changed.notify_all()
+        if self._updates.way_back is not None:  # the steps that it knows of are those of an earlier one
+            self.tickets.begin_training()
+
+    # Going ------------------------------------------------------------------------------------------------------------
+
+    def finish(self, talk: Talk, training: int) -> Frame:
+        """Answers a worker that has finished a training, once all have."""
+        worker, updates = talk.worker, self._updates
+        with self._changed:
+            self.trainings = max(self.trainings, training)  # less where this task was started anew meanwhile
+            trainings = self.trainings
+            takes_part = worker in updates.state.members or worker in self.away or worker in self.resting
+            if training < trainings:  # it was late: the others have finished that training
+                if takes_part:
+                    self.leave(worker, "")
+                return Frame(kinds.DONE)
+            self.finished.add(worker)
+            if takes_part:
+                self.leave(worker, "")
+            else:
+                # This task was started anew while others trained: a worker that has finished will not come.
+                updates.event(NoneToCome())
+            self._turns.wait(
+                talk,
+                lambda: self.trainings > trainings or not (updates.state.members or self.resting),
+                "the others to finish",
+            )
+        return Frame(kinds.DONE)
+
+    def leave(self, worker: str, reason: str) -> None:
+        """A worker does not take part any more; it was lost where there is a ``reason``. The lock is held."""
+        updates = self._updates
+        if reason and (worker in updates.state.members or worker in self.resting):
+            self.away.add(worker)
+        elif not reason:
+            self.away.discard(worker)
+        self.tickets.left(worker)
+        updates.free.discard(worker)
+        self.resting.discard(worker)
+        updates.accounts.left(worker, reason)
+        updates.event(Left(worker, reason))
+        self._end_data()
+        if not updates.state.members and not self.resting and not reason:
+            # All have finished, perhaps before this task heard that the data end: what was taken becomes an update.
+            updates.event(DataEnd())
+            # Whatever comes next begins as this did: with all workers.
+            self.trainings += bool(self.finished)  # else all of them were late
+            # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
+            late = self.away | (updates.talks.keys() - self.finished)
+            updates.state = State(
+                choice=updates.state.choice,
+                version=updates.state.version,
+                formed=self.is_over or self._ended or bool(late),
+            )
+            self.away.clear()
+            self.finished.clear()
+            self.tickets.begin_training()
+            updates.round.clear()
+            self._context.agreement.begin()
+            self.sums.clear()
+        self._changed.notify_all()
+
+    def job_over(self) -> None:
+        """The chief's program has ended. A worker that is late waits for no others, which may have ended, too."""
+        with self._changed:
+            self.is_over = True
+            self._updates.event(NoneToCome())
+            self._changed.notify_all()
+
+    def worker_ended(self) -> None:
+        """The program of a worker has ended without an error: it will not come again, so that no other waits until all
+        are there."""
+        with self._changed:
+            self._ended = True
+            self._updates.event(NoneToCome())
+            self._changed.notify_all()
+
+    def expect(self, members: set[str], come_s: float) -> None:
+        """Workers that took part elsewhere come here within ``come_s`` seconds, or are gone. The lock is held."""
+        for worker in sorted(members):
+            self._updates.event(Joined(worker))
+        self.expected = members, self._context.clock() + come_s
+
+    def leave_absent(self) -> None:
+        """Workers that were to come here from another copy and did not are gone."""
+        with self._changed:
+            expected, until = self.expected
+            if expected and self._context.clock() >= until:
+                self.expected = set(), 0.0
+                for worker in sorted(expected & self._updates.state.members.keys() - self._updates.talks.keys()):
+                    self.leave(worker, f"it did not come to {self._context.task}")
+
+    def end_talks(self) -> None:
+        """Ends all conversations: another copy serves."""
+        for talk in list(self._updates.talks.values()):
+            talk.channel.close()
+
+
+def _place(worker: str) -> tuple[bool, int]:
+    """The order of workers: a chief, then the others by number."""
+    task = TaskName.parse(worker)
+    return task.job != "chief", task.index

@@ -1,0 +1,31 @@
+"""What all parts of a host of parameters share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headwater.consistency import Consistency
+from headwater.task.agreement import Agreement
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostContext:
+    """See above.
+
+    Attributes:
+      task: this task's name, for people.
+      choice: how closely workers keep together.
+      agreement: whether workers run one program.
+      lock: held by who decides and updates.
+      changed: its condition, notified at every change.
+      clock: seconds that only grow.
+    """
+
+    task: str
+    choice: Consistency
+    agreement: Agreement
+    lock: threading.RLock
+    changed: threading.Condition
+    clock: Callable[[], float]

@@ -1,0 +1,119 @@
+"""How workers wait on a ``ps``: for their turn, for values, for other workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from headwater.consistency import Released, Tick, waiting_text
+from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
+from headwater.parameters.host_context import HostContext
+from headwater.parameters.talks import Talk
+from headwater.parameters.updates import Updates
+from headwater.parameters.waiting import LOOK_S, SPEAK_S
+from headwater.task import kinds
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+
+class Turns:
+    """Waits of workers, each in the thread that serves the worker.
+
+    Args:
+      context: of the host. Where its workers run different programs, no wait goes on.
+      updates: for which workers wait.
+
+    Attributes:
+      held_for: why what the host has stays as it is now, so that workers wait; empty where it does not.
+    """
+
+    def __init__(self, context: HostContext, updates: Updates) -> None:
+        self._context = context
+        self._changed = context.changed
+        self._updates = updates
+        self.held_for: str = ""
+
+    def hold(self, what: str) -> None:
+        """From now on nothing changes, and workers wait for ``what``, until `go_on`."""
+        with self._changed:
+            self.held_for = what
+
+    def go_on(self) -> None:
+        """Ends `hold`."""
+        with self._changed:
+            self.held_for = ""
+            self._changed.notify_all()
+
+    def wait_filled(self, timeout_s: float) -> bool:
+        """Whether there are values, after a wait of ``timeout_s`` seconds at most."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
+
+    def require_filled(self) -> None:
+        """Raises AbortedError where there are no values. The lock is held, here and below."""
+        if not self._updates.filled:
+            raise AbortedError(None, None, f"{self._context.task} was started anew: its values are gone")
+
+    def wait_for_values(self, talk: Talk) -> None:
+        """Waits until there are values."""
+        if self.held_for:
+            self.wait_while_held(talk)
+        self.wait(talk, lambda: bool(self._updates.filled), "the chief to bring values")
+
+    def wait_while_held(self, talk: Talk) -> None:
+        """Waits for the end of `hold`."""
+        self.wait(talk, lambda: not self.held_for, self.held_for)
+
+    def wait(
+        self, talk: Talk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
+    ) -> None:
+        """Waits, with the lock given away meanwhile, and says now and then for what.
+
+        ``changed`` is notified when ``ready`` may have come true; unless given, that is at every change.
+
+        Raises:
+          UnavailableError: the worker is gone.
+          FailedPreconditionError: workers run different programs.
+        """
+        changed = changed or self._changed
+        self._raise_disagreement()
+        if ready():
+            return
+        updates, channel, clock = self._updates, talk.channel, self._context.clock
+        began = clock()
+        speak_at = began + SPEAK_S
+        talk.waits_for = what, began
+        try:
+            while not changed.wait_for(ready, LOOK_S):
+                if channel.closed or channel.peer_gone():
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                self._raise_disagreement()
+                now, members = clock(), updates.state.members
+                if self._context.choice.patience_s is not None:
+                    updates.event(Tick())
+                    for slow in members.keys() - updates.state.members.keys():
+                        updates.accounts.left(slow, "others waited for it for too long")
+                if speak_at > began + SPEAK_S and _is_released(channel):
+                    updates.event(Released(talk.worker))
+                if now >= speak_at:
+                    channel.send(Frame(kinds.WAIT, (what or waiting_text(updates.state, now),)))
+                    speak_at = now + SPEAK_S
+        finally:
+            talk.waits_for = None
+
+    def _raise_disagreement(self) -> None:
+        if disagreement := self._context.agreement.disagreement:
+            raise other_program(disagreement)
+
+
+def other_program(differs: str) -> FailedPreconditionError:
+    """What a worker hears whose program is another one; ``differs`` says how."""
+    return FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
+
+
+def _is_released(channel: Channel) -> bool:
+    """Whether a worker that was told what it waits for says that it is to go on without."""
+    try:
+        return channel.recv(0).kind == kinds.RELEASE
+    except DeadlineExceededError:
+        return False
