@@ -22,6 +22,8 @@ from run import OURS, PEER, Case, Measured, measure
 WORKERS = (1, 2, 4, 8, 16, 24)
 SERVERS = (1, 2, 4)
 VARIABLES = (10, 100, 1000)
+#: What the second worker of ``joins.py`` does: rest, build graphs, join by the graph of the first, by one of its own.
+JOINS = range(4)
 #: What programs tell of themselves that is kept: the first three until the first step is done.
 TOLD = ("build_s", "ready_s", "first_step_s", "longest_medians", "late_share")
 COLOURS = {OURS: "#2a6f97", PEER: "#f4a259"}
@@ -47,9 +49,10 @@ def by_variables(python: list[str], variables: int) -> Measured:
     return measure(case, python, 1.0)
 
 
-def by_joins(python: list[str], seconds: float) -> Measured:
-    """Steps of a model of 200 variables, while another worker joins again and again."""
-    return measure(Case(name="growth", program="joins.py", workers=2, wanted=0), python, seconds)
+def by_joins(python: list[str], second: int, seconds: float) -> Measured:
+    """Steps of a model of 200 variables, while another worker does what ``joins.py`` knows by a number."""
+    case = Case(name="growth", program="joins.py", workers=2, wanted=0, arguments=(f"--second={second}",))
+    return measure(case, python, seconds)
 
 
 def main() -> None:
@@ -73,8 +76,9 @@ def main() -> None:
         for count in VARIABLES:
             for name, python in contenders.items():
                 runs.setdefault((name, "variables", count), []).append(by_variables(python, count))
-        for name, python in contenders.items():
-            runs.setdefault((name, "joins", 2), []).append(by_joins(python, 5 * args.seconds))
+        for second in JOINS:
+            for name, python in contenders.items():
+                runs.setdefault((name, "joins", second), []).append(by_joins(python, second, 5 * args.seconds))
     for (name, what, count), measured in runs.items():
         row = {key: statistics.median(figures(one)[key] for one in measured) for key in figures(measured[0])}
         found[name].setdefault(what, {})[count] = row

@@ -1,16 +1,22 @@
-"""A worker trains 200 variables while another one joins the job again and again, each time by a graph of its own.
+"""A worker trains 200 variables while another one builds graphs, or joins the job again and again.
 
 The first worker tells how many medians its longest step took, and the share of steps above five. The second one has
-the lowest priority, so that it delays the first at the ps rather than on the cores that they share.
+the lowest priority, so that it delays the first at the ps rather than on the cores that they share. What it does is
+chosen by a number, so that what joining costs the first can be told from what a busy machine does:
+
+0: it rests. 1: it builds graphs, and runs none. 2: it joins as every worker of a job does, by the graph that the others
+have. 3: it joins by a graph that no task has seen.
 """
 
 import itertools
 import os
+import threading
 import time
 
 from common import begin, report, start_server, task_arguments, tf
 
-args = task_arguments(variables=200)
+args = task_arguments(variables=200, second=2)
+RESTS, BUILDS, JOINS, DIFFERS = range(4)
 server, _ = start_server(args)
 cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
 
@@ -34,13 +40,17 @@ def steps(session, train_op, seconds):
 
 
 def join(turn):
-    """What a worker that joins does: a graph that no task has seen, with a variable of its own."""
+    """What the second worker does in a turn."""
     with tf.Graph().as_default():
-        with tf.device("/job:ps/task:0"):
-            joined = tf.Variable(0.0, name="joined_%d" % turn)
+        own = []
+        if args.second == DIFFERS:
+            with tf.device("/job:ps/task:0"):
+                own = [tf.Variable(0.0, name="joined_%d" % turn)]
         train_op = model()
+        if args.second == BUILDS:
+            return
         with tf.Session(server.target, config=config) as session:
-            session.run(joined.initializer)
+            session.run(tf.variables_initializer(own))
             session.run(train_op)
 
 
@@ -65,7 +75,10 @@ else:
     times, deadline = [], time.perf_counter() + args.seconds
     for turn in itertools.count(1):
         start = time.perf_counter()
-        join(turn)
+        if args.second == RESTS:
+            threading.Event().wait(args.seconds)
+        else:
+            join(turn)
         times.append(time.perf_counter() - start)
         if time.perf_counter() > deadline:
             break
