@@ -1,14 +1,17 @@
 """Plans: what one task does in a step, as a frozen list of instructions.
 
 A plan names tensors (``operation:output``) and operations; it needs no graph. It travels to its task once, as msgpack
-with the operations as a ``GraphDef``, and is compiled there.
+with the operations as ``GraphDef`` messages, and is compiled there. Workers of a job send plans that differ in the
+workers' names only: what they compute is packed by itself, so that a task reads it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgpack
 import numpy as np
@@ -20,7 +23,7 @@ from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Send:
     tensors: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Compute:
     """Run operations as one executable.
 
@@ -97,6 +100,7 @@ class Compute:
       inputs: tensors that come from elsewhere.
       static: those of ``inputs`` whose values must be known when compiling.
       outputs: tensors that something else uses. A reference among them stands for the variable's value at that point.
+      digest: BLAKE2b of all this as it travels; empty for one that has not travelled, and for a changed copy of one.
     """
 
     device: str
@@ -104,6 +108,7 @@ class Compute:
     inputs: tuple[str, ...]
     static: tuple[str, ...]
     outputs: tuple[str, ...]
+    digest: bytes = field(default=b"", init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +166,7 @@ class TaskPlan:
 
 def encode_plan(plan: TaskPlan) -> bytes:
     """``plan`` as bytes for its task."""
-    graph = graph_pb2.GraphDef()
-
-    def add(node: Node) -> int:
-        proto = graph.node.add(name=node.name, op=node.type, input=node.inputs)
-        for key, value in node.attrs.items():
-            proto.attr[key].CopyFrom(attr_value(value))
-        return len(graph.node) - 1
-
     instructions: list[list[Any]] = []
-    refs: list[list[list[Any]]] = []
-
-    def index(node: Node) -> int:
-        refs.append([[position, name] for position, name in node.refs.items()])
-        return add(node)
-
     for item in plan.instructions:
         match item:
             case Receive():
@@ -183,25 +174,39 @@ def encode_plan(plan: TaskPlan) -> bytes:
             case Send():
                 instructions.append(["send", item.transfer, item.destination, item.tensors])
             case Compute():
-                nodes = [index(node) for node in item.nodes]
-                instructions.append(["compute", item.device, nodes, item.inputs, item.static, item.outputs])
+                instructions.append(["compute", encode_compute(item)])
             case Host():
-                instructions.append(["host", index(item.node)])
+                instructions.append(["host", *_packed([item.node])])
     return msgpack.packb(
         {
             "format": FORMAT,
             "task": plan.task,
             "instructions": instructions,
-            "refs": refs,
             "variables": [[v.name, v.cell, v.container, v.device] for v in plan.variables.values()],
             "constants": [[name, make_tensor_proto(v).SerializeToString()] for name, v in plan.constants.items()],
             "feeds": plan.feeds,
             "fetches": plan.fetches,
             "block": plan.block,
             "isolated": plan.isolated,
-            "graph": graph.SerializeToString(deterministic=True),
         }
     )
+
+
+def encode_compute(item: Compute) -> bytes:
+    """``item`` as bytes, which are the same for equal ones."""
+    return msgpack.packb([item.device, *_packed(item.nodes), item.inputs, item.static, item.outputs])
+
+
+def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
+    """Operations as a ``GraphDef``, and the positions and names of the references of each."""
+    graph = graph_pb2.GraphDef()
+    refs: list[list[list[Any]]] = []
+    for node in nodes:
+        proto = graph.node.add(name=node.name, op=node.type, input=node.inputs)
+        for key, value in node.attrs.items():
+            proto.attr[key].CopyFrom(attr_value(value))
+        refs.append([[position, name] for position, name in node.refs.items()])
+    return graph.SerializeToString(deterministic=True), refs
 
 
 def decode_plan(data: bytes) -> TaskPlan:
@@ -214,15 +219,13 @@ def decode_plan(data: bytes) -> TaskPlan:
         raw: Any = msgpack.unpackb(data, strict_map_key=True)
         if raw["format"] != FORMAT:
             raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
-        graph = graph_pb2.GraphDef.FromString(raw["graph"])
-        nodes = [_node(proto, refs) for proto, refs in zip(graph.node, raw["refs"], strict=True)]
         variables = [VariableInfo(*_texts(item)) for item in raw["variables"]]
         constants: dict[str, np.ndarray[Any, Any]] = {
             _text(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
         }
         plan = TaskPlan(
             task=_text(raw["task"]),
-            instructions=tuple(_instruction(item, nodes) for item in raw["instructions"]),
+            instructions=tuple(_instruction(item) for item in raw["instructions"]),
             variables={v.name: v for v in variables},
             constants=constants,
             feeds=_texts(raw["feeds"]),
@@ -236,13 +239,7 @@ def decode_plan(data: bytes) -> TaskPlan:
         raise InvalidArgumentError(None, None, f"not a well-formed plan: {error}") from error
 
 
-def _node(proto: Any, refs: Any) -> Node:
-    lookup(proto.op)  # KeyError for a type that is not there
-    attrs = {str(key): read_attr(value) for key, value in proto.attr.items()}
-    return Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in refs}, attrs)
-
-
-def _instruction(item: Any, nodes: list[Node]) -> Instruction:
+def _instruction(item: Any) -> Instruction:
     kind, *parts = item
     if kind == "receive":
         transfer, source, tensors = parts
@@ -251,13 +248,36 @@ def _instruction(item: Any, nodes: list[Node]) -> Instruction:
         transfer, destination, tensors = parts
         return Send(_number(transfer), _text(destination), _texts(tensors))
     if kind == "compute":
-        device, indices, inputs, static, outputs = parts
-        chosen = tuple(nodes[_number(index)] for index in indices)
-        return Compute(_text(device), chosen, _texts(inputs), _texts(static), _texts(outputs))
+        (packed,) = parts
+        return _decode_compute(packed)
     if kind == "host":
-        (index,) = parts
-        return Host(nodes[_number(index)])
+        (node,) = _unpacked(*parts)
+        return Host(node)
     raise ValueError(f"no instruction: {str(item)[:80]}")
+
+
+_decoded: WeakValueDictionary[bytes, Compute] = WeakValueDictionary()
+
+
+def _decode_compute(data: bytes) -> Compute:
+    """What `encode_compute` wrote: the same object for equal bytes as long as somebody has it."""
+    digest = hashlib.blake2b(data).digest()
+    found = _decoded.get(digest)
+    if found is None:
+        device, graph, refs, inputs, static, outputs = msgpack.unpackb(data, strict_map_key=True)
+        nodes = tuple(_unpacked(graph, refs))
+        found = Compute(_text(device), nodes, _texts(inputs), _texts(static), _texts(outputs))
+        _check_compute(found)
+        object.__setattr__(found, "digest", digest)
+        _decoded[digest] = found
+    return found
+
+
+def _unpacked(graph: bytes, refs: Sequence[Any]) -> Iterator[Node]:
+    for proto, its in zip(graph_pb2.GraphDef.FromString(graph).node, refs, strict=True):
+        lookup(proto.op)  # KeyError for a type that is not there
+        attrs = {str(key): read_attr(value) for key, value in proto.attr.items()}
+        yield Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in its}, attrs)
 
 
 def _text(value: Any) -> str:
@@ -290,17 +310,32 @@ def check_plan(plan: TaskPlan) -> None:
             case Send():
                 known.need(item.tensors, f"send {item.transfer} to {item.destination}")
             case Compute():
-                where = f"compute on {item.device}"
-                known.need(item.inputs, where)
-                inside = _Known(set(item.inputs))
-                inside.need(item.static, f"what is static in {where}")
-                for node in item.nodes:
-                    inside.add_node(node, plan.variables)
-                inside.need(item.outputs, f"the end of {where}")
+                known.need(item.inputs, f"compute on {item.device}")
+                if not item.digest:
+                    _check_compute(item)
+                _need_variables(item.nodes, plan.variables)
                 known.tensors.update(item.outputs)
             case Host():
-                known.add_node(item.node, plan.variables)
+                known.add_node(item.node)
+                _need_variables((item.node,), plan.variables)
     known.need(plan.fetches, "the answer")
+
+
+def _check_compute(item: Compute) -> None:
+    """Makes sure that every operation finds what it uses, but for the variables."""
+    where = f"compute on {item.device}"
+    inside = _Known(set(item.inputs))
+    inside.need(item.static, f"what is static in {where}")
+    for node in item.nodes:
+        inside.add_node(node)
+    inside.need(item.outputs, f"the end of {where}")
+
+
+def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]) -> None:
+    for node in nodes:
+        used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
+        if unknown := [name for name in used if name not in variables]:
+            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,11 +350,9 @@ class _Known:
         if missing:
             raise ValueError(f"{what} needs {', '.join(missing)}, which nothing before it gives")
 
-    def add_node(self, node: Node, variables: Mapping[str, VariableInfo]) -> None:
+    def add_node(self, node: Node) -> None:
         self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)
-        used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
-        unknown = [name for name in used if name not in variables]
         absent = [index for index in node.definition.ref_positions(node.attrs) if index not in node.refs]
-        if unknown or absent or any(index >= len(node.inputs) for index in node.refs):
-            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown or absent or node.refs}")
+        if absent or any(index >= len(node.inputs) for index in node.refs):
+            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {absent or node.refs}")
         self.ops.add(node.name)

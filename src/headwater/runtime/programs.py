@@ -17,9 +17,10 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.io.tensor_proto import make_tensor_proto
 from headwater.ops.bodies import call
 from headwater.ops.faults import fault_of
-from headwater.passes.plan import Compute, Node, TaskPlan, encode_plan
+from headwater.passes.plan import Compute, Node, encode_compute
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.memory import check_memory
 
@@ -113,11 +114,14 @@ def shared_program(
     looked_at: Collection[str] = (),
 ) -> Program:
     """The program of a compute without random numbers: that of another session, where it has one of equal content."""
-    content = hashlib.blake2b(encode_plan(TaskPlan(task="", instructions=(compute,), constants=static)))
+    content = hashlib.blake2b(compute.digest or encode_compute(compute))
+    for name, value in static.items():
+        content.update(name.encode() + make_tensor_proto(value).SerializeToString())
+    key = content.digest()
     with _lock:
-        found = _programs.get(content.digest())
+        found = _programs.get(key)
         if found is None:
-            found = _programs[content.digest()] = Program(compute, static, donated, kept, written, 0, looked_at)
+            found = _programs[key] = Program(compute, static, donated, kept, written, 0, looked_at)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -137,56 +138,62 @@ def test_a_part_is_missing(key: str) -> None:
         decode_plan(msgpack.packb(raw))
 
 
-def _changed(change: Callable[[dict[str, Any], Any], None]) -> bytes:
+def _changed(change: Callable[[dict[str, Any], list[Any], Any], None]) -> bytes:
+    """A plan with a change in it as a whole, and in each of its computes or their operations."""
     raw = msgpack.unpackb(ENCODED[0])
-    graph = graph_pb2.GraphDef.FromString(raw["graph"])
-    change(raw, graph)
-    raw["graph"] = graph.SerializeToString()
+    for item in raw["instructions"]:
+        if item[0] == "compute":
+            compute = msgpack.unpackb(item[1])
+            graph = graph_pb2.GraphDef.FromString(compute[1])
+            change(raw, compute, graph)
+            compute[1] = graph.SerializeToString()
+            item[1] = msgpack.packb(compute)
     return msgpack.packb(raw)
 
 
-def _unknown_type(raw: dict[str, Any], graph: Any) -> None:
+def _unknown_type(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     graph.node[0].op = "NoSuchOperation"
 
 
-def _unknown_input(raw: dict[str, Any], graph: Any) -> None:
+def _unknown_input(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     for node in graph.node:
         node.input[:] = ["nowhere:0" for _ in node.input]
 
 
-def _no_variables(raw: dict[str, Any], graph: Any) -> None:
+def _no_variables(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     raw["variables"] = []
 
 
-def _no_references(raw: dict[str, Any], graph: Any) -> None:
-    raw["refs"] = [[] for _ in raw["refs"]]
+def _no_references(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
+    compute[2] = [[] for _ in compute[2]]
 
 
-def _reference_out_of_range(raw: dict[str, Any], graph: Any) -> None:
-    next(refs for refs in raw["refs"] if refs)[0][0] = 99
+def _reference_out_of_range(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
+    for refs in compute[2]:
+        refs[:] = [[99, name] for _, name in refs]
 
 
-def _a_later_format(raw: dict[str, Any], graph: Any) -> None:
+def _a_later_format(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     raw["format"] += 1
 
 
-def _unknown_fetch(raw: dict[str, Any], graph: Any) -> None:
+def _unknown_fetch(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     raw["fetches"].append("nowhere:0")
 
 
-def _index_before_the_first(raw: dict[str, Any], graph: Any) -> None:
-    next(item for item in raw["instructions"] if item[0] == "compute")[2][0] = -1
+def _fewer_references_than_operations(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
+    compute[2].pop()
 
 
-def _static_that_is_no_input(raw: dict[str, Any], graph: Any) -> None:
-    next(item for item in raw["instructions"] if item[0] == "compute")[4].append("nowhere:0")
+def _static_that_is_no_input(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
+    compute[4].append("nowhere:0")
 
 
-def _unknown_instruction(raw: dict[str, Any], graph: Any) -> None:
+def _unknown_instruction(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     raw["instructions"].append(["eval", "1"])
 
 
-def _constant_of_giant_shape(raw: dict[str, Any], graph: Any) -> None:
+def _constant_of_giant_shape(raw: dict[str, Any], compute: list[Any], graph: Any) -> None:
     proto = tensor_pb2.TensorProto(dtype=1, float_val=[1.0])
     for size in (1 << 40, 1 << 40):
         proto.tensor_shape.dim.add(size=size)
@@ -203,7 +210,7 @@ def _constant_of_giant_shape(raw: dict[str, Any], graph: Any) -> None:
         _reference_out_of_range,
         _a_later_format,
         _unknown_fetch,
-        _index_before_the_first,
+        _fewer_references_than_operations,
         _static_that_is_no_input,
         _unknown_instruction,
         _constant_of_giant_shape,
@@ -212,3 +219,21 @@ def _constant_of_giant_shape(raw: dict[str, Any], graph: Any) -> None:
 def test_refused(change: Callable[[dict[str, Any], Any], None]) -> None:
     with pytest.raises(InvalidArgumentError, match="not a well-formed plan"):
         decode_plan(_changed(change))
+
+
+def test_what_is_computed_is_read_once() -> None:
+    first, second = (decode_plan(ENCODED[0]) for _ in range(2))
+    computes = [[item for item in plan.instructions if isinstance(item, Compute)] for plan in (first, second)]
+    assert computes[0]
+    assert all(one is other and one.digest for one, other in zip(*computes, strict=True))
+    # A changed copy is another one.
+    assert not dataclasses.replace(computes[0][0], device="GPU:7").digest
+
+
+def test_what_is_read_before_needs_its_variables_in_every_plan() -> None:
+    plan = decode_plan(ENCODED[0])
+    raw = msgpack.unpackb(ENCODED[0])
+    raw["variables"] = []
+    assert plan.variables
+    with pytest.raises(InvalidArgumentError, match="lacks variables it needs"):
+        decode_plan(msgpack.packb(raw))
