@@ -20,7 +20,7 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
     axis = constant_value(axes[0]) if axes else np.array(0)
     if axis is None or int(axis) or op.attrs.get("batch_dims"):
         return NotImplemented
-    shape = _shape(params)
+    shape = shape_of(params)
     rows = np.array([-1], np.int32)
     row_shape = constant_value(shape)
     if row_shape is not None:
@@ -35,7 +35,8 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
     return [IndexedSlices(values, flat, shape), *[None] * (len(op.inputs) - 1)]
 
 
-def _shape(params: Tensor) -> Tensor:
+def shape_of(params: Tensor) -> Tensor:
+    """The shape of a tensor, as a constant where it is known."""
     if params.dims is not None and None not in params.dims:
         return make_const(np.array(params.dims, np.int32), "Shape")
     return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
@@ -58,7 +59,7 @@ def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Indexed
     params, routed = op.inputs
     grad = to_dense(grad)
     rows = op.graph.create_op("UpdateRows", [routed]).outputs[0]
-    shape = _shape(params)
+    shape = shape_of(params)
     split, whole = grad.op, grad
     if op.attrs.get("halves"):  # where the variable is: it travels as it is
         whole = op.graph.create_op("Cast", [grad], {"DstT": float32}, device=op.device).outputs[0]

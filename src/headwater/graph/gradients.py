@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headwater.graph.bag_gradient import gathered_bags_gradient, joined_bags_gradient
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, function_attr, name_scope
 from headwater.graph.gather_gradient import gather_gradient, joined_gradient, routed_gradient
@@ -32,6 +33,8 @@ for _name in ("Gather", "GatherV2"):
     register_gradient(_name, gather_gradient)
 register_gradient("GatherRouted", routed_gradient)
 register_gradient("JoinRouted", joined_gradient)
+register_gradient("GatherBags", gathered_bags_gradient)
+register_gradient("JoinBags", joined_bags_gradient)
 
 
 class AggregationMethod:

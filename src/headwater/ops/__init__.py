@@ -24,6 +24,7 @@ _FAMILIES = (
     "slices",
     "indexing",
     "routing",
+    "bags",
     "linalg",
     "nn",
     "convolution",

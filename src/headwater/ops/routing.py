@@ -29,7 +29,7 @@ NO_ROW: Final = -1
 """Stands in a place that no id was routed to. It reads any row, which nothing uses, and updates none."""
 
 _HEADROOM = 1.25
-"""A part gets this multiple of the places of its largest share: shares that vary as chance has it rarely outgrow it."""
+"""Shares that vary as chance has it rarely outgrow this multiple of the largest one so far."""
 
 
 class Capacities:
@@ -39,10 +39,12 @@ class Capacities:
 
     Args:
       parts: of each table.
+      headroom: a part gets this multiple of the places of its largest share.
     """
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, parts: int, headroom: float = _HEADROOM) -> None:
         self._parts = parts
+        self._headroom = headroom
         self._by_size: dict[tuple[int, ...], HostArray] = {}
         self._sizes: tuple[Sequence[HostArray], HostArray] = ((), np.empty((0, parts), np.int64))
 
@@ -59,11 +61,14 @@ class Capacities:
         found = self.of(ids).copy()
         for room, needed, total in zip(found, counts, ids, strict=True):
             if not room.any():
-                room[:] = _roomy(int(needed.max()), total)
+                room[:] = self._roomy(int(needed.max()), total)
             for part in np.flatnonzero(needed > room):
-                room[part] = _roomy(int(needed[part]), total)
+                room[part] = self._roomy(int(needed[part]), total)
         self._by_size[_orders(ids)] = found
         return found
+
+    def _roomy(self, count: int, total: int) -> int:
+        return min(total, -(-int(count * self._headroom) // 8) * 8) if count else 0
 
     def sizes(self, sizes: Sequence[HostArray]) -> HostArray:
         """How many rows the parts of all tables have, ``[lookups, parts]``."""
@@ -76,10 +81,6 @@ class Capacities:
 
 def _orders(ids: Sequence[int]) -> tuple[int, ...]:
     return tuple([count.bit_length() for count in ids])
-
-
-def _roomy(count: int, total: int) -> int:
-    return min(total, -(-int(count * _HEADROOM) // 8) * 8) if count else 0
 
 
 def _routed_spec(inference: Inference) -> Sequence[Spec]:
@@ -171,6 +172,29 @@ def route_tables(
     return _route(context, inputs[:half], inputs[half:], parts, strategies, names)
 
 
+def route_once(
+    capacities: Capacities, ids: Sequence[HostArray], sizes: Sequence[HostArray], strategies: Sequence[str]
+) -> tuple[int, HostArray, HostArray, HostArray, HostArray]:
+    """`headwater.tables.routing.route` with as many places as there are requests for, and how many these are.
+
+    Returns:
+      The place of the first id that no part has, or -1; how many requests and how many places each part has,
+      ``[lookups, parts]``; the rows that are asked for; for each id its place.
+    """
+    routing = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
+    lengths = [each.size for each in ids]
+    flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
+    ends = np.array(list(itertools.accumulate(lengths)), np.int64)
+    all_sizes = capacities.sizes(sizes)
+    by_ranges = np.array([strategy == "div" for strategy in strategies])
+    room = capacities.of(lengths)
+    bad, counts, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
+    if bad < 0 and (counts > room).any():
+        room = capacities.fitting(lengths, counts)
+        _, _, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
+    return bad, counts, room, routed, places
+
+
 def _route(
     context: Any,
     ids: Sequence[HostArray],
@@ -179,21 +203,12 @@ def _route(
     strategies: Sequence[str],
     names: Sequence[str] = (),
 ) -> list[HostArray]:
-    routing = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
     capacities = context.resource("", "", Capacities, lambda: Capacities(parts))
+    bad, _, room, routed, places = route_once(capacities, ids, sizes, strategies)
     lengths = [each.size for each in ids]
-    flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
-    ends = np.array(list(itertools.accumulate(lengths)), np.int64)
-    all_sizes = capacities.sizes(sizes)
-    by_ranges = np.array([strategy == "div" for strategy in strategies])
-    room = capacities.of(lengths)
-    bad, counts, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
     if bad >= 0:
-        lookup = int(np.searchsorted(ends, bad, side="right"))
-        _refuse(ids[lookup], all_sizes[lookup], parts, strategies[lookup], names[lookup] if names else "")
-    if (counts > room).any():
-        room = capacities.fitting(lengths, counts)
-        _, _, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
+        lookup = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
+        refuse(ids[lookup], capacities.sizes(sizes)[lookup], parts, strategies[lookup], names[lookup] if names else "")
     routed = routed.astype(ids[0].dtype, copy=False)
     columns = list(np.ascontiguousarray(room.T))
     found, end = list[HostArray](), 0
@@ -206,7 +221,7 @@ def _route(
     return found + columns
 
 
-def _refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: str) -> None:
+def refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: str = "") -> None:
     """Raises the error of the first id that no part has, with the operation's name where it is given."""
     total = int(sizes.sum())
     short, longer = divmod(total, parts)

@@ -58,8 +58,7 @@ def embedding_lookup(
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if not parts:
         raise ValueError("Need at least one param")
-    if partition_strategy not in ("mod", "div"):
-        raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
+    _require_strategy(partition_strategy)
     parts = [
         convert_to_tensor(cast("HostArray", part), name="params") if isinstance(part, np.ndarray) else part
         for part in parts
@@ -81,6 +80,11 @@ def embedding_lookup(
                 found.append(one("GatherRouted", part, wanted, halves=halves))
         rows = _clipped(one("JoinRouted", places, found, name=scope, halves=halves), ids, max_norm)
         return arrays.identity(rows) if len(parts) == 1 else rows
+
+
+def _require_strategy(strategy: str) -> None:
+    if strategy not in ("mod", "div"):
+        raise ValueError(f"Unrecognized partition strategy: {strategy}")
 
 
 def _repeats(table: Any, ids: Tensor) -> bool:
@@ -122,6 +126,65 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
     return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
 
 
+def _on_ps(params: Any, max_norm: float | None) -> list[Any]:
+    """The parts of a table of float32 on a ``ps``, whose rows `_in_bags` can combine; none where it cannot."""
+    parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    able = max_norm is None and all(
+        not isinstance(part, np.ndarray)
+        and parse_device(part.device or "").job == "ps"
+        and part.dtype.base_dtype == dtypes.float32
+        and None not in (part.get_shape().as_dims or (None,))
+        for part in parts
+    )
+    return parts if able else []
+
+
+def _in_bags(
+    parts: Sequence[Any],
+    ids: SparseTensor,
+    weights: SparseTensor | None,
+    strategy: str,
+    combiner: str,
+    name: str | None,
+    *,
+    safe: bool = False,
+    default_id: int | None = None,
+) -> Tensor:
+    """Rows of parts on a ``ps``, combined to one for each row of ``ids``: there, where that is fewer bytes.
+
+    Args:
+      parts: of the table.
+      safe: as `safe_embedding_lookup_sparse` has it, of a matrix; otherwise as `embedding_lookup_sparse`.
+
+    Raises:
+      ValueError: a strategy that does not exist.
+    """
+    _require_strategy(strategy)
+    halves = _in_halves(parts)
+    sizes = [tuple(int(size) for size in part.get_shape()) for part in parts]
+    given = arrays.zeros([0], dtypes.float32) if weights is None else math.cast(weights.values, dtypes.float32)
+    attrs: dict[str, Any] = {
+        "parts": len(parts),
+        "strategy": strategy,
+        "combiner": combiner,
+        "weighted": weights is not None,
+        "safe": safe,
+        "row_bytes": int(np.prod(sizes[0][1:])) * (2 if halves else 4),
+        "small": all(rows < 1 << 31 for rows, *_ in sizes),
+    }
+    if default_id is not None:
+        attrs["default_id"] = default_id
+    route = apply("RouteBags", ids.values, ids.indices, ids.dense_shape, given, _sizes(parts), **attrs).outputs
+    count = len(parts)
+    asked = [route[first : first + count] for first in range(0, 4 * count, count)]
+    found: list[Tensor] = []
+    for part, *wanted in zip(parts, *asked, strict=True):
+        with get_default_graph().colocate_with(part):
+            found.append(one("GatherBags", part, *wanted, halves=halves))
+    bags = [*route[4 * count :], asked[2][0]]
+    return one("JoinBags", *bags, found, name=name, combiner=combiner, weighted=weights is not None)
+
+
 def embedding_lookup_sparse(
     params: Structure,
     sp_ids: SparseTensor,
@@ -151,6 +214,9 @@ def embedding_lookup_sparse(
         if not isinstance(value, SparseTensor) and (what == "sp_ids" or value is not None):
             raise TypeError(f"{what} must be SparseTensor")
     with name_scope(name, "embedding_lookup_sparse", [sp_ids.indices]) as scope:
+        parts = _on_ps(params, max_norm)
+        if parts:
+            return _in_bags(parts, sp_ids, sp_weights, partition_strategy, combiner, scope)
         segments = math.cast(sp_ids.indices[:, 0], dtypes.int32)
         ids, places = searching.unique(sp_ids.values)
         rows = embedding_lookup(params, ids, partition_strategy, max_norm=max_norm)
@@ -207,21 +273,34 @@ def safe_embedding_lookup_sparse(
         if rank != 2:
             rows = reductions.reduce_prod(shape[:-1])
             sparse_ids = sparse_reshape(sparse_ids, arrays.concat([arrays.expand_dims(rows, 0), last], 0))
-        valid = math.greater_equal(sparse_ids.values, 0)
-        if sparse_weights is not None:
-            sparse_weights = SparseTensor(sparse_ids.indices, sparse_weights.values, sparse_ids.dense_shape)
-            if combiner != "sum":
-                valid = math.logical_and(valid, math.greater(sparse_weights.values, 0))
-            sparse_weights = sparse_retain(sparse_weights, valid)
-        sparse_ids = sparse_retain(sparse_ids, valid)
-        sparse_ids, empty = sparse_fill_empty_rows(sparse_ids, default_id or 0)
-        if sparse_weights is not None:
-            sparse_weights, _ = sparse_fill_empty_rows(sparse_weights, 1.0)
-        result = embedding_lookup_sparse(
-            embedding_weights, sparse_ids, sparse_weights, partition_strategy, combiner=combiner, max_norm=max_norm
-        )
-        if default_id is None:
-            result = indexing.where(empty, arrays.zeros_like(result), result, name=scope)
+        parts = _on_ps(embedding_weights, max_norm)
+        if parts:
+            result = _in_bags(
+                parts,
+                sparse_ids,
+                sparse_weights,
+                partition_strategy,
+                combiner or "mean",
+                scope if rank == 2 else None,
+                safe=True,
+                default_id=default_id,
+            )
+        else:
+            valid = math.greater_equal(sparse_ids.values, 0)
+            if sparse_weights is not None:
+                sparse_weights = SparseTensor(sparse_ids.indices, sparse_weights.values, sparse_ids.dense_shape)
+                if combiner != "sum":
+                    valid = math.logical_and(valid, math.greater(sparse_weights.values, 0))
+                sparse_weights = sparse_retain(sparse_weights, valid)
+            sparse_ids = sparse_retain(sparse_ids, valid)
+            sparse_ids, empty = sparse_fill_empty_rows(sparse_ids, default_id or 0)
+            if sparse_weights is not None:
+                sparse_weights, _ = sparse_fill_empty_rows(sparse_weights, 1.0)
+            result = embedding_lookup_sparse(
+                embedding_weights, sparse_ids, sparse_weights, partition_strategy, combiner=combiner, max_norm=max_norm
+            )
+            if default_id is None:
+                result = indexing.where(empty, arrays.zeros_like(result), result, name=scope)
         if rank == 2:
             return result
         size = result.dims

@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.monitoring
 import numpy as np
 import optax
 import pytest
@@ -25,6 +23,7 @@ from headwater.parameters.layout import make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
 from tests.inproc.conftest import StartCluster
+from tests.support.compilations import compilations
 from tests.support.counting import Calls, counting
 
 TABLE = Path(__file__).with_name("steps.json")
@@ -135,23 +134,6 @@ def test_a_push_of_a_jax_program_costs_no_more_than_before() -> None:
             "executables compiled": len(compiled),
         },
     )
-
-
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """What XLA compiles in this process meanwhile."""
-    found: list[str] = []
-    listening = True
-
-    def listen(event: str, duration: float, **_: Any) -> None:
-        if listening and event == "/jax/core/compile/backend_compile_duration":
-            found.append(f"{duration} s")
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield found
-    finally:
-        listening = False
 
 
 def compare(name: str, found: dict[str, int]) -> None:

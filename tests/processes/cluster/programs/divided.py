@@ -1,4 +1,5 @@
-"""Looks up every row of a table that is divided over two ps, trains some, and asks for rows that it does not have."""
+"""Looks up every row of a table that is divided over two ps, alone and in bags, trains some, and asks for rows that it
+does not have."""
 
 from __future__ import annotations
 
@@ -22,10 +23,14 @@ with replicas():
     table = tf.get_variable("table", [ROWS, 3], initializer=numbered, partitioner=tf.fixed_size_partitioner(2))
     ids = tf.placeholder(tf.int64, [None])
     rows = tf.nn.embedding_lookup(table, ids, partition_strategy="div")
+    sparse = tf.sparse_placeholder(tf.int64)
+    bags = tf.nn.embedding_lookup_sparse(table, sparse, None, "div", combiner="sum")
     done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
     finish = tf.scatter_update(done, [args.task_index], [1])
     # Each row loses what its gradient says; the workers train different rows.
-    train = tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(rows))
+    train, train_bags = [
+        tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(found)) for found in (rows, bags)
+    ]
 
 supervisor = tf.train.Supervisor(is_chief=args.task_index == 0, saver=None, summary_op=None, recovery_wait_secs=1)
 with supervisor.managed_session(server.target) as session:
@@ -42,6 +47,11 @@ with supervisor.managed_session(server.target) as session:
     for size in (1, mine.size, 7):
         session.run(train, {ids: mine[:size]})
     session.run(train, {ids: np.repeat(mine[:3], 40)})
+    where = np.stack(np.divmod(np.arange(200), 50), 1)  # 4 bags of 50 rows: pooled on both ps
+    before = session.run(rows, {ids: mine[:200]})
+    in_bags = {sparse: (where, mine[:200], [4, 50])}
+    np.testing.assert_array_equal(session.run(bags, in_bags), before.reshape(4, 50, 3).sum(1))
+    session.run(train_bags, in_bags)
     print("trained")
     session.run(finish)
     while not session.run(done).all():
@@ -50,7 +60,7 @@ with supervisor.managed_session(server.target) as session:
         order = np.arange(worker, ROWS, 2)
         np.random.RandomState(worker).shuffle(order)
         place = np.arange(order.size)
-        times = (place < 1).astype(int) + 1 + (place < 7) + 40 * (place < 3)
+        times = (place < 1).astype(int) + 1 + (place < 7) + 40 * (place < 3) + (place < 200)
         wanted = np.repeat((order - times)[:, np.newaxis], 3, 1).astype(np.float32)
         np.testing.assert_array_equal(session.run(rows, {ids: order}), wanted)
     print("every row is as it should be")

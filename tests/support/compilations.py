@@ -1,0 +1,26 @@
+"""What XLA compiles while a test looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax.monitoring
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """What XLA compiles in this process meanwhile."""
+    found: list[str] = []
+    listening = True
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if listening and event == "/jax/core/compile/backend_compile_duration":
+            found.append(f"{duration} s")
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield found
+    finally:
+        listening = False
