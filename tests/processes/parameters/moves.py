@@ -1,12 +1,16 @@
 """Adds something to every parameter with each push, until a file named ``end`` is in the folder; says how often.
 
 The chief moves shards when there is a file ``scale-N``, to the first N ``ps``, and for a file ``rebalance``, and says
-what has moved. At the end it says what the parameters are.
+what has moved. At the end it says what the parameters are. A task that logs what ``--stop-at`` looks like stops there,
+until a file ``go`` is in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
+import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +23,32 @@ parser.add_argument("--size", type=int, default=64)
 parser.add_argument("--shards", type=int, default=6, help="0: as the environment says")
 parser.add_argument("--hot", type=int, default=1, help="how many times as large the second leaf is")
 parser.add_argument("--consistency", default="async")
+parser.add_argument("--momentum", type=float, default=0.5)
+parser.add_argument("--stop-at", default="")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
+
+
+def stop(record: logging.LogRecord) -> bool:
+    """Holds up the thread that logs."""
+    if re.search(arguments.stop_at, record.getMessage()):
+        print("stops", flush=True)
+        while not (arguments.folder / "go").exists():
+            threading.Event().wait(0.01)
+    return True
+
+
+if arguments.stop_at:
+    logging.getLogger("headwater").addFilter(stop)
 
 sizes = [arguments.size * (arguments.hot if number == 1 else 1) for number in range(arguments.shards or 6)]
 params = {f"leaf{number}": np.zeros(size, np.float32) for number, size in enumerate(sizes)}
 ps = ParameterServer(
-    params, optax.sgd(1.0, momentum=0.5), consistency=arguments.consistency, shards=arguments.shards or None
+    params,
+    optax.sgd(1.0, momentum=arguments.momentum or None),
+    consistency=arguments.consistency,
+    shards=arguments.shards or None,
+    snapshot_steps=None,
 )
 gradient = {name: np.full(leaf.shape, -1, np.float32) for name, leaf in params.items()}
 taken = pushed = 0

@@ -468,6 +468,7 @@ class ShardHolder:
                 values, state = updater.values(None), updater.state()
             arrays = [*values, *state.values()]
             nbytes = sum(array.nbytes for array in arrays)
+            _log.warning("%s gives shard %d of %r to %s", self._task, shard, self._name, target)
             taken: bool | None = None
             try:
                 channel.send(Frame(kinds.STATE, (list(state), memory), arrays))
