@@ -27,8 +27,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.keras.eager.function": "function",
         "headwater.keras.eager.tensors": "Variable constant convert_to_tensor is_tensor",
         "headwater.keras.eager.programs": """
-            Tensor autograph executing_eagerly init_scope inside_function=inside_function py_function""",
+            Tensor executing_eagerly init_scope inside_function=inside_function py_function""",
     },
+    "autograph": {"headwater.functional.autograph.public": "set_verbosity to_code to_graph trace"},
+    "autograph.experimental": {"headwater.functional.autograph.public": "Feature do_not_convert set_loop_options"},
     "config": {
         "headwater.keras.eager.function": """
             run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",

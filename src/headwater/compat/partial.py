@@ -109,8 +109,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.distribute.cluster_resolver.GCEClusterResolver"
     ),
     "messages of C++ about its own status": "tf.errors.raise_exception_on_not_ok_status",
-    "functions of TensorFlow 2 and what AutoGraph makes of them: programs of that dialect have them, graphs do not": (
-        "tf.function tf.wrap_function tf.py_function tf.autograph."
+    "functions of TensorFlow 2: programs of that dialect have them, graphs do not": (
+        "tf.function tf.wrap_function tf.py_function"
     ),
     "objects of TensorFlow 2: programs of that dialect save models with Keras's `export`": (
         "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental. tf.random.experimental."

@@ -93,11 +93,7 @@ class Graph:
             full_name = self._name_for(op_type if name is None else name)
             if full_name in self._operations:
                 raise ValueError(f"Duplicate node name in graph: '{full_name}'")
-            if not self._in_loops.isdisjoint([tensor.op for tensor in inputs]):
-                inside = next(tensor.op.name for tensor in inputs if tensor.op in self._in_loops)
-                raise ValueError(
-                    f"Cannot use '{inside}' as input to '{full_name}' because '{inside}' is in a while loop."
-                )
+            self.check_outside_loops(inputs, full_name)
             inference = Inference(
                 op_type,
                 attrs,
@@ -143,6 +139,12 @@ class Graph:
                     stack.extend(self._consumers.get(op, ()))
             self._in_loops |= found
             self._unfetchable |= found
+
+    def check_outside_loops(self, tensors: Sequence[Tensor], user: str) -> None:
+        """ValueError where one of ``tensors``, which ``user`` uses, is the value of a turn of a loop that was built."""
+        inside = next((tensor.op.name for tensor in tensors if tensor.op in self._in_loops), None)
+        if inside is not None:
+            raise ValueError(f"Cannot use '{inside}' as input to '{user}' because '{inside}' is in a while loop.")
 
     def note_change(self) -> None:
         """Says that an operation was changed after it was made."""

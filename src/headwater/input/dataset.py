@@ -22,6 +22,7 @@ from headwater.data.sources import Whole
 from headwater.data.spec import is_array
 from headwater.data.transforms import Zipped
 from headwater.dtypes import DType, as_dtype, int64
+from headwater.functional import autograph
 from headwater.functional.math import cast
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
@@ -168,7 +169,8 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
             for param, leaf in zip(params, nest.flatten(shape), strict=True)
         ]
         given = nest.pack(shape, leaves)
-        result = nest.plain_lists(function(*given) if type(given) is tuple else function(given))
+        args: tuple[Any, ...] = given if type(given) is tuple else (given,)  # pyright: ignore[reportUnknownVariableType]
+        result = nest.plain_lists(autograph.call(function, *args))
         if isinstance(result, plain.Dataset):
             return [dataset_tensor(result.node)], result
         tensors = [_as_result(leaf, kind) for leaf in nest.flatten(result)]

@@ -136,6 +136,7 @@ def trace(
         params = placeholders(inputs)
         first = graph.version
         outputs, more = build(params)
+        graph.check_outside_loops(outputs, name)
         body = bodies.record(graph, first, outputs, params)
     captured = bodies.captures([body])
     key = bodies.random_key([body])

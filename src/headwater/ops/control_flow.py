@@ -12,6 +12,7 @@ nothing. A loop inside a loop has a gradient that computes turns anew (`stateles
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -155,16 +156,22 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
     return values
 
 
-class _Loop:
-    """A loop's two bodies with the values that stay the same in every turn."""
+class Turns(ABC):
+    """A loop: what a turn does, and whether there is another one.
 
-    def __init__(self, inputs: Sequence[Any], cond: FunctionAttr, body: FunctionAttr, types: Sequence[DType]) -> None:
-        self._cond, self._body, self._types = decode_body(cond), decode_body(body), types
-        self._fixed = inputs[len(self._body.outputs) :]
-        self.start = tuple(_start(inputs, self._body, types))
+    Attributes:
+      start: the loop's values before the first turn.
+    """
 
+    start: tuple[Any, ...]
+
+    @abstractmethod
     def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
-        return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
+        """Whether there is a turn of this number, which begins with ``values``."""
+
+    @abstractmethod
+    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values after it."""
 
     def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
         """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
@@ -176,6 +183,18 @@ class _Loop:
             return state[0] + 1, self.turn(*state)
 
         return _lax.while_loop(more, step, (jnp.int32(0), tuple(values)))
+
+
+class _Loop(Turns):
+    """A loop's two bodies with the values that stay the same in every turn."""
+
+    def __init__(self, inputs: Sequence[Any], cond: FunctionAttr, body: FunctionAttr, types: Sequence[DType]) -> None:
+        self._cond, self._body, self._types = decode_body(cond), decode_body(body), types
+        self._fixed = inputs[len(self._body.outputs) :]
+        self.start = tuple(_start(inputs, self._body, types))
+
+    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
+        return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
     def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
         results = evaluate(self._body, [*values, *self._fixed], None, turn)
@@ -205,10 +224,10 @@ def stateless_while(
         rest = iter(dynamic)
         return _Loop([v if k else next(rest) for v, k in zip(inputs, known, strict=True)], cond, body, Tout)
 
-    return _differentiable_while(loop_of, [value for value, k in zip(inputs, known, strict=True) if not k])
+    return differentiable_while(loop_of, [value for value, k in zip(inputs, known, strict=True) if not k])
 
 
-def _differentiable_while(loop_of: Callable[[Sequence[Any]], _Loop], dynamic: Sequence[object]) -> Any:
+def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
     """The loop with a gradient of its own, for where it lies within something that is differentiated.
 
     Nothing of the turns is kept. The gradient goes through them from the last to the first and computes the values that

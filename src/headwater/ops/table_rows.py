@@ -168,6 +168,9 @@ _added.defvjp(_added_forward, _added_backward)
 
 
 def _taken(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
+    if not array.shape[0]:
+        # In a loop over no rows this is traced, and never computed; elsewhere it is a fault, which is noticed.
+        return jnp.zeros(jnp.shape(indices) + array.shape[1:], array.dtype)
     at = array.at[indices]
     if nearest:
         return at.get(mode="clip", wrap_negative_indices=False)

@@ -14,6 +14,21 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.audio": "decode_wav encode_wav",
         },
     ),
+    "tf.autograph": Area(
+        "``tf.autograph``: Python's control flow over tensors.",
+        names={
+            "headwater.functional.autograph.public": "set_verbosity to_code to_graph trace",
+        },
+        modules={
+            "experimental": "headwater.compat.tf.autograph_experimental",
+        },
+    ),
+    "tf.autograph_experimental": Area(
+        "``tf.autograph.experimental``: what is converted, and how.",
+        names={
+            "headwater.functional.autograph.public": "Feature do_not_convert set_loop_options",
+        },
+    ),
     "tf.bitwise": Area(
         "``tf.bitwise``: the bits of integers.",
         names={

@@ -186,6 +186,7 @@ CORE: Final = Area(
         "keras": "headwater.keras.namespace",
         "logging": "headwater.compat.logging",
         "audio": "headwater.compat.tf.audio",
+        "autograph": "headwater.compat.tf.autograph",
         "bitwise": "headwater.compat.tf.bitwise",
         "compat": "headwater.compat.tf.compat",
         "config": "headwater.compat.tf.config",

@@ -39,6 +39,7 @@ from headwater.compat.switches import enable_v2_behavior as enable_v2_behavior
 from headwater.compat.switches import executing_eagerly as executing_eagerly
 from headwater.compat.switches import resource_variables_enabled as resource_variables_enabled
 from headwater.compat.tf import audio as audio
+from headwater.compat.tf import autograph as autograph
 from headwater.compat.tf import bitwise as bitwise
 from headwater.compat.tf import compat as compat
 from headwater.compat.tf import config as config
@@ -766,6 +767,7 @@ __all__ = [
     "atanh",
     "audio",
     "audio_summary",
+    "autograph",
     "batch_cholesky",
     "batch_cholesky_solve",
     "batch_fft",

@@ -1,13 +1,15 @@
 """`function`: a Python function that is traced once for each kind of arguments, and then runs compiled.
 
 What it reads and changes of variables becomes arguments and results of what is compiled; so do the elements of datasets
-that it asks iterators for. A function that cannot be compiled, because it goes over a dataset or branches on a tensor,
-runs as Python: functions that it calls, and what it gives to ``strategy.run``, are still compiled.
+that it asks iterators for. Where a tensor decides over a condition or a loop, the function is converted by AutoGraph
+and traced again. One that cannot be compiled, because it goes over a dataset, prints a tensor, or has branches of
+different shapes, runs as Python: functions that it calls, and what it gives to ``strategy.run``, are still compiled.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import threading
 import traceback
@@ -79,7 +81,13 @@ class Serves(Protocol):
 
 
 class RunsInPython(Exception):
-    """What is traced cannot be compiled; the message says why."""
+    """What is traced cannot be compiled; the message says why.
+
+    Attributes:
+      quiet: nothing is lost by that, and nothing is said of it.
+    """
+
+    quiet = True
 
 
 class Tracing:
@@ -122,6 +130,7 @@ class _Here(threading.local):
     def __init__(self) -> None:
         self.tracing: Tracing | None = None
         self.in_python = 0
+        self.converting = False
 
 
 _here = _Here()
@@ -138,12 +147,33 @@ def runs_in_python() -> bool:
 
 
 @contextmanager
-def _trace_of(pulled: list[tuple[Pulls, object]]) -> Generator[Tracing]:
-    before, _here.tracing = _here.tracing, Tracing(pulled)
+def _trace_of(pulled: list[tuple[Pulls, object]], *, converting: bool) -> Generator[Tracing]:
+    before = _here.tracing, _here.converting
+    _here.tracing, _here.converting = Tracing(pulled), converting
     try:
         yield _here.tracing
     finally:
-        _here.tracing = before
+        _here.tracing, _here.converting = before
+
+
+def as_traced(function: Callable[..., object]) -> Callable[..., object]:
+    """``function`` as it is to be called now: converted by AutoGraph where that is done to what is traced."""
+    if not _here.converting:
+        return function
+    conversion = _conversion()
+    if conversion.is_left_alone(function):
+        return function
+    try:
+        return conversion.converted(function)
+    except conversion.ConversionError as error:
+        _log.warning("%s", error)
+        return function
+
+
+def _conversion() -> Any:
+    """What converts functions, with control flow for what is traced. Most functions need neither."""
+    importlib.import_module("headwater.keras.eager.control_flow")
+    return importlib.import_module("headwater.functional.autograph.conversion")
 
 
 class _Switch:
@@ -215,12 +245,15 @@ class Function:
     Args:
       python_function: what it does.
       input_signature: the tensors that it takes, or None.
+      autograph: whether its control flow may be converted, where tensors decide it.
 
     Attributes:
       python_function: the same.
     """
 
-    def __init__(self, python_function: Callable[..., object], input_signature: object = None) -> None:
+    def __init__(
+        self, python_function: Callable[..., object], input_signature: object = None, *, autograph: bool = True
+    ) -> None:
         self.__name__: str = getattr(python_function, "__name__", type(python_function).__name__)
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
@@ -231,6 +264,8 @@ class Function:
         self._kept: list[object] = []
         self._variables: dict[int, object] = {}
         self._in_python = False
+        self._autograph = autograph
+        self._converting = False
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -239,7 +274,7 @@ class Function:
         if tracing() is not None:
             if self._in_python:
                 raise RunsInPython(f"{self.__name__} cannot be compiled")
-            return self.python_function(*args, **kwargs)
+            return (as_traced(self.python_function) if self._autograph else self.python_function)(*args, **kwargs)
         if self._in_python or _Switch.eagerly:
             return self._as_python(args, kwargs)
         with self._lock:
@@ -273,7 +308,10 @@ class Function:
                 _, elements = self._find(key, pulled)
         except (RunsInPython, *_NEEDS_VALUES) as error:
             _put_back(pulled)
-            quiet = isinstance(error, RunsInPython)
+            if self._autograph and not self._converting and not isinstance(error, RunsInPython):
+                self._converting = True
+                return self._call(args, kwargs)
+            quiet = isinstance(error, RunsInPython) and error.quiet
             return self._give_up(_said(error), args, kwargs, quiet=quiet)
         except BaseException:
             _put_back(pulled)
@@ -347,9 +385,9 @@ class Function:
             for at, value in zip(places, values, strict=True):
                 given[at] = value
             args, kwargs = _tree.tree_unflatten(tree, given)
-            with RecordingScope(known, state) as scope, _trace_of(pulled) as trace:
+            with RecordingScope(known, state) as scope, _trace_of(pulled, converting=self._converting) as trace:
                 trace.stand_ins = list(elements)
-                result = self.python_function(*args, **kwargs)
+                result = as_traced(self.python_function)(*args, **kwargs)
                 result = _tree.tree_map(lambda leaf: value_of(leaf) if isinstance(leaf, _Variable) else leaf, result)
             flat, shape = _tree.tree_flatten(result)
             written = list(scope.written.values())
@@ -441,15 +479,16 @@ def function(
     Args:
       func: what it does.
       input_signature: the tensors that it takes: what it is given is made these.
-      autograph, jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile: hints, of which none
-        changes a result. XLA compiles always, once for each kind of arguments.
+      autograph: whether conditions and loops that tensors decide are compiled; else such a function runs as Python.
+      jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile: hints, of which none changes a
+        result. XLA compiles always, once for each kind of arguments.
       experimental_implements, experimental_autograph_options, experimental_attributes, experimental_follow_type_hints:
         not supported.
 
     Raises:
       NotImplementedError: one of the arguments that are not supported.
     """
-    del autograph, jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile
+    del jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile
     refused = {
         "experimental_implements": experimental_implements,
         "experimental_autograph_options": experimental_autograph_options,
@@ -461,6 +500,6 @@ def function(
             raise NotImplementedError(f"tf.function: {name} is not supported")
 
     def decorated(inner: Callable[..., object]) -> Function:
-        return Function(inner, input_signature)
+        return Function(inner, input_signature, autograph=autograph)
 
     return decorated if func is None else decorated(func)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -65,17 +64,6 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     if isinstance(Tout, (list, tuple)):
         return [tensors.constant(np.asarray(value), dtype) for value, dtype in zip(found, Tout, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return tensors.constant(np.asarray(found), Tout)
-
-
-def _same(function: object = None, **_settings: object) -> Tree:
-    return (lambda inner: inner) if function is None else function  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
-
-
-autograph = ModuleType(
-    "tensorflow.autograph", "``tf.autograph``: functions run as Python where they branch on tensors."
-)
-autograph.__dict__.update(experimental=ModuleType("tensorflow.autograph.experimental"))
-autograph.__dict__["experimental"].__dict__.update(do_not_convert=_same)
 
 
 def begin() -> None:

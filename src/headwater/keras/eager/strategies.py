@@ -16,7 +16,7 @@ from headwater.cluster.resolvers import TFConfigClusterResolver
 from headwater.keras import strategy as base
 from headwater.keras.eager.data import Distributed
 from headwater.keras.eager.exchange import Processes, sums
-from headwater.keras.eager.function import Function, runs_in_python, tracing
+from headwater.keras.eager.function import Function, as_traced, runs_in_python, tracing
 from headwater.keras.eager.scope import RecordingScope
 from headwater.keras.eager.tape import value_of
 from headwater.keras.internals import BaseOptimizer, get_stateless_scope, in_stateless_scope
@@ -87,7 +87,7 @@ class Replicating(Strategy):
         self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object] | None
     ) -> Tree:
         with self.scope(), ReplicaContext(self, self.local_replicas()[0]):
-            return fn(*args, **dict(kwargs or {}))
+            return as_traced(fn)(*args, **dict(kwargs or {}))
 
     def combine_gradients(
         self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]

@@ -73,7 +73,7 @@ def test_what_is_written_is_in_the_folders_events(tmp_path: Path) -> None:
 
 
 def test_a_function_that_is_not_compiled_says_at_which_line(caplog: pytest.LogCaptureFixture) -> None:
-    @tf.function
+    @tf.function(autograph=False)
     def branches(x: Any) -> Any:
         if x > 0:
             return x

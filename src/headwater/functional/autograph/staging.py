@@ -1,0 +1,87 @@
+"""What control flow over tensors needs of a kind of tensors: the interface, and which kinds there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+class Staging(Protocol):
+    """Control flow over one kind of tensors.
+
+    Attributes:
+      lazy_ranges: whether a loop may go over a range of an unknown length that is no tensor.
+    """
+
+    lazy_ranges: bool
+
+    def is_tensor(self, value: object) -> bool:
+        """Whether ``value`` is such a tensor."""
+        ...
+
+    def convert(self, value: Structure) -> Any:
+        """``value`` as such a tensor; TypeError or ValueError where it cannot be one."""
+        ...
+
+    def cond(self, pred: object, yes: Callable[[], list[Any]], no: Callable[[], list[Any]]) -> list[Any]:
+        """The tensors that ``yes()`` gives where ``pred`` holds, else those of ``no()``. Both are called, in order."""
+        ...
+
+    def while_loop(
+        self,
+        test: Callable[[Sequence[Any]], Any],
+        turn: Callable[[Sequence[Any]], list[Any]],
+        start: Sequence[Any],
+        names: Sequence[str],
+        options: dict[str, Any],
+    ) -> list[Any]:
+        """What ``turn`` makes of the tensors ``start`` as long as ``test`` of them holds.
+
+        Args:
+          names: what the program calls each.
+          options: what the program says of the loop (`set_loop_options`).
+        """
+        ...
+
+    def specs(self, function: Callable[[], list[Any]], options: dict[str, Any]) -> list[Any]:
+        """Zeros of the types and shapes of the tensors that ``function``, the first turn of a loop, gives.
+
+        They stand for names that a turn sets first. An error where that cannot be, or the loop may have no turn.
+        """
+        ...
+
+    def logical_not(self, value: object) -> Any:
+        """Whether ``value`` does not hold."""
+        ...
+
+    def size(self, value: object) -> Any:
+        """How many parts a tensor has along its first dimension."""
+        ...
+
+    def item(self, value: Any, index: object) -> Any:
+        """One of these parts."""
+        ...
+
+    def range(self, *limits: object) -> Any:
+        """Integers, as Python's ``range``."""
+        ...
+
+    def number(self, value: object, kind: type) -> Any:
+        """``value`` as Python's ``int`` or ``float`` would have it."""
+        ...
+
+
+_stagings: list[Staging] = []
+
+
+def add_staging(staging: Staging) -> None:
+    """Makes a kind of tensors known."""
+    _stagings.append(staging)
+
+
+def staging_of(*values: object) -> Staging | None:
+    """The kind of tensors that the first tensor among ``values`` belongs to; None where there is none."""
+    return next((kind for value in values for kind in _stagings if kind.is_tensor(value)), None)

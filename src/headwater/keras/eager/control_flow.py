@@ -1,0 +1,271 @@
+"""Python's control flow over tensors in a function that is compiled: JAX's conditions and loops.
+
+A branch or a turn is traced by itself, and may read and change Keras's variables: what it makes of them is one of its
+results. Shapes are XLA's: those of two branches, or before and after a turn, are the same, or the function runs as
+Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Never
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.functional.autograph.staging import add_staging
+from headwater.keras.eager.function import RunsInPython, tracing
+from headwater.keras.eager.tape import value_of
+from headwater.keras.eager.tensors import convert_to_tensor
+from headwater.keras.internals import get_stateless_scope, in_stateless_scope
+from headwater.ops.control_flow import Turns, differentiable_while
+from headwater.runtime.jax_internals import core
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+_jax = jax
+_lax: Any = jax.lax
+_core = core
+_Variable = keras.Variable
+_scope: Any = get_stateless_scope
+_in_scope = in_stateless_scope
+
+
+class CannotCompile(RunsInPython):
+    """Control flow that XLA has no form for; the message says why."""
+
+    quiet = False
+
+
+class Range:
+    """The integers of a range whose limits a step computes: a loop goes over it; it cannot be computed with.
+
+    Args:
+      first: the first integer.
+      step: what each is more than the one before.
+      count: how many there are.
+    """
+
+    def __init__(self, first: Any, step: Any, count: Any) -> None:
+        self.first, self.step, self.count = first, step, count
+
+    def _no_array(self, *_: object, **__: object) -> Never:
+        raise CannotCompile("a tf.range of a length that is not known is used otherwise than in a loop")
+
+    __array__ = __jax_array__ = __iter__ = __len__ = __getitem__ = _no_array
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_array
+    __floordiv__ = __mod__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_array
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._no_array()
+
+
+class ArrayStaging:
+    """`Staging` for JAX's arrays in a function that is compiled."""
+
+    lazy_ranges = True
+
+    def is_tensor(self, value: object) -> bool:
+        return isinstance(value, (jax.core.Tracer, Range)) or (isinstance(value, _Variable) and tracing() is not None)
+
+    def convert(self, value: Tree) -> Any:
+        found = convert_to_tensor(value)
+        if isinstance(found, np.ndarray):
+            if found.dtype.kind in "OSU":
+                raise TypeError(f"{value!r} is text, which cannot be compiled")
+            found = jnp.asarray(found)
+        return _lax.convert_element_type(found, found.dtype)
+
+    def cond(self, pred: object, yes: Callable[[], list[Any]], no: Callable[[], list[Any]]) -> list[Any]:
+        branches = [_Branch(yes), _Branch(no)]
+        written = {id(variable): variable for branch in branches for variable in branch.written}
+        for one, other in zip(branches[0].outputs, branches[1].outputs, strict=True):
+            if one.dtype != other.dtype:
+                raise TypeError(
+                    f"the branches of a condition must have the same type, not {one.dtype} and {other.dtype}"
+                )
+            if one.shape != other.shape:
+                raise CannotCompile(f"the branches of a condition give shapes {one.shape} and {other.shape}")
+        variables = list(written.values())
+        now = [value_of(variable) for variable in variables]
+        chosen = _lax.cond(
+            jnp.reshape(self.convert(pred), ()),
+            *(lambda branch=branch: branch.results(variables, now) for branch in branches),
+        )
+        count = len(branches[0].outputs)
+        _update(variables, chosen[count:])
+        return list(chosen[:count])
+
+    def while_loop(
+        self,
+        test: Callable[[Sequence[Any]], Any],
+        turn: Callable[[Sequence[Any]], list[Any]],
+        start: Sequence[Any],
+        names: Sequence[str],
+        options: dict[str, Any],
+    ) -> list[Any]:
+        if "shape_invariants" in options:
+            raise CannotCompile("shape_invariants of a loop: XLA's shapes do not change")
+        most = options.get("maximum_iterations")
+        variables: list[Any] = []
+        while True:
+            values = [*start, *map(value_of, variables)]
+            body, shapes, written = _traced(turn, values, variables)
+            holds, _, _ = _traced(lambda given: [self.convert(test(given))], values, variables)
+            new = [variable for variable in written if not any(variable is known for known in variables)]
+            if not new:
+                break
+            variables += new
+        for name, before, after in zip(names, start, shapes, strict=False):
+            if before.dtype != after.dtype:
+                raise TypeError(
+                    f"{name!r} has dtype {before.dtype} before the loop, but dtype {after.dtype} after one iteration"
+                )
+            if before.shape != after.shape:
+                raise ValueError(
+                    f"{name!r} has shape {before.shape} before the loop, but shape {after.shape} after one iteration"
+                )
+        found = _run(body, holds, values, None if most is not None else options.get("turns"), most)
+        _update(variables, found[len(start) :])
+        return found[: len(start)]
+
+    def specs(self, function: Callable[[], list[Any]], options: dict[str, Any]) -> list[Any]:
+        turns = options.get("turns")
+        if not isinstance(turns, int) or not turns:
+            raise CannotCompile("a name gets its first value in a loop that may end before its first turn")
+        return [jnp.zeros(output.shape, output.dtype) for output in _Branch(function).outputs]
+
+    def logical_not(self, value: object) -> Any:
+        return jnp.logical_not(self.convert(value))
+
+    def size(self, value: object) -> Any:
+        if isinstance(value, Range):
+            return value.count
+        array = self.convert(value)
+        if not array.ndim:
+            raise TypeError("iterating over a scalar tensor is not allowed")
+        return array.shape[0]
+
+    def item(self, value: Any, index: object) -> Any:
+        if isinstance(value, Range):
+            return value.first + index * value.step
+        return _lax.dynamic_index_in_dim(self.convert(value), index, keepdims=False)
+
+    def range(self, *limits: object) -> Any:
+        first, stop, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
+        arrays = [self.convert(value) for value in (first, stop, step)]
+        given = zip(arrays, (first, stop, step), strict=True)
+        dtype = jnp.result_type(*(array for array, limit in given if self.is_tensor(limit)))
+        first, stop, step = (array.astype(dtype) for array in arrays)
+        count = jnp.maximum(0, -((first - stop) // step)).astype(np.int32)
+        return Range(first, step, count)
+
+    def number(self, value: object, kind: type) -> Any:
+        return self.convert(value).astype(np.int32 if kind is int else np.float32)
+
+
+def _update(variables: Sequence[object], values: Sequence[object]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        _scope().add_update((variable, value))
+
+
+@contextmanager
+def _apart() -> Generator[Any]:
+    """Within it, variables change for a branch only; gives the scope that knows what became of them."""
+    if not _in_scope():
+        raise CannotCompile("control flow over tensors outside of a function")
+    scope = _scope()
+    before, outer, scope.written = scope.state_mapping, scope.written, {}
+    scope.state_mapping = dict(before)
+    try:
+        yield scope
+    finally:
+        scope.state_mapping, scope.written = before, outer
+
+
+def _traced(
+    function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], variables: Sequence[Any] = ()
+) -> tuple[Any, list[Any], list[Any]]:
+    """A function of arrays and of values of ``variables``, which come last.
+
+    Returns:
+      it, traced; the shapes and types of its results; variables that it changes. Values of ``variables``, then of
+      others that it changes, are further results.
+    """
+    told: list[Any] = []
+
+    def run(*given: Any) -> list[Any]:
+        count = len(given) - len(variables)
+        with _apart() as scope:
+            for variable, value in zip(variables, given[count:], strict=True):
+                scope.state_mapping[id(variable)] = value
+            results = list(function(given[:count]))
+            told[:] = [list(scope.written.values())]
+            new = [variable for variable in told[0] if not any(variable is known for known in variables)]
+            return [*results, *(scope.current(variable) for variable in (*variables, *new))]
+
+    closed = _jax.make_jaxpr(run)(*values)
+    return closed, list(closed.out_avals), told[0]
+
+
+class _Branch:
+    """A branch, traced.
+
+    Attributes:
+      outputs: shapes and types of its results.
+      written: the variables that it changes.
+    """
+
+    def __init__(self, function: Callable[[], list[Any]]) -> None:
+        self._closed, outputs, self.written = _traced(lambda _: function(), ())
+        self.outputs = outputs[: len(outputs) - len(self.written)]
+
+    def results(self, variables: Sequence[object], now: Sequence[Any]) -> tuple[Any, ...]:
+        """Its results, then the values of ``variables``: those that they have ``now``, or its own."""
+        found = list(_core.jaxpr_as_fun(self._closed)())
+        own = {id(v): value for v, value in zip(self.written, found[len(self.outputs) :], strict=True)}
+        rest = (own.get(id(variable), value) for variable, value in zip(variables, now, strict=True))
+        return (*found[: len(self.outputs)], *rest)
+
+
+class _TracedTurns(Turns):
+    """Turns of a loop that were traced; what they use from outside follows the loop's values."""
+
+    def __init__(self, dynamic: Sequence[Any], count: int, body: Any, holds: Any, most: object) -> None:
+        self.start = tuple(dynamic[:count])
+        split = count + len(body.consts)
+        self._body, self._holds = body.jaxpr, holds.jaxpr
+        self._body_consts, self._test_consts = dynamic[count:split], dynamic[split:]
+        self._most = most
+
+    def goes_on(self, turn: Any, values: Sequence[Any]) -> Any:
+        more = jnp.reshape(_core.eval_jaxpr(self._holds, self._test_consts, *values)[0], ())
+        return more if self._most is None else more & (turn < self._most)
+
+    def turn(self, turn: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+        del turn
+        return tuple(_core.eval_jaxpr(self._body, self._body_consts, *values))
+
+
+def _run(body: Any, holds: Any, values: Sequence[Any], turns: object, most: object) -> list[Any]:
+    dynamic = [jnp.asarray(value) for value in (*values, *body.consts, *holds.consts)]
+
+    def loop_of(dynamic: Sequence[Any]) -> _TracedTurns:
+        return _TracedTurns(dynamic, len(values), body, holds, most)
+
+    if isinstance(turns, int):
+        # As many turns as there are rows: a form whose gradient computes nothing twice.
+        loop = loop_of(dynamic)
+        state, _ = _lax.scan(lambda state, _: (loop.turn(None, state), None), loop.start, None, length=turns)
+        return list(state)
+    return list(differentiable_while(loop_of, dynamic))[: len(values)]
+
+
+add_staging(ArrayStaging())

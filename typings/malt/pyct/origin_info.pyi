@@ -1,0 +1,5 @@
+from typing import NamedTuple
+
+class LineLocation(NamedTuple):
+    filename: str
+    lineno: int
