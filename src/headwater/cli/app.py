@@ -338,6 +338,22 @@ def inspect(
 
 
 @app.command()
+def export(
+    folder: Annotated[str, typer.Argument(help="A folder of saves of embedding tables.")],
+    target: Annotated[str, typer.Argument(metavar="FILE", help="The file to write: .arrow, .feather or .npz.")],
+    table: Annotated[str | None, typer.Option(help="Name of the table; needed where there are several.")] = None,
+    save: Annotated[int | None, typer.Option(min=1, help="Number of the save; the last unless given.")] = None,
+) -> None:
+    """Writes an embedding table's keys and rows into a file of Arrow or NumPy."""
+    from headwater.cli.export import export as write  # noqa: PLC0415  other commands need no arrays
+
+    try:
+        write(folder, target, table=table, save=save)
+    except (OpError, OSError, ImportError) as error:
+        _fail("export", str(error))
+
+
+@app.command()
 def audit(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The folder with journals of examples.")],
     example: Annotated[

@@ -489,17 +489,16 @@ class PartReader:
 # Serving --------------------------------------------------------------------------------------------------------------
 
 
-def export(folder: files.Path, target: files.Path, table: str, *, number: int | None = None) -> int:
-    """Writes the rows of a save, without state, for serving: ``keys.npy`` and ``rows.npy``, sorted by key.
+def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> tuple[Words, Reals]:
+    """The rows of a save, without state, sorted by key.
 
     Args:
       folder: where the save is.
-      target: a folder, which is made.
       table: its name.
       number: of the save; None for the last.
 
     Returns:
-      How many rows there are.
+      Keys, ``[n, 1]``, or ``[n, 2]`` as `headwater.tables.hashing.string_keys` gives them; rows, ``[n, dim]``.
     """
     wanted = chain(folder, table, number)
     dim, strings = wanted[-1].dim, wanted[-1].strings
@@ -524,7 +523,22 @@ def export(folder: files.Path, target: files.Path, table: str, *, number: int | 
     last = np.ones(len(keys), np.bool_)
     last[:-1] = (keys[1:] != keys[:-1]).any(axis=1)
     last &= lives[order]
-    keys, rows = keys[last][:, : 2 if strings else 1], rows[order[last]]
+    return keys[last][:, : 2 if strings else 1], rows[order[last]]
+
+
+def export(folder: files.Path, target: files.Path, table: str, *, number: int | None = None) -> int:
+    """Writes the rows of a save, as `last_rows` gives them, for serving: ``keys.npy`` and ``rows.npy``.
+
+    Args:
+      folder: where the save is.
+      target: a folder, which is made.
+      table: its name.
+      number: of the save; None for the last.
+
+    Returns:
+      How many rows there are.
+    """
+    keys, rows = last_rows(folder, table, number=number)
     files.makedirs(target)
     _save_array(target, "rows.npy", rows)
     _save_array(target, "keys.npy", keys)
