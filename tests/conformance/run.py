@@ -13,6 +13,8 @@ import sys
 def load(path):
     """The module at ``path``."""
     spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    assert spec is not None, path
+    assert spec.loader is not None, path
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -52,10 +52,12 @@ class RealCluster:
         self._account = self.namespace
         self.minor = int("".join(filter(str.isdigit, client.VersionApi(self._api).get_code().minor)))
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        # pyrefly: ignore[bad-argument-type]
         self.core.create_namespace({"metadata": {"name": self.namespace, "labels": labels}})
         for one in rights(self.namespace, self._account, nodes=True):
             utils.create_from_dict(self._api, one)
         wanted = client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
+        # pyrefly: ignore[missing-attribute]
         token = self.core.create_namespaced_service_account_token(self._account, self.namespace, wanted).status.token
         given = yaml.safe_load(Path(CONFIG).read_text())
         for user in given["users"]:

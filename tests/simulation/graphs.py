@@ -165,6 +165,7 @@ class GraphHistory:
     def _serve(self, index: int) -> None:
         server = tf.train.Server(self._spec, job_name="ps", task_index=index)
         server.join()
+        assert server._running is not None
         cells = server._running.runtime.resources.cells()
         self._values[f"ps{index}"] = {
             name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None
@@ -347,7 +348,7 @@ class _Model:
         """A saver that tells when it has restored."""
 
         class Saver(tf.train.Saver):
-            def restore(self, sess: Any, save_path: str) -> None:
+            def restore(self, sess: Any, save_path: str | None) -> None:
                 super().restore(sess, save_path)
                 restored()
 

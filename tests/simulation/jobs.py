@@ -365,7 +365,7 @@ class JobsHistory:
             answers: list[T | NotPossible] = []
             if manager is not None and process is not None and not process.dead:
 
-                def request(manager: Manager = manager, answers: list[T | NotPossible] = answers) -> None:
+                def request(manager: Manager = manager, answers: list[Any] = answers) -> None:
                     try:
                         answers.append(wanted(manager))
                     except NotPossible as error:

@@ -129,7 +129,9 @@ class Moves(ParameterHistory):
             having = [index for index, holder in holders.items() if shard in holder.held]
             if len(having) != 1:
                 raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
-            for name, (applied,) in zip("ab", holders[having[0]].updater(shard).values(None), strict=False):
+            updater = holders[having[0]].updater(shard)
+            assert updater is not None
+            for name, (applied,) in zip("ab", updater.values(None), strict=False):
                 self.account.check(f"{name} of shard {shard} on ps{having[0]}", applied, lossless)
 
 

@@ -45,8 +45,12 @@ class Place(Protocol):
 
     process: Process
     me: Identity
-    on_channel: Callable[[Channel], None]
     control_path: str
+
+    @property
+    def on_channel(self) -> Callable[[Channel], None]:
+        """What is done with a channel to it."""
+        ...
 
 
 class Network:

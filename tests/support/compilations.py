@@ -19,6 +19,7 @@ def compilations() -> Iterator[list[str]]:
         if listening and event == "/jax/core/compile/backend_compile_duration":
             found.append(f"{duration} s")
 
+    # pyrefly: ignore[bad-argument-type]
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         yield found

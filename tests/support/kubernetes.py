@@ -144,7 +144,7 @@ class FakeKubernetes:
         namespace = job["metadata"]["namespace"]
         template = job["spec"]["template"]
         name = f"{job['metadata']['name']}-{next(self._clock):05d}"
-        metadata = {"name": name, "namespace": namespace, **template["metadata"]}
+        metadata: dict[str, Any] = {"name": name, "namespace": namespace, **template["metadata"]}
         metadata["labels"] = dict(metadata["labels"])
         metadata["ownerReferences"] = [{"kind": "Job", "name": job["metadata"]["name"]}]
         self._put("pods", namespace, {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})

@@ -165,7 +165,7 @@ class Processes:
         command = [*EXEC, str(program), *flags, f"--job_name={job}", f"--task_index={index}", *arguments]
         held = self._held.pop(self.address(job, index), None)
         if held is None:
-            return self.run(*command, **environ)
+            return self.run(*command, pass_fds=(), **environ)
         with held:
             held.listen()
             environ[LISTEN_FDS] = json.dumps({self.address(job, index): held.fileno()})

@@ -198,7 +198,7 @@ class _Builder:
         return [self._ops[pick % len(self._ops)] for pick in step.controls] if self._ops else []
 
     def _add_variable(self, index: int, task: int) -> None:
-        attrs = {
+        attrs: dict[str, object] = {
             "dtype": dtypes.float32,
             "shape": TensorShape([SIZE]),
             "container": "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headwater.dtypes import DTypeLike
 from headwater.graph.context import get_default_graph
@@ -14,17 +14,14 @@ from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 
-if TYPE_CHECKING:
-    from headwater.graph.operation import Operation
-
 
 def device(device_name_or_function: object) -> AbstractContextManager[None]:
     """Asks for a device for the operations made within the block: a name in full or in part, a function, or None."""
     return get_default_graph().device(device_name_or_function)
 
 
-def colocate_with(op: Operation, ignore_existing: bool = False) -> AbstractContextManager[None]:
-    """Puts the operations made within the block on the device of ``op``."""
+def colocate_with(op: object, ignore_existing: bool = False) -> AbstractContextManager[None]:
+    """Puts the operations made within the block on the device of ``op``: an operation, tensor or variable."""
     return get_default_graph().colocate_with(op, ignore_existing)
 
 

@@ -204,7 +204,7 @@ def random_poisson(
 
 def stateless_random_normal(
     shape: TensorLike,
-    seed: int,
+    seed: TensorLike,
     mean: TensorLike = 0.0,
     stddev: TensorLike = 1.0,
     dtype: DTypeLike = dtypes.float32,
@@ -218,7 +218,7 @@ def stateless_random_normal(
 
 def stateless_truncated_normal(
     shape: TensorLike,
-    seed: int,
+    seed: TensorLike,
     mean: TensorLike = 0.0,
     stddev: TensorLike = 1.0,
     dtype: DTypeLike = dtypes.float32,
@@ -232,7 +232,7 @@ def stateless_truncated_normal(
 
 def stateless_random_uniform(
     shape: TensorLike,
-    seed: int,
+    seed: TensorLike,
     minval: TensorLike = 0,
     maxval: TensorLike | None = None,
     dtype: DTypeLike = dtypes.float32,
@@ -252,7 +252,7 @@ def stateless_random_uniform(
 def stateless_multinomial(
     logits: TensorLike,
     num_samples: TensorLike,
-    seed: int,
+    seed: TensorLike,
     output_dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
@@ -263,7 +263,11 @@ def stateless_multinomial(
 
 
 def stateless_categorical(
-    logits: TensorLike, num_samples: TensorLike, seed: int, dtype: DTypeLike = dtypes.int64, name: str | None = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    seed: TensorLike,
+    dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
 ) -> Tensor:
     """As `categorical`; the classes follow from ``seed``, two integers."""
     with name_scope(name, "stateless_categorical", [logits, seed]):

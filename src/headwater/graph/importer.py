@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def import_graph_def(
     graph_def: GraphDef,
-    input_map: Mapping[str, SparseLike] | None = None,
+    input_map: Mapping[str, SparseLike | Operation] | None = None,
     return_elements: Iterable[str] | None = None,
     name: str | None = None,
     op_dict: object = None,

@@ -20,7 +20,6 @@ from headwater.training.saving_attempts import SavingAttempts
 if TYPE_CHECKING:
     from headwater.graph.types import SessionLike, TensorLike
     from headwater.tensorboard_protos import Event, GraphDef, MetaGraphDef, RunMetadata, SessionLog
-    from headwater.variables.variables import Variable
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -211,7 +210,7 @@ class FileWriter:
                     self._tags_with_metadata.add(value.tag)
         self._add(event, global_step)
 
-    def add_graph(self, graph: Any, global_step: Variable | None = None, graph_def: GraphDef | None = None) -> None:
+    def add_graph(self, graph: Any, global_step: TensorLike | None = None, graph_def: GraphDef | None = None) -> None:
         """Adds a graph.
 
         Args:
@@ -225,13 +224,13 @@ class FileWriter:
         """
         self._add(event_pb2.Event(graph_def=_as_graph_def(graph, graph_def).SerializeToString()), global_step)
 
-    def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Variable | None = None) -> None:
+    def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: TensorLike | None = None) -> None:
         """Adds a ``MetaGraphDef``; TypeError for anything else."""
         if not isinstance(meta_graph_def, meta_graph_pb2.MetaGraphDef):
             raise TypeError(f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}")
         self._add(event_pb2.Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
-    def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Variable | None = None) -> None:
+    def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: TensorLike | None = None) -> None:
         """Adds what a step told about itself, under a tag of its own.
 
         Raises:

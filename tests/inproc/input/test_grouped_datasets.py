@@ -62,7 +62,8 @@ def test_elements_of_several_parts() -> None:
 
 def test_what_group_by_window_refuses() -> None:
     group = tf.data.experimental.group_by_window
-    for sizes in ({}, {"window_size": 1, "window_size_func": lambda key: key}):
+    cases: list[dict[str, Any]] = [{}, {"window_size": 1, "window_size_func": lambda key: key}]
+    for sizes in cases:
         with pytest.raises(ValueError, match="either window_size or window_size_func"):
             group(lambda x: x, lambda key, window: window, **sizes)
     empty = tf.data.Dataset.range(2).apply(group(lambda x: x, lambda key, window: window.batch(1), window_size=0))

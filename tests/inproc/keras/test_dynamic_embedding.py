@@ -195,12 +195,13 @@ def test_rows_that_are_pooled_train_as_rows_that_a_model_pools(combiner: str, st
 
 
 def test_what_pooling_cannot_be() -> None:
-    for settings, why in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"combiner": "max"}, "combiner is 'max'"),
         ({"padding": 0}, "needs a combiner"),
         ({"combiner": "sum", "padding": ""}, "padding is '', and ids are integers"),
         ({"wire": "float8"}, "wire is 'float8'"),
-    ):
+    ]
+    for settings, why in cases:
         with pytest.raises(ValueError, match=why):
             DynamicEmbedding(4, **settings)
 
@@ -228,6 +229,7 @@ def test_rows_that_go_under_a_limit_begin_anew() -> None:
         model.compile("sgd", "mse")
     ids = np.arange(640, dtype=np.int64)[:, None] * FAR
     model.fit(ids, np.ones((640, 1)), batch_size=16, shuffle=False, verbose=0)
+    assert table.client is not None
     (told,) = table.client.statistics(table.table_name).values()
     assert told.rows <= 64
     assert told.evicted >= 640 - 64

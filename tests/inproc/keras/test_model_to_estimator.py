@@ -66,9 +66,12 @@ def test_train_and_evaluate_and_what_it_refuses(tmp_path: Path) -> None:
         ),
     )
     estimator = tf.keras.estimator.model_to_estimator(compiled(), config=config)
-    metrics, _ = tf.estimator.train_and_evaluate(
+    evaluated = tf.estimator.train_and_evaluate(
         estimator, tf.estimator.TrainSpec(batches, max_steps=4), tf.estimator.EvalSpec(batches, steps=2)
     )
+    assert evaluated is not None
+    metrics, _ = evaluated
+    assert metrics is not None
     assert set(metrics) == {"loss", "accuracy", "global_step"}
     with pytest.raises(UnimplementedError, match=r"model\.export"):
         estimator.export_saved_model(str(tmp_path / "out"), dict)

@@ -78,9 +78,9 @@ def gradients(seed: int) -> list[Any]:
     return [rng.normal(size=np.shape(leaf)).astype(np.float32) for leaf in LEAVES]
 
 
-def alone(optimizer: Any, steps: list[list[Any]]) -> list[Any]:
+def alone(optimizer: Any, steps: list[list[Any]]) -> Any:
     """What the optimizer makes of the parameters by itself."""
-    values = [jnp.asarray(leaf) for leaf in LEAVES]
+    values: Any = [jnp.asarray(leaf) for leaf in LEAVES]
     state = optimizer.init(values)
     for step in steps:
         updates, state = optimizer.update([jnp.asarray(leaf) for leaf in step], state, values)
@@ -203,10 +203,13 @@ def test_a_channel_that_was_found_to_be_gone_is_opened_anew() -> None:
     """While the answer of one ps is waited for, the channels to the others are looked at, which closes lost ones."""
     local = servers(optax.sgd(0.1))
     client = connected(local)
-    client.conversation.sessions[1].channel.close()
+    lost = client.conversation.sessions[1].channel
+    assert lost is not None
+    lost.close()
     client.push(gradients(0))
     asked = client.conversation.sessions[1]
     client.conversation._send(asked, Frame(FINISH, (0,)))
+    assert asked.channel is not None
     asked.channel.close()
     with pytest.raises(UnavailableError, match="the channel to /job:ps/task:1 is gone"):
         client.conversation._receive(asked)
@@ -234,7 +237,8 @@ def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
     late.push(gradients(2))
     late.finish(0)
     # All that were expected have been in one training.
-    assert [host.memory.state().trainings for host in local.hosts if host.memory.state() is not None] == [1, 1]
+    states = [host.memory.state() for host in local.hosts]
+    assert [state.trainings for state in states if state is not None] == [1, 1]
     assert first.trainings == late.trainings == 1
     late.close()
     local.stop()
@@ -488,7 +492,7 @@ def test_a_norm_needs_no_part_of_a_ps_that_has_lost_the_gradients() -> None:
         add(*args)
         taken.set()
 
-    first.add = noted
+    first.add = noted  # pyrefly: ignore[bad-assignment]
     pushes = [threading.Thread(target=client.push, args=(gradients(1),)) for client in clients]
     pushes[0].start()
     assert taken.wait(60)

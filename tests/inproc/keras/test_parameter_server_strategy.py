@@ -200,7 +200,7 @@ def test_one_worker_with_its_own_momentum_makes_what_nesterovs_makes() -> None:
 
 
 def test_workers_keep_the_momentum_of_their_own_gradients() -> None:
-    momentum, gradients = OwnMomentum(0.5), [np.float32([2.0, -4.0]), np.float32(1.0)]
+    momentum, gradients = OwnMomentum(0.5), [np.array([2.0, -4.0], np.float32), np.array(1.0, np.float32)]
     np.testing.assert_array_equal(momentum(gradients)[0], [3.0, -6.0])  # v = g, u = g / 2 + g
     first, second = momentum(gradients)
     np.testing.assert_array_equal(first, [3.5, -7.0])  # v = g / 2 + g, u = v / 2 + g
@@ -531,7 +531,7 @@ def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path:
     class Stop(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             if epoch == 1 and "val_loss" in (logs or {}):
-                self.model.stop_training = True
+                self.model.stop_training = True  # pyrefly: ignore[missing-attribute]
 
     histories = cluster.fit(
         X,

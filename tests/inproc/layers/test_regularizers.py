@@ -12,7 +12,9 @@ def test_penalties() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         weights = tf.constant([1.0, -2.0])
         l2 = layers.l2_regularizer(0.5)
-        assert l2(weights).name == "l2_regularizer:0"
+        penalty = l2(weights)
+        assert penalty is not None
+        assert penalty.name == "l2_regularizer:0"
         both = layers.l1_l2_regularizer(1.0, 0.5)(weights)
         total = layers.apply_regularization(l2, [weights, weights])
         assert tf.get_collection("regularization_losses") == [total]

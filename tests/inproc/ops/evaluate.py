@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,8 @@ def record(tf, expression, cases):
         except Exception as error:  # noqa: BLE001 - the class is what is recorded
             return {"error": type(error).__name__, "message": str(error)}
         nodes = [[node.name, node.op, list(node.input)] for node in graph.as_graph_def().node[before:]]
-        found = {"nodes": nodes, "outputs": [[t.name, t.dtype.base_dtype.name, dims_of(t)] for t in outputs]}
+        described = [[t.name, t.dtype.base_dtype.name, dims_of(t)] for t in outputs]
+        found: dict[str, Any] = {"nodes": nodes, "outputs": described}
         with tf.Session(graph=graph) as session:
             try:
                 values = session.run(outputs, feeds)
@@ -71,6 +73,7 @@ def record(tf, expression, cases):
             found["values"] = [encode(value) for value in values]
             pairs = zip(outputs, values)  # noqa: B905 - not in Python 3.7
             floating = [(t, v) for t, v in pairs if t.dtype.is_floating]
+            # pyrefly: ignore[missing-attribute]
             sources = [name for name in names if scope[name].dtype.is_floating]
             if floating and sources:
                 given = [tf.constant(weights(v.shape), t.dtype) for t, v in floating]

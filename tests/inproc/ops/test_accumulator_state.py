@@ -31,7 +31,7 @@ class _Asked:
             waits.set()
             wait_until(*args)
 
-        self.step.wait_until = announced
+        self.step.wait_until = announced  # pyrefly: ignore[bad-assignment]
 
         def taken() -> None:
             run(float(gathered.take(self.step, 2)[0][0][0]))

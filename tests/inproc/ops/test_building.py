@@ -109,14 +109,16 @@ class TestGradientFunctions:
     def test_second_order_through_cross_entropy(self) -> None:
         logits, labels = tf.constant([[0.5, -1.0, 2.0]]), tf.constant([[0.0, 1.0, 0.0]])
         loss = tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits)
-        (second,) = tf.gradients(tf.gradients(loss, logits)[0][0, 2], logits)
+        (gradient,) = tf.gradients(loss, logits)
+        assert isinstance(gradient, tf.Tensor)
+        (second,) = tf.gradients(gradient[0, 2], logits)
         p = np.exp([0.5, -1, 2]) / np.exp([0.5, -1, 2]).sum()
         np.testing.assert_allclose(run(second), [[-p[2] * p[0], -p[2] * p[1], p[2] * (1 - p[2])]], rtol=1e-5)
 
     def test_a_partitioned_lookup_gives_rows(self) -> None:
         parts = [tf.constant(np.full((3, 2), value, np.float32)) for value in (1, 2)]
         rows = tf.nn.embedding_lookup(parts, [0, 3, 3])
-        gradients = tf.gradients(rows, parts)
+        gradients: list[Any] = tf.gradients(rows, parts)
         assert all(isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
         first, second = run([tf.unsorted_segment_sum(g.values, g.indices, 3) for g in gradients])
         np.testing.assert_array_equal(first, [[1, 1], [0, 0], [0, 0]])

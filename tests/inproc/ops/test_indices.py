@@ -80,7 +80,7 @@ def test_computed_rows_that_are_not_there_are_an_error(session: Any) -> None:
 def test_rows_that_stand_for_none_are_left_out_of_updates(session: Any) -> None:
     parts = [tf.Variable(TABLE[:3]), tf.Variable(TABLE[3:])]
     rows = tf.nn.embedding_lookup(parts, tf.constant([0, 4, 4]), partition_strategy="div")
-    grads = tf.gradients(tf.reduce_sum(rows), parts)
+    grads: list[Any] = tf.gradients(tf.reduce_sum(rows), parts)
     updates = [tf.scatter_sub(part, grad.indices, grad.values) for part, grad in zip(parts, grads, strict=True)]
     session.run(tf.global_variables_initializer())
     session.run(updates)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -95,9 +94,9 @@ def _close(ours: list[Any], theirs: list[Any], what: str) -> None:
 
 
 @pytest.mark.parametrize(("table", "expression"), [(table, e) for table in STORED for e in table.CASES])
-def test_graph_values_and_gradients(table: ModuleType, expression: str) -> None:
+def test_graph_values_and_gradients(table: Any, expression: str) -> None:
     theirs = STORED[table]["values"][expression]
-    ours = evaluate.record(tf, expression, table)
+    ours: dict[str, Any] = evaluate.record(tf, expression, table)
     assert "error" not in ours, ours
     assert ours.get("run_error") == theirs.get("run_error")
     found = [(name, dtype) for name, dtype, _ in ours["outputs"]]
@@ -127,5 +126,5 @@ def test_graph_values_and_gradients(table: ModuleType, expression: str) -> None:
 
 
 @pytest.mark.parametrize(("table", "expression"), [(table, e) for table in STORED for e in table.ERRORS])
-def test_errors(table: ModuleType, expression: str) -> None:
+def test_errors(table: Any, expression: str) -> None:
     assert evaluate.record(tf, expression, table).get("error") == STORED[table]["errors"][expression]["error"]

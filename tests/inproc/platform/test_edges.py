@@ -51,7 +51,7 @@ def http_server(statuses: list[int]) -> Iterator[tuple[str, queue.Queue[Any]]]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *arguments: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             """Says nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)

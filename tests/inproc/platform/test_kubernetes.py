@@ -63,8 +63,9 @@ def test_a_job_runs_and_ends_with_its_workers(cluster: Cluster, tmp_path: Path) 
     fake.run(*pods(fake).values())
     report = backend.poll_job(handle)
     assert report.phase == "running"
-    assert isinstance(report.tasks[PS], Running)
-    assert report.tasks[PS].started_at > 0
+    serving = report.tasks[PS]
+    assert isinstance(serving, Running)
+    assert serving.started_at > 0
     fake.end(pods(fake)["worker-0"], 0)
     assert backend.poll_job(handle).phase == "running"
     fake.end(pods(fake)["worker-1"], 0)
@@ -107,8 +108,9 @@ def test_kubernetes_restarts_a_task_until_its_limit(cluster: Cluster, tmp_path: 
     fake.end(pods(fake)["worker-1"], 137, reason="OOMKilled")
     report = backend.poll_job(handle)
     assert (report.phase, report.reason) == ("failed", "worker 1 failed: ran out of memory")
-    assert isinstance(report.tasks[SECOND], Exited)
-    assert (report.tasks[SECOND].code, report.tasks[SECOND].last_lines) == (137, ("reads the data", "no more memory"))
+    ended = report.tasks[SECOND]
+    assert isinstance(ended, Exited)
+    assert (ended.code, ended.last_lines) == (137, ("reads the data", "no more memory"))
     assert fake.names("jobs") == ["linear-x1-worker-1"]
 
 
@@ -147,19 +149,24 @@ def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_
     first = Progress(task="/job:worker/task:0", step=10, steps_per_s=2.5, loss=0.5)
     second = Progress(task="/job:worker/task:0", step=20, loss=0.25)
     fake.log(pod, "begins", MARK + first.encode().decode())
+
+    def progress() -> Progress | None:
+        task = backend.poll_job(handle).tasks[FIRST]
+        assert isinstance(task, Running)
+        return task.progress
+
     report = backend.poll_job(handle)
-    assert (report.tasks[FIRST], report.tasks[SECOND]) == (
-        Running(started_at=report.tasks[PS].started_at, progress=first),
-        report.tasks[PS],
-    )
+    serving = report.tasks[PS]
+    assert isinstance(serving, Running)
+    assert (report.tasks[FIRST], report.tasks[SECOND]) == (dataclasses.replace(serving, progress=first), serving)
     fake.log(pod, MARK + second.encode().decode(), "goes on")
     for _ in range(2):  # it is the latest for as long as there is no other
-        assert backend.poll_job(handle).tasks[FIRST].progress == second
+        assert progress() == second
     fake.end(pod, 3)
     fake.run(pods(fake)["worker-0"])
-    assert backend.poll_job(handle).tasks[FIRST].progress is None
+    assert progress() is None
     fake.log(pods(fake)["worker-0"], MARK + "no progress at all")
-    assert backend.poll_job(handle).tasks[FIRST].progress is None
+    assert progress() is None
     assert [line.text for line in all_lines(tmp_path / "logs/worker-0.log")] == ["begins", "goes on"]
 
 

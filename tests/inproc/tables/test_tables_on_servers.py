@@ -243,7 +243,7 @@ def test_bags_are_pooled_wherever_it_is_less_to_send(
     rng = np.random.default_rng(0)
     for _ in range(4):
         ids, offsets = bags_of(rng, keys, 50)
-        weights = rng.uniform(0.5, 2.0, len(ids)) if weighted else None
+        weights = rng.uniform(0.5, 2.0, len(ids)).astype(np.float32) if weighted else None
         expected = alone.pool(ids, offsets, combiner=combiner, weights=weights)
         before = client.traffic()
         found = users.pool(ids, offsets, combiner=combiner, weights=weights)
@@ -272,7 +272,8 @@ def test_pooled_strings_and_rows_travel_together(servers: LocalTables) -> None:
     every = client.look_up({"items": names})["items"]
     np.testing.assert_allclose(rows["items"], [every[:20].mean(0), every[20:].mean(0)], rtol=1e-5, atol=1e-7)
     assert rows["users"].shape == (2, 4)
-    client.push({"users": users, "items": items}, {"users": np.ones((2, 4), np.float32), "items": np.ones((2, 2))})
+    ones = {"users": np.ones((2, 4), np.float32), "items": np.ones((2, 2), np.float32)}
+    client.push({"users": users, "items": items}, ones)
     after = client.look_up({"items": names})["items"]
     np.testing.assert_allclose(after, every - np.repeat([[1 / 20], [1 / 40]], [20, 40], axis=0), rtol=1e-4, atol=1e-6)
 
@@ -293,7 +294,7 @@ def test_bags_that_do_not_fit(servers: LocalTables, arguments: dict[str, Any], n
     client.open("users", USERS)
     users = RowTable("users", USERS, lambda: client)
     with pytest.raises(InvalidArgumentError, match=f"'users', .*worker.*{named}"):
-        users.pool([1, 2, 3], **{"offsets": [0, 3], **arguments})
+        users.pool([1, 2, 3], **dict[str, Any](offsets=[0, 3]) | arguments)
     with pytest.raises(InvalidArgumentError, match="bag 1 is not finite"):
         users.push_pooled([1, 2, 3], [0, 2, 3], np.array([[0.0] * 4, [np.nan] * 4]))
 

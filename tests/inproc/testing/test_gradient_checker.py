@@ -20,7 +20,8 @@ def session() -> Any:
 def test_jacobians_of_a_product() -> None:
     x = tf.placeholder(tf.float64, [2])
     y = tf.concat([x * x, [x[0] * x[1]]], 0)
-    graph, differences = tf.test.compute_gradient(x, [2], y, [3], x_init_value=np.array([2.0, 3.0]))
+    found: Any = tf.test.compute_gradient(x, [2], y, [3], x_init_value=np.array([2.0, 3.0]))
+    graph, differences = found
     assert graph.tolist() == [[4.0, 0.0, 3.0], [0.0, 6.0, 2.0]]
     np.testing.assert_allclose(differences, graph, atol=1e-8)
     assert tf.test.compute_gradient_error(x, [2], y, [3]) < 1e-8
@@ -49,7 +50,8 @@ def test_several_inputs_and_other_feeds() -> None:
 
 def test_complex_numbers_count_twice() -> None:
     z = tf.placeholder(tf.complex128, [2])
-    graph, differences = tf.test.compute_gradient(z, [2], z * (1 + 2j), [2])
+    found: Any = tf.test.compute_gradient(z, [2], z * (1 + 2j), [2])
+    graph, differences = found
     assert graph.shape == (4, 4)
     np.testing.assert_allclose(graph, differences, atol=1e-8)
     assert graph[:2, :2].tolist() == [[1.0, 2.0], [-2.0, 1.0]]
@@ -66,7 +68,8 @@ def test_gradients_of_rows() -> None:
 
 def test_scalars() -> None:
     x = tf.placeholder(tf.float64, [])
-    graph, _ = tf.test.compute_gradient(x, [], x * x, [], x_init_value=np.array(3.0))
+    found: Any = tf.test.compute_gradient(x, [], x * x, [], x_init_value=np.array(3.0))
+    graph, _ = found
     assert graph.tolist() == [[6.0]]
 
 

@@ -82,7 +82,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) -> np.ndarray[Any, Any]:
+def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) -> Any:
     """The table after training on `BATCHES`, in ``parts`` parts."""
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2) if target else ""):
         table: Any = tf.get_variable(
@@ -193,7 +193,7 @@ def test_gradients_are_rows_of_each_part() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         parts = parts_of(2, "mod")
         loss = tf.reduce_sum(tf.nn.embedding_lookup(parts, [4, 4, 1]) * [[1.0], [2.0], [4.0]])
-        found = tf.gradients(loss, parts)
+        found: list[Any] = tf.gradients(loss, parts)
         assert all(isinstance(gradient, tf.IndexedSlices) for gradient in found)
         session.run(tf.global_variables_initializer())
         dense = session.run([tf.convert_to_tensor(gradient) for gradient in found])
@@ -205,7 +205,7 @@ def test_within_branches_and_loops() -> None:
         parts, ids, yes = parts_of(2, "mod"), tf.placeholder(tf.int32, [3]), tf.placeholder(tf.bool, [])
         branch = tf.cond(yes, lambda: tf.nn.embedding_lookup(parts, ids), lambda: tf.zeros([3, 2]))
         turns = tf.map_fn(lambda i: tf.nn.embedding_lookup(parts, i[tf.newaxis])[0], ids, tf.float32)
-        gradient = tf.gradients(tf.reduce_sum(turns), parts)
+        gradient: list[Any] = tf.gradients(tf.reduce_sum(turns), parts)
         session.run(tf.global_variables_initializer())
         feed = {ids: [9, 0, 9], yes: True}
         np.testing.assert_array_equal(session.run(branch, feed), TABLE[[9, 0, 9]])
@@ -269,7 +269,7 @@ def compare(fetch: Callable[[Any, Any], Any], **tolerance: float) -> None:
     values, table = wide(1, fetch, SKEWED)
     for parts in (2, 3):
         others, other = wide(parts, fetch, SKEWED)
-        np.testing.assert_allclose(other, table, **(tolerance or {"rtol": 1e-5}))
+        np.testing.assert_allclose(other, table, **dict[str, Any](tolerance or {"rtol": 1e-5}))
         np.testing.assert_allclose(others, values, rtol=1e-5)
 
 
@@ -321,7 +321,7 @@ def test_each_id_is_asked_for_once() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         ids = tf.placeholder(tf.int64, [None])
         parts = parts_of(2, "mod")
-        gradients = tf.gradients(tf.reduce_sum(tf.nn.embedding_lookup(parts, ids)), parts)
+        gradients: list[Any] = tf.gradients(tf.reduce_sum(tf.nn.embedding_lookup(parts, ids)), parts)
         session.run(tf.global_variables_initializer())
         routed = [op.outputs[:2] for op in session.graph.get_operations() if op.type == "RouteIds"]
         batch = [4, 4, 1, 4, 10, 1, 3]

@@ -87,8 +87,8 @@ def test_hooks_fetch_and_feed() -> None:
     x = tf.placeholder(tf.float32, [])
     y = x * 2.0
     z = y + 1.0
-    hooks = [Recorder(fetches={"y": y}, feed_dict={x: 3.0}), Recorder(fetches=[x]), tf.train.FeedFnHook(dict)]
-    with tf.train.MonitoredSession(hooks=hooks) as sess:
+    hooks = [Recorder(fetches={"y": y}, feed_dict={x: 3.0}), Recorder(fetches=[x])]
+    with tf.train.MonitoredSession(hooks=[*hooks, tf.train.FeedFnHook(dict)]) as sess:
         assert sess.run(z) == 7.0
     assert hooks[0].results == [{"y": 6.0}]
     assert hooks[1].results == [[3.0]]
@@ -136,6 +136,7 @@ def test_closing_twice_and_running_afterwards() -> None:
 
 def test_stopping_at_a_step() -> None:
     train = Train()
+    step = None
     for arguments, last in (({"last_step": 3}, 3), ({"num_steps": 4}, 4)):
         with tf.train.MonitoredTrainingSession(hooks=[tf.train.StopAtStepHook(**arguments)]) as sess:
             while not sess.should_stop():
@@ -276,6 +277,7 @@ def test_profiles(tmp_path: Path) -> None:
         (lambda: tf.train.LoggingTensorHook([], every_n_iter=0), ValueError),
         (lambda: tf.train.LoggingTensorHook([], every_n_iter=1, every_n_secs=1), ValueError),
         (lambda: tf.train.CheckpointSaverHook("x"), ValueError),
+        # pyrefly: ignore[bad-argument-type]
         (lambda: tf.train.CheckpointSaverHook("x", save_secs=1, saver=1, scaffold=1), ValueError),
         (lambda: tf.train.StepCounterHook(1, 1), ValueError),
         (lambda: tf.train.SummarySaverHook(1), ValueError),
@@ -315,6 +317,7 @@ def test_scaffold() -> None:
 def test_queue_runners_and_their_errors() -> None:
     queue = tf.FIFOQueue(3, "int64", shapes=[[]])
     count = tf.get_local_variable("count", initializer=tf.constant(0, tf.int64))
+    # pyrefly: ignore[missing-attribute]
     tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(count.count_up_to(3))]))
     item = queue.dequeue()
     found: list[int] = []
@@ -324,7 +327,7 @@ def test_queue_runners_and_their_errors() -> None:
     assert found == [0, 1, 2]
 
 
-class Flaky:
+class Flaky(tf.train.SessionCreator):
     """A session creator whose first session loses a task in its second step."""
 
     def __init__(self) -> None:
@@ -344,7 +347,7 @@ class Flaky:
                     raise tf.errors.AbortedError(None, None, "ps restarted")
                 return run(fetches, *args)
 
-            session.run = lossy
+            session.run = lossy  # pyrefly: ignore[bad-assignment]
         return session
 
 

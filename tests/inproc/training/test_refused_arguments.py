@@ -22,7 +22,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "enable_centered_bias": lambda: tf.contrib.learn.LinearClassifier([], enable_centered_bias=True),
     "_joint_weight": lambda: tf.contrib.learn.LinearClassifier([], _joint_weight=True),
     "embedding_lr_multipliers": lambda: tf.contrib.learn.DNNClassifier([2], [], embedding_lr_multipliers={"x": 1.0}),
+    # pyrefly: ignore[bad-argument-type]
     "eval_metrics": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, eval_metrics={"x": 1}),
+    # pyrefly: ignore[bad-argument-type]
     "export_strategies": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, export_strategies=[1]),
     "combiner": lambda: tf.contrib.layers.sparse_column_with_keys("x", ["a"], combiner="mean"),
     "fancy_upscaling": lambda: tf.image.decode_jpeg(b"", fancy_upscaling=False),
@@ -54,6 +56,7 @@ def test_settings_of_a_first_run_config() -> None:
     assert config.master == "grpc://ps:1"
     assert config.save_checkpoints_steps == 7
     assert config.save_checkpoints_secs is None
+    assert config.session_config is not None
     assert config.session_config.intra_op_parallelism_threads == 3
     assert config.session_config.log_device_placement
     assert config.session_config.gpu_options.per_process_gpu_memory_fraction == 0.5

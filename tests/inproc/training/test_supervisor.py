@@ -194,6 +194,7 @@ def test_an_error_of_a_service_is_raised() -> None:
 def test_queue_runners_run_and_end() -> None:
     queue = tf.FIFOQueue(3, "int64", shapes=[[]])
     count = tf.get_local_variable("count", initializer=tf.constant(0, tf.int64))
+    # pyrefly: ignore[missing-attribute]
     runner = tf.train.QueueRunner(queue, [queue.enqueue(count.count_up_to(4))])
     tf.train.add_queue_runner(runner)
     item = queue.dequeue()
@@ -226,6 +227,7 @@ def test_who_is_not_the_chief_has_no_files_and_no_services(tmp_path: Path) -> No
     assert (sv.summary_writer, sv.save_path, sv.save_model_secs) == (None, None, None)
     assert not (tmp_path / "logs").exists()
     with pytest.raises(RuntimeError, match="Only chief"):
+        # pyrefly: ignore[bad-argument-type]
         sv.start_standard_services(None)
 
 

@@ -54,7 +54,7 @@ def batches(replica: int) -> list[tuple[Any, Any]]:
     return [(random.uniform(-1, 1, (4, 3)).astype("float32"), random.randint(0, 4, 4)) for _ in range(STEPS)]
 
 
-def of_all(replicas: int) -> list[tuple[Any, Any]]:
+def of_all(replicas: int) -> list[Any]:
     """The batches of all replicas together."""
     return [
         tuple(map(np.concatenate, zip(*step, strict=True))) for step in zip(*map(batches, range(replicas)), strict=True)

@@ -87,7 +87,7 @@ def test_both_directions(pair: Pair) -> None:
 def test_sizes_around_every_limit(pair: Pair, elements: int, elsewhere: ThreadPoolExecutor) -> None:
     first, second = pair
     tensor = np.random.default_rng(0).random(elements)
-    frame = Frame(1, ("x" * 1000,), [np.float32(3).reshape(()), tensor, tensor[:7]])
+    frame = Frame(1, ("x" * 1000,), [np.array(3, np.float32), tensor, tensor[:7]])
     sending = elsewhere.submit(lambda: [first.send(frame), first.send(frame)])
     for _ in range(2):
         received = second.recv()

@@ -302,6 +302,7 @@ def test_health_and_reflection(serve: Serve) -> None:
     with grpc.insecure_channel(str(server.address)) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         for service in ("", "headwater.Task", "headwater.Master"):
+            # pyrefly: ignore[missing-attribute]
             reply = health.Check(health_pb2.HealthCheckRequest(service=service))
             assert reply.status == health_pb2.HealthCheckResponse.SERVING
     server, _ = serve()

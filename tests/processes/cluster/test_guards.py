@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def client(cluster: Processes, **environ: str) -> Process:
     """A program that adds 5 to a variable on the ps."""
     target = f"grpc://{cluster.address('ps')}"
-    return cluster.run(*EXEC, str(PROGRAMS / "client.py"), target, "5", "leave", **environ)
+    return cluster.run(*EXEC, str(PROGRAMS / "client.py"), target, "5", "leave", pass_fds=(), **environ)
 
 
 def test_a_token_is_asked_for() -> None:

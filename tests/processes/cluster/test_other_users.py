@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -32,7 +33,7 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def everything(pids: list[int]) -> dict[str, list[object]]:
+def everything(pids: list[int]) -> dict[str, list[Any]]:
     """Where the processes and their children listen, and who they are."""
     family = [psutil.Process(pid) for pid in pids]
     family += [child for process in family for child in process.children(recursive=True)]
@@ -47,7 +48,7 @@ def everything(pids: list[int]) -> dict[str, list[object]]:
     return {"ports": sorted(ports), "sockets": sorted(sockets), "pids": [process.pid for process in family]}
 
 
-def stranger(cluster: Processes, targets: dict[str, list[object]], user: int = NOBODY) -> dict[str, str]:
+def stranger(cluster: Processes, targets: dict[str, list[Any]], user: int = NOBODY) -> dict[str, str]:
     """What became of all attempts of another user."""
     as_user = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
     command = (*as_user, sys.executable, str(PROGRAMS / "stranger.py"), json.dumps(targets))

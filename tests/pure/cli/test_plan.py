@@ -18,7 +18,8 @@ PROGRAM = Invocation(options=("-O",), kind="file", program="train.py", arguments
 
 
 def settings(**changes: Any) -> LaunchSettings:
-    return LaunchSettings(**({"invocation": PROGRAM, "ps": 1, "workers": 2} | changes))
+    asked: dict[str, Any] = {"invocation": PROGRAM, "ps": 1, "workers": 2, **changes}
+    return LaunchSettings(**asked)
 
 
 @pytest.fixture

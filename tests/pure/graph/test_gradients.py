@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headwater import tf
@@ -32,7 +33,7 @@ def test_one_backward_operation_beside_each_forward_one(graph: Any) -> None:
         y = tf.exp(x) * 2.0
     version = graph.version
     with tf.device("/job:worker/task:7/gpu:0"), tf.colocate_with(x):
-        gradient = tf.gradients(y, x)[0]
+        gradient: Any = tf.gradients(y, x)[0]
     assert _types(graph, version) == ["OnesLike", "Vjp", "Vjp"]
     assert {op.device for op in graph.get_operations() if op.number >= version} == {"/job:worker/task:1"}
     assert gradient.shape.as_list() == []
@@ -43,6 +44,7 @@ def test_the_device_of_a_forward_operation_that_asks_for_none(graph: Any) -> Non
     y = tf.exp(x)
     with tf.device("/gpu:0"):
         gradient = tf.gradients(y, x)[0]
+    assert gradient is not None
     assert gradient.device == ""
 
 
@@ -67,7 +69,7 @@ def test_shapes_are_those_of_what_they_belong_to() -> None:
     x = tf.placeholder(tf.float32, [None, 3])
     w = tf.Variable(tf.zeros([3, 2]))
     y = tf.reduce_sum(tf.reshape(tf.matmul(x, w), tf.placeholder(tf.int32)))
-    found = tf.gradients(y, [x, w])
+    found: list[Any] = tf.gradients(y, [x, w])
     assert [gradient.shape.as_list() for gradient in found] == [[None, 3], [3, 2]]
 
 
@@ -76,7 +78,8 @@ def test_rows_of_a_table_stay_rows() -> None:
     found = tf.gradients(tf.nn.embedding_lookup(table, [1, 1, 2]), table)[0]
     assert isinstance(found, IndexedSlices)
     assert found.values.shape.as_list() == [3, 3]
-    assert tf.get_static_value(found.dense_shape).tolist() == [10, 3]
+    assert found.dense_shape is not None
+    np.testing.assert_array_equal(tf.get_static_value(found.dense_shape), [10, 3])
     assert tf.convert_to_tensor(found).shape.as_list() == [10, 3]
     mixed = tf.gradients([tf.gather(table, [1]), table.value() * 2.0], table)[0]
     assert isinstance(mixed, tf.Tensor)

@@ -114,6 +114,7 @@ def test_constants_do_not_follow_the_arrays_they_came_from() -> None:
         constant = tf.constant(array)
         array[:] = 5.0
         value = tf.get_static_value(constant)
+    assert value is not None
     assert value.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(ValueError, match="read-only"):
         value[0] = 7.0

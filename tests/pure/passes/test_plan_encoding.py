@@ -216,7 +216,7 @@ def _constant_of_giant_shape(raw: dict[str, Any], compute: list[Any], graph: Any
         _constant_of_giant_shape,
     ],
 )
-def test_refused(change: Callable[[dict[str, Any], Any], None]) -> None:
+def test_refused(change: Callable[[dict[str, Any], list[Any], Any], None]) -> None:
     with pytest.raises(InvalidArgumentError, match="not a well-formed plan"):
         decode_plan(_changed(change))
 

@@ -1,6 +1,7 @@
 """Tables on disk: consistent while training goes on, in deltas, for any number of tasks."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ ZEROS = Initializer(kind="constant", a=0.0)
 
 
 def table_of(**fields):
-    return Table("users/a", TableConfig(**{"dim": 4, "optimizer": SGD(1.0), **fields}), task="/job:ps/task:1")
+    asked: dict[str, Any] = {"dim": 4, "optimizer": SGD(1.0), **fields}
+    return Table("users/a", TableConfig(**asked), task="/job:ps/task:1")
 
 
 def contents(table, ids):

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from headwater.tables.table import Keys
 
 
 def table_of(**fields):
-    return Table("users", TableConfig(**{"dim": 4, "optimizer": SGD(1.0), **fields}), task="/job:ps/task:1")
+    asked: dict[str, Any] = {"dim": 4, "optimizer": SGD(1.0), **fields}
+    return Table("users", TableConfig(**asked), task="/job:ps/task:1")
 
 
 ZEROS = Initializer(kind="constant", a=0.0)

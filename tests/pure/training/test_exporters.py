@@ -32,7 +32,7 @@ class Trained:
         self.exported.append(rest[-1])
 
 
-def offered(exporter: BestExporter, estimator: Trained, loss: float, step: int) -> bool:
+def offered(exporter: BestExporter, estimator: Any, loss: float, step: int) -> bool:
     """Whether a model of this loss is exported."""
     before = len(estimator.exported)
     result = estimator.evaluated(loss, step)

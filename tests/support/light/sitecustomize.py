@@ -5,4 +5,5 @@ Keras imports both where they are, which takes almost as long as all the rest of
 
 import sys
 
+# pyrefly: ignore[bad-assignment]
 sys.modules |= dict.fromkeys(("sklearn", "matplotlib"))  # an import of either fails, as where it is not installed

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -95,7 +95,7 @@ def tasks_of(spec: JobSpec) -> list[TaskName]:
     return [TaskName(role, index) for role, count in spec.counts().items() for index in range(count)]
 
 
-def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, object]]:
+def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
     """The objects of a job, in the order in which they are to be made: plain values, as in a manifest.
 
     Raises:
@@ -333,7 +333,7 @@ def _security(spec: JobSpec) -> dict[str, object]:
     }
 
 
-def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, object]]:
+def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, Any]]:
     """The objects that let a service account of ``namespace`` do what the server needs, and no more.
 
     Args:

@@ -65,6 +65,7 @@ def control_flow(tf: Any) -> Any:
 def positions(tf: Any) -> Any:
     """Arguments in TensorFlow 2's order, which is not TensorFlow 1's."""
     x = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
+    told = None
     try:
         tf.debugging.assert_equal(1, 2, "they differ", 1, "name")
     except tf.errors.InvalidArgumentError as error:

@@ -70,14 +70,14 @@ def test_functions_know_their_replica() -> None:
 
 
 def test_replicas_of_a_process_wait_for_each_other() -> None:
-    def body(index: int) -> float:
+    def body(index: int) -> object:
         found = current()
         assert found is not None
         return found[0].combine(index, index + 1.0, sum)
 
     assert Lockstep(3).run(body) == [6.0, 6.0, 6.0]
 
-    def fail(index: int) -> float:
+    def fail(index: int) -> object:
         if index == 1:
             raise KeyError("the second")
         return body(index)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,8 +25,8 @@ def host(name: str, cores: int = 4, memory: int = 8 * GIB, gpus: int = 0, **labe
     return Host(name=name, cores=tuple(range(cores)), memory_bytes=memory, gpus=names, labels=labels)
 
 
-def ask(count: int = 1, *, job: str = "worker", first: int = 0, **resources: float) -> list[TaskRequest]:
-    asked = Resources(**resources)  # pyright: ignore[reportArgumentType]
+def ask(count: int = 1, *, job: str = "worker", first: int = 0, **resources: Any) -> list[TaskRequest]:
+    asked = Resources(**resources)
     return [TaskRequest(task=TaskName(job, first + index), resources=asked) for index in range(count)]
 
 
@@ -79,7 +81,7 @@ def test_what_is_taken_can_be_had_later() -> None:
         ({"cpus": 4.5}, "asks for 4.5 CPUs: a has 4 CPUs"),
     ],
 )
-def test_what_never_can_be_had_is_named(asked: dict[str, float], said: str) -> None:
+def test_what_never_can_be_had_is_named(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(NotEnough, match=said) as refused:
         ledger(host("a")).place("j", ask(1, **asked), problems={})
     assert not refused.value.ever
