@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.import_hooks import on_import
 from headwater.jaxlib_faults import disarm
+from headwater.wiring import OPERATIONS, OPERATORS
 
 if TYPE_CHECKING:
     from headwater.compat import tf as tf
@@ -31,10 +32,28 @@ def _choose_backend() -> None:
 
 def _adapt(keras: Any) -> None:
     if keras.config.backend() == "jax":
-        importlib.import_module("headwater.keras.adapting").adapt_keras()
+        from headwater.keras.adapting import adapt_keras  # noqa: PLC0415  with the rest of Keras
+
+        adapt_keras()
 
 
 on_import("keras", _adapt, before=_choose_backend)
+
+
+def _load_operations() -> object:
+    from headwater import ops  # noqa: PLC0415  with JAX
+
+    return ops
+
+
+def _load_operators() -> object:
+    from headwater.functional import operators  # noqa: PLC0415  with NumPy and protobuf
+
+    return operators
+
+
+OPERATIONS.comes_from(_load_operations)
+OPERATORS.comes_from(_load_operators)
 
 #: The public names that are loaded at first use, and the modules that hold them.
 _LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}
@@ -42,7 +61,9 @@ _LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater
 
 def __getattr__(name: str) -> Any:
     if name == "tf":
-        return importlib.import_module("headwater.compat.tf")
+        from headwater.compat import tf  # noqa: PLC0415
+
+        return tf
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,6 @@ default: static shapes come from abstract evaluation of the lowering, gradients 
 from __future__ import annotations
 
 import enum
-import importlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 
 from headwater.dtypes import DType
 from headwater.shapes import Dims
+from headwater.wiring import OPERATIONS
 
 HostArray: TypeAlias = np.ndarray[Any, Any]
 #: A value that the graph or a program determines while it is made is kept up to this number of elements.
@@ -236,13 +236,10 @@ def lookup_gradient(name: str) -> Callable[..., Sequence[Any]] | None:
 
 
 def _load() -> None:
-    """Imports the operations when a graph first needs one: they import JAX, and no layer below may name them.
-
-    A second thread waits in the import until the first is through.
-    """
+    """Imports the operations when a graph first needs one."""
     global _loaded
     if not _loaded:
-        importlib.import_module("headwater.ops")
+        OPERATIONS.load()
         _loaded = True
 
 

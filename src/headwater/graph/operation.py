@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Never
@@ -14,6 +13,7 @@ from headwater.graph import context
 from headwater.graph.graph_def import node_def
 from headwater.registry import OpDef, Spec
 from headwater.shapes import Dims, ShapeLike, TensorShape, as_shape, merge_dims
+from headwater.wiring import OPERATORS
 
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
@@ -361,9 +361,9 @@ def operator(name: str) -> Callable[..., Any]:
 
 
 def _function(name: str) -> Callable[..., object]:
-    """What `set_operator` set. The layer above, which no import here may name, is loaded when it was not yet."""
+    """What `set_operator` set; a layer above does, which is loaded when it was not yet."""
     if name not in _OPERATORS:
-        importlib.import_module("headwater.functional")
+        OPERATORS.load()
     return _OPERATORS[name]
 
 

@@ -60,8 +60,9 @@ def _look_up_without_tensorflow() -> None:
     def find(name: str) -> object:
         if name not in _LOOKUPS:
             raise AttributeError(f"module 'keras.layers' has no attribute {name!r}")
-        # It loads all operations; few programs need them.
-        return getattr(importlib.import_module("headwater.keras.lookups"), name)
+        from headwater.keras import lookups  # noqa: PLC0415  it loads all operations; few programs need them
+
+        return getattr(lookups, name)
 
     layers.__getattr__ = find
 
@@ -99,5 +100,6 @@ def _write_boards() -> None:
 def _ours(callback: object) -> object:
     if not isinstance(callback, _boards.TensorBoard):
         return callback
-    # TensorBoard's messages take long to import; few programs need them.
-    return importlib.import_module("headwater.keras.tensorboard").like(callback)
+    from headwater.keras import tensorboard  # noqa: PLC0415  it takes long to import; few programs need it
+
+    return tensorboard.like(callback)

@@ -7,7 +7,6 @@ So as many places go to a part as its largest share so far, and some more; place
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -181,7 +180,8 @@ def route_once(
       The place of the first id that no part has, or -1; how many requests and how many places each part has,
       ``[lookups, parts]``; the rows that are asked for; for each id its place.
     """
-    routing = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
+    from headwater.tables import routing  # noqa: PLC0415  with numba: only for programs that need it
+
     lengths = [each.size for each in ids]
     flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
     ends = np.array(list(itertools.accumulate(lengths)), np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -47,7 +46,8 @@ _WORTH_A_CALL: Final = 256
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     """The different elements as they first appear, for each element which one it is, and how often each is there."""
     if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
-        hashing: Any = importlib.import_module("headwater.tables.hashing")  # with numba: only for programs that need it
+        from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
+
         first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
         return x[first], places, np.bincount(places, minlength=len(first))
     order: dict[Any, int] = {}

@@ -7,7 +7,6 @@ executable's to change, each row in the order in which it stands. An index outsi
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -102,8 +101,9 @@ def _register(name: str) -> None:
     """Has XLA know a function that it is to call."""
     with _registering:
         if name not in _registered:
-            calls = importlib.import_module("headwater.tables.xla_calls")  # with numba: only where it is needed
-            _jax.ffi.register_ffi_target(name, _jax.ffi.pycapsule(calls.address_of(name)), platform="cpu")
+            from headwater.tables import xla_calls  # noqa: PLC0415  with numba: only where it is needed
+
+            _jax.ffi.register_ffi_target(name, _jax.ffi.pycapsule(xla_calls.address_of(name)), platform="cpu")
             _registered.add(name)
 
 

@@ -7,7 +7,6 @@ to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -55,8 +54,6 @@ from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 
 _jax: Any = jax
-
-_TABLES = "headwater.parameters.table_cluster"
 
 
 class ParameterTask:
@@ -309,8 +306,9 @@ class _Tables(Service):
         self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        modules = importlib.import_module(_TABLES)
-        self._service = modules.service_of(self._task)
+        from headwater.parameters.table_cluster import service_of  # noqa: PLC0415  with numba
+
+        self._service = service_of(self._task)
         self._service.serve(channel, first)
 
     def job_over(self, reason: str) -> None:

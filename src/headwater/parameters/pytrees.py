@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import logging
 import os
 import re
@@ -555,7 +554,8 @@ class ParameterServer:
                 f"table {name!r} cannot be made: replicas={self._replicas} keeps a second copy of the parameters, and "
                 "tables have none. Leave replicas away, or keep the rows among the parameters"
             )
-        tables = _table_modules()
+        from headwater.parameters import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
+
         config = tables.TableConfig(
             dim=dim,
             optimizer=optimizer or tables.SGD(),
@@ -582,10 +582,10 @@ class ParameterServer:
 
     def _tables_client(self) -> TableClient:
         if self._table_client is None:
-            tables = _table_modules()
+            from headwater.parameters import table_cluster as tables  # noqa: PLC0415  as above
+
             task = self._task
-            client: TableClient = tables.connect_tables(task) if task else tables.LocalTables().client()
-            self._table_client = client
+            self._table_client = tables.connect_tables(task) if task else tables.LocalTables().client()
         return self._table_client
 
     def finish(self) -> Any:
@@ -597,12 +597,6 @@ class ParameterServer:
         if self._reporter is not None:
             self._reporter.close()
         return self.pull()
-
-
-def _table_modules() -> Any:
-    """What is needed for embedding tables. Importing numba takes as long as importing JAX; programs without a table
-    need not wait for it."""
-    return importlib.import_module("headwater.parameters.table_cluster")
 
 
 def _require_reals(specs: Sequence[VariableSpec]) -> None:

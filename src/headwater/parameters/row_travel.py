@@ -6,8 +6,7 @@ Numbers of rows travel in as few bytes as a table needs, rows in the form that i
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +15,6 @@ from headwater.parameters.updater import Array
 
 if TYPE_CHECKING:
     from headwater.tables.row_formats import Format
-
-
-def _formats() -> Any:
-    """With numba: only for programs that ask for another form."""
-    return importlib.import_module("headwater.tables.row_formats")
 
 
 def small_numbers(numbers: Array, rows: int) -> Array:
@@ -49,8 +43,10 @@ def as_travelling(rows: Array, form: str) -> Array:
     """
     if form == "float32" or rows.dtype != np.float32 or rows.ndim != 2:
         return rows
+    from headwater.tables import row_formats  # noqa: PLC0415  with numba: only for programs that ask for a form
+
     try:
-        return _formats().encode(rows, _formats().require_format(form, "wire"))
+        return row_formats.encode(rows, row_formats.require_format(form, "wire"))
     except ValueError as error:
         raise InvalidArgumentError(None, None, str(error)) from error
 
@@ -64,7 +60,9 @@ def as_rows(arrived: Array, dim: int) -> Array:
     form: Format = "bfloat16" if arrived.dtype == np.uint16 else "int8" if arrived.dtype == np.int8 else "float32"
     if form == "float32":
         return arrived
+    from headwater.tables import row_formats  # noqa: PLC0415  as above
+
     try:
-        return _formats().decode(arrived, dim, form)
+        return row_formats.decode(arrived, dim, form)
     except ValueError as error:
         raise InvalidArgumentError(None, None, str(error)) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -68,9 +67,9 @@ class ModelValues:
     def _dynamic(self) -> DynamicTables | None:
         """The tables of its dynamic embeddings, where it has any."""
         if self._dynamic_tables is None and dynamic_layers(self.model):
-            # Programs without such a layer do not wait for numba.
-            module: Any = importlib.import_module("headwater.keras.parameter_server.dynamic")
-            self._dynamic_tables = module.DynamicTables(self.model, self.place, clips=not self.workers_clip)
+            from headwater.keras.parameter_server import dynamic  # noqa: PLC0415  with numba
+
+            self._dynamic_tables = dynamic.DynamicTables(self.model, self.place, clips=not self.workers_clip)
         return self._dynamic_tables
 
     # Where the variables are ------------------------------------------------------------------------------------------
