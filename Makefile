@@ -77,7 +77,7 @@ soak: $(READY)
 
 SEEDS := 1000
 FIRST := 0
-KINDS := graphs jobs mirrored parameters examples own
+KINDS := graphs jobs mirrored parameters examples own moves
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)

@@ -11,6 +11,7 @@ from typing import Any
 import headwater.cluster.claims
 import headwater.parameters.attendance
 import headwater.parameters.host_state
+import headwater.parameters.updates
 import headwater.resources.replica_lives
 import headwater.training.monitored_wrappers
 import headwater.training.session_manager
@@ -84,6 +85,12 @@ def _evidence() -> None:
     signs.__init__ = impatient
 
 
+def _asked_again() -> None:
+    """A shard moves in the midst of a round, and the gradients that came for it stay behind."""
+    updates: Any = headwater.parameters.updates.Updates
+    updates.asked_again = lambda _: set[str]()
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -92,4 +99,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "claims": _claims,
     "deadlines": _deadlines,
     "evidence": _evidence,
+    "asked again": _asked_again,
 }

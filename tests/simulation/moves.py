@@ -19,7 +19,6 @@ from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.process import ParameterTask
 from headwater.parameters.shards.holder import ShardHolder
-from tests.simulation.account import NO_UNIT
 from tests.simulation.cluster import Task
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
@@ -123,7 +122,7 @@ class Moves(ParameterHistory):
         ]
 
     def _check(self) -> None:
-        lossless = sorted(self.account.acknowledged - self.account.void - {NO_UNIT})
+        lossless = self._lossless()
         holders = {index: self._holders[index] for index in self._last if index in self._holders}
         for shard in range(_SHARDS):
             having = [index for index, holder in holders.items() if shard in holder.held]
@@ -140,6 +139,6 @@ def history(seed: int) -> tuple[Simulation, Moves]:
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"moves {seed}")
     setting = Setting.draw(chance)
-    setting = replace(setting, consistency=chance.choice(("async", "staleness=2")), servers=max(2, setting.servers))
+    setting = replace(setting, servers=max(2, setting.servers))
     leaves = {index: chance.choice((0.05, 0.2, 1.0)) for index in range(1, setting.servers) if chance.random() < 0.5}
     return simulation, Moves(simulation, setting, chance.randint(1, setting.servers), leaves)

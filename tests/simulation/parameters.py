@@ -254,11 +254,14 @@ class ParameterHistory:
 
     # Rules ------------------------------------------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        account = self.account
+    def _lossless(self) -> list[int]:
+        """Units that are in the values, however it went."""
         # Where not all gradients are asked for, those that are too late, or too few at the end, make no update.
         partly = self.setting.consistency.startswith("k")
-        lossless = sorted(account.acknowledged - account.void - {NO_UNIT}) if not partly else []
+        return sorted(self.account.acknowledged - self.account.void - {NO_UNIT}) if not partly else []
+
+    def _check(self) -> None:
+        account, lossless = self.account, self._lossless()
         for server, updater in sorted(self._updaters.items()):
             for name, values in zip("ab", updater.values(None), strict=False):
                 (applied,) = values

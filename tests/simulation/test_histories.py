@@ -60,6 +60,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graphs", 80, "void steps", "OutOfTime|Deadlock|lacks units|more than once"),
         ("parameters", 240, "numbered requests", "more than once"),
         ("own", 40, "answered in states", "more than once"),
+        ("moves", 40, "asked again", "OutOfTime|lacks units"),
         ("graphs", 40, "living state", "the chief threw the state away"),
         ("graphs", 40, "claims", "FailedPreconditionError: .* it was replaced by"),
         ("graphs", 40, "deadlines", "OutOfTime"),

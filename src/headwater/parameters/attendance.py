@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 
 from headwater.cluster.claims import Claim, Places
 from headwater.cluster.names import TaskName
@@ -257,19 +258,22 @@ class Attendance:
             self._updates.event(NoneToCome())
             self._changed.notify_all()
 
-    def expect(self, members: set[str], come_s: float) -> None:
+    def expect(self, members: set[str], resting: set[str], come_s: float) -> None:
         """Workers that took part elsewhere come here within ``come_s`` seconds, or are gone. The lock is held."""
         for worker in sorted(members):
             self._updates.event(Joined(worker))
-        self.expected = members, self._context.clock() + come_s
+        self.resting = set(resting)
+        self.expected = members | resting, self._context.clock() + come_s
 
-    def leave_absent(self) -> None:
-        """Workers that were to come here from another copy and did not are gone."""
+    def leave_absent(self, but: Collection[str] = ()) -> None:
+        """Workers that were to come here from another copy and did not are gone, except for ``but``."""
         with self._changed:
             expected, until = self.expected
             if expected and self._context.clock() >= until:
-                self.expected = set(), 0.0
-                for worker in sorted(expected & self._updates.state.members.keys() - self._updates.talks.keys()):
+                here = self._updates.talks.keys()
+                self.expected = expected.intersection(but) - here, until
+                absent = expected & (self._updates.state.members.keys() | self.resting) - here
+                for worker in sorted(absent.difference(but)):
                     self.leave(worker, f"it did not come to {self._context.task}")
 
     def end_talks(self) -> None:

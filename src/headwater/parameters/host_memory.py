@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from headwater.consistency import Restarted
@@ -95,14 +96,23 @@ class HostMemory:
         The lock is held."""
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
+        # Gradients that wait for those of others do not go along: their workers bring them again.
+        again = updates.asked_again() or ()
+        latest = {worker: Request(number=-1) if worker in again else one for worker, one in updates.latest.items()}
         return (
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
             (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
             [
                 (worker, workers.lives.get(worker, 0), one.number, one.applied, one.version, one.ticket, one.handed)
-                for worker, one in updates.latest.items()
+                for worker, one in latest.items()
             ],
-            (sorted(updates.state.members), sorted(workers.away), sorted(workers.finished)),
+            (
+                sorted(updates.state.members),
+                sorted(workers.resting),
+                sorted(workers.away),
+                sorted(workers.finished),
+                updates.state.formed,
+            ),
             sorted(workers.sums.all().items()),
             updates.accounts.to_bytes(),
         )
@@ -114,7 +124,8 @@ class HostMemory:
           words: what that copy knew.
           come_s: how long workers that took part may take to come; those that have not by then are gone, in seconds.
         """
-        (filled, version, made, trainings, seed), steps, requests, (members, away, finished), sums, ledger = words
+        (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
+        members, resting, away, finished, formed = others
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         with self._changed:
             updates.made, workers.trainings, workers.seed = made, trainings, seed
@@ -129,7 +140,8 @@ class HostMemory:
             if ledger is not None:
                 updates.accounts.restore(ledger, version)
             updates.event(Restarted(version))
-            workers.expect(set(members), come_s)
+            workers.expect(set(members), set(resting), come_s)
+            updates.state = replace(updates.state, formed=formed)
             workers.away, workers.finished = set(away), set(finished)
             updates.filled = filled
             self._changed.notify_all()

@@ -37,7 +37,7 @@ from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.round_sums import Squares
-from headwater.parameters.shards.limits import shards_of
+from headwater.parameters.shards.limits import require_no_sums, shards_of
 from headwater.parameters.shards.moves import Moved
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
@@ -271,7 +271,7 @@ class ParameterServer:
         choice = from_text(consistency, self.workers)
         own = saves_of(recovery, saves, save_every_s, choice)
         require_replicas(replicas, servers, choice, saves=own is not None)
-        shards = shards_of(shards, servers if members else 0, choice, replicas=replicas, saves=own is not None)
+        shards = shards_of(shards, servers if members else 0, replicas=replicas, saves=own is not None)
         self._shards = shards
         servers = shards or servers
         layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
@@ -286,6 +286,8 @@ class ParameterServer:
         total = sums_of_gradients(optimizer, shapes) if norms else None
         # Where several gradients make an update, the ps add up what each has of their mean.
         in_rounds = isinstance(choice, Synchronous)
+        if shards is not None and norms and in_rounds:
+            require_no_sums(shards, "an optimizer that takes a norm over all leaves")
         self._sum = None if in_rounds else total
         program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
 

@@ -97,8 +97,8 @@ class Steps:
         ]
         with self._changed:
             turns.require_filled()
-            if turns.held_for:
-                turns.wait_while_held(talk)
+            if turns.held_for or turns.pauses_for:
+                turns.wait_for_round(talk)
             request, again = workers.request(talk, number)
             if not again:
                 self._take_back(worker, returned)

@@ -25,6 +25,7 @@ class Turns:
 
     Attributes:
       held_for: why what the host has stays as it is now, so that workers wait; empty where it does not.
+      pauses_for: why no round begins now, so that workers wait who bring its first gradient; empty where one does.
     """
 
     def __init__(self, context: HostContext, updates: Updates) -> None:
@@ -32,11 +33,28 @@ class Turns:
         self._changed = context.changed
         self._updates = updates
         self.held_for: str = ""
+        self.pauses_for: str = ""
 
     def hold(self, what: str) -> None:
         """From now on nothing changes, and workers wait for ``what``, until `go_on`."""
         with self._changed:
             self.held_for = what
+
+    def hold_outside_rounds(self, what: str, within_s: float) -> bool:
+        """As `hold`, once all workers wait here whose gradients are to be part of the next update, so that they can
+        bring them again elsewhere; no round begins meanwhile.
+
+        Returns:
+          False where that is not so within that time: then nothing is held.
+        """
+        with self._changed:
+            self.pauses_for = what
+            until = self._context.clock() + within_s
+            while (again := self._updates.asked_again()) is None and self._context.clock() < until:
+                self._changed.wait(LOOK_S)
+            self.pauses_for, self.held_for = "", "" if again is None else what
+            self._changed.notify_all()
+            return again is not None
 
     def go_on(self) -> None:
         """Ends `hold`."""
@@ -63,6 +81,14 @@ class Turns:
     def wait_while_held(self, talk: Talk) -> None:
         """Waits for the end of `hold`."""
         self.wait(talk, lambda: not self.held_for, self.held_for)
+
+    def wait_for_round(self, talk: Talk) -> None:
+        """Waits until a gradient may come: while nothing is held, nor is to be held before another round begins."""
+
+        def may_come() -> bool:
+            return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
+
+        self.wait(talk, may_come, self.held_for or self.pauses_for)
 
     def wait(
         self, talk: Talk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None

@@ -129,6 +129,21 @@ class Updates:
         if decision.state.updating:
             self.event(Updated())
 
+    def asked_again(self) -> set[str] | None:
+        """Whose gradients have been gathered for the next update, where each of them waits for it here: they bring it
+        again to who serves them then. None where one of them does not."""
+        state = self.state
+        waiting = {
+            worker
+            for worker, member in state.members.items()
+            if member.gave == 1
+            and member.waits_since is not None
+            and worker in self.talks
+            and self.latest[worker].applied
+            and self.latest[worker].version == state.version
+        }
+        return waiting if len(waiting) == state.gathered else None
+
     def _refused(self, error: BaseException) -> BaseException:
         """What is said of an update that could not be made."""
         if isinstance(error, NO_MEMORY):

@@ -30,14 +30,18 @@ def go_on(*workers: Process) -> None:
         worker.wait_for("pushed", after=worker.line_count())
 
 
-def end(folder: Path, workers: list[Process]) -> None:
-    """Ends the program: each push that was taken is in the values, once, and no other one is."""
+def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> None:
+    """Ends the program: each push that was taken is in the values, once, and no other one is.
+
+    ``in_rounds`` each update is one of all workers, and the last of whoever sees the end last.
+    """
     (folder / "end").touch()
     shown = [worker.succeeds() for worker in workers]
     taken = [re.search(r": (\d+) of (\d+) pushes were taken", text) for text in shown]
     assert all(found is not None and found[1] == found[2] for found in taken)
     value = momentum = np.float32(0)
-    for _ in range(sum(int(found[1]) for found in taken if found)):
+    counts = [int(found[1]) for found in taken if found]
+    for _ in range(max(counts) if in_rounds else sum(counts)):
         momentum = np.float32(0.5) * momentum + np.float32(1)
         value += momentum
     assert f"values [{float(value)}]" in shown[0]
@@ -58,6 +62,28 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path) -> None:
         workers[0].wait_for("scaled: 3 moves")
         go_on(*workers)
         end(tmp_path, workers)
+        ps[0].succeeds()
+        ps[2].succeeds()
+
+
+@pytest.mark.long
+def test_rounds_of_all_workers_go_on_while_shards_move(tmp_path: Path) -> None:
+    sync = ("--consistency", "sync")
+    with processes(ps=3, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *sync) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *sync) for index in range(2)]
+        go_on(*workers)
+        ps.append(start(cluster, "ps", 2, tmp_path, *sync, known=3))
+        ps[2].wait_for("has joined: 2 shards")
+        go_on(*workers)
+        assert ps[1].terminate() == 0
+        assert "has given away its shards" in ps[1].output
+        go_on(*workers)
+        # The chief asks for it, whose gradient the other worker waits for.
+        (tmp_path / "scale-1").touch()
+        workers[0].wait_for("scaled: 3 moves")
+        go_on(*workers)
+        end(tmp_path, workers, in_rounds=True)
         ps[0].succeeds()
         ps[2].succeeds()
 

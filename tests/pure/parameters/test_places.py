@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.consistency import from_text
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.shards.limits import first_servers, require_no_rows, shards_of
+from headwater.parameters.shards.limits import first_servers, require_no_rows, require_no_sums, shards_of
 from headwater.parameters.shards.places import Place, Places, first_places, plan_moves
 
 
@@ -87,26 +86,25 @@ def test_no_move_makes_the_busiest_busier_and_planning_comes_to_an_end(
 
 
 def test_what_shards_cannot_be_had_for_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = from_text("async")
-    assert shards_of(None, 2, some, replicas=1, saves=False) is None
-    assert shards_of(6, 2, from_text("staleness=2"), replicas=1, saves=False) == 6
-    assert shards_of(6, 0, some, replicas=1, saves=False) is None
-    with pytest.raises(ValueError, match="shards=6 is for consistency 'async' and"):
-        shards_of(6, 2, from_text("sync", 2), replicas=1, saves=False)
+    assert shards_of(None, 2, replicas=1, saves=False) is None
+    assert shards_of(6, 2, replicas=1, saves=False) == 6
+    assert shards_of(6, 0, replicas=1, saves=False) is None
     with pytest.raises(ValueError, match="shards=6 and replicas=2"):
-        shards_of(6, 2, some, replicas=2, saves=False)
+        shards_of(6, 2, replicas=2, saves=False)
     with pytest.raises(ValueError, match="shards=6 and recovery='own'"):
-        shards_of(6, 2, some, replicas=1, saves=True)
+        shards_of(6, 2, replicas=1, saves=True)
     with pytest.raises(ValueError, match="at least 1"):
-        shards_of(0, 2, some, replicas=1, saves=False)
+        shards_of(0, 2, replicas=1, saves=False)
+    with pytest.raises(ValueError, match="shards=6 and consistency 'sync' cannot be had with global_clipnorm"):
+        require_no_sums(6, "global_clipnorm")
     with pytest.raises(ValueError, match=r"shards=6 .*embedding"):
         require_no_rows(6, ["embedding"])
     monkeypatch.setenv("HEADWATER_SHARDS", "8")
-    assert shards_of(None, 2, some, replicas=1, saves=False) == 8
-    assert shards_of(4, 2, some, replicas=1, saves=False) == 4
+    assert shards_of(None, 2, replicas=1, saves=False) == 8
+    assert shards_of(4, 2, replicas=1, saves=False) == 4
     monkeypatch.setenv("HEADWATER_SHARDS", "many")
     with pytest.raises(ValueError, match="HEADWATER_SHARDS must be a number"):
-        shards_of(None, 2, some, replicas=1, saves=False)
+        shards_of(None, 2, replicas=1, saves=False)
 
 
 def test_a_ps_that_came_later_has_nothing_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,9 +116,7 @@ class ParameterServerStrategy(Strategy):
         require_replicas(replicas, len(members.servers) if members else 1, self.choice, saves=self.saves is not None)
         self.replicas: int = replicas
         servers = len(members.servers) if members else 0
-        self.shards: int | None = shards_of(
-            shards, servers, self.choice, replicas=replicas, saves=self.saves is not None
-        )
+        self.shards: int | None = shards_of(shards, servers, replicas=replicas, saves=self.saves is not None)
         self.task: ParameterTask | None = process_task(members) if members else None
         if members:
             self._expect_models()

@@ -26,7 +26,7 @@ from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.replicas.limits import require_no_tables
 from headwater.parameters.round_sums import Squares, sum_of_squares
-from headwater.parameters.shards.limits import require_no_rows
+from headwater.parameters.shards.limits import require_no_rows, require_no_sums
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ class ModelValues:
             )
         if place.shards is not None:
             require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])
+            if in_rounds and self._joint_norm:
+                require_no_sums(place.shards, "global_clipnorm")
         self.own_momentum()
         tables = len(self.tables)
         variables = self.variables

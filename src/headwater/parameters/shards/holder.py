@@ -38,6 +38,8 @@ FIXED: Final = 0
 #: How long another ``ps`` may take to make room for a shard, and to take it, in seconds.
 PREPARE_S: Final = 60.0
 TAKE_S: Final = 60.0
+#: How long a round may take to end before a shard moves, in seconds.
+ROUND_S: Final = 60.0
 #: Between two attempts, in seconds.
 PAUSE_S: Final = 0.1
 #: How long a ``ps`` that begins waits for others that do not answer, in seconds.
@@ -462,8 +464,12 @@ class ShardHolder:
             if answer_on(channel, target, PREPARE_S).header != (True,):
                 raise UnavailableError(None, None, f"{target} takes no shards now")
             with host.lock:
+                if not host.turns.hold_outside_rounds(f"shard {shard} of {self._name!r} to move to {target}", ROUND_S):
+                    what = (
+                        f"a round of shard {shard} of {self._name!r} has gradients of workers that do not wait for it"
+                    )
+                    raise UnavailableError(None, None, f"{what}, and has not ended within {ROUND_S:g} s")
                 began = time.monotonic()
-                host.turns.hold(f"shard {shard} of {self._name!r} to move to {target}")
                 memory = host.memory.words()
                 values, state = updater.values(None), updater.state()
             arrays = [*values, *state.values()]
@@ -533,7 +539,7 @@ class ShardHolder:
             host, updater = self._make(shard)
             self._rehearse(updater, shard, knobs)
             channel.send(Frame(kinds.DONE, (True,)))
-            frame = channel.recv(TAKE_S)
+            frame = channel.recv(ROUND_S + TAKE_S)
             match frame.kind, frame.header:
                 case kinds.STATE, ([*names], memory):
                     pass
@@ -560,12 +566,16 @@ class ShardHolder:
         return Frame(kinds.DONE, (taken,))
 
     def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
-        """Workers that do not come after a shard has moved are gone."""
-        with self._changed:
-            left = self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S)
-        self._expect(workers, coming=False)
-        if not left:
-            host.workers.leave_absent()
+        """Workers that do not come after a shard has moved are gone. One that is here for another shard computes."""
+        awaited = set(workers)
+        while awaited:
+            with self._changed:
+                left = self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S)
+            self._expect(workers, coming=False)
+            if left:
+                return
+            host.workers.leave_absent({worker for each in self._hosts for worker in list(each.updates.talks)})
+            awaited = host.workers.expected[0]
 
     def _has_taken(self, shard: int, term: int) -> bool:
         """Whether a shard was taken with a term; where it was not, it will not be."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 
 from headwater.cluster.variables import FIRST_PS, SHARDS
-from headwater.consistency import Consistency, KOfN, Synchronous
 
 
-def shards_of(shards: int | None, servers: int, choice: Consistency, *, replicas: int, saves: bool) -> int | None:
+def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -> int | None:
     """How many shards a set has; None where it has a part for each ``ps``, which stays there.
 
     Args:
       shards: what the program says; None for what the environment does.
       servers: how many ``ps`` it knows; 0 without a cluster.
-      choice: how closely workers keep together.
       replicas: how many copies there are of each part.
       saves: whether each ``ps`` saves its own state.
 
@@ -31,11 +29,6 @@ def shards_of(shards: int | None, servers: int, choice: Consistency, *, replicas
         shards, says = int(told), f"{SHARDS}={told}"
     if isinstance(shards, bool) or shards < 1:
         raise ValueError(f"shards must be at least 1, but is {shards!r}")
-    if isinstance(choice, Synchronous | KOfN):
-        raise ValueError(
-            f"{says} is for consistency 'async' and 'staleness=...', and this is {str(choice)!r}: a round that several "
-            "workers make together is not moved between ps"
-        )
     if replicas > 1:
         raise ValueError(
             f"{says} and replicas={replicas} cannot be had together: a part with a second copy stays where it is. "
@@ -66,3 +59,15 @@ def require_no_rows(shards: int, tables: list[str]) -> None:
             f"shards={shards} moves variables between ps, which tables do not, and the model has {', '.join(tables)}: "
             "leave shards away, or have embeddings used whole (a greater table_bytes)"
         )
+
+
+def require_no_sums(shards: int, what: str) -> None:
+    """Refuses a norm over all gradients of a round, which the ``ps`` find together and each for its own part.
+
+    Raises:
+      ValueError: always.
+    """
+    raise ValueError(
+        f"shards={shards} and consistency 'sync' cannot be had with {what}: the ps find that norm together, each its "
+        "own part, and a shard may be on its way. Clip each gradient for itself, or leave shards away"
+    )
