@@ -21,6 +21,27 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the
 AXE = Path(__file__).resolve().parents[1] / "support" / "axe.min.js"
 FAILS = "print('reads the data')\nraise ValueError('the labels have 11 classes, the model has 10')\n"
 DONE = "for step in range(0, 101, 10):\n    print(f'Step: {step}, loss: {1 / (step + 1):.4f}')\n"
+# Trains two tables on 2 ps, in one of which rows come and go, until it is stopped.
+TABLES = """
+import signal, threading
+import numpy as np, optax
+from headwater import ParameterServer
+from headwater.tables import LeastRecent
+
+ended = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: ended.set())
+server = ParameterServer({"bias": np.zeros((), np.float32)}, optax.sgd(0.05))
+users = server.table("users", dim=16)
+items = server.table("items", dim=16, max_rows=1000, eviction=LeastRecent())
+rng, step = np.random.default_rng(1), 0
+while not ended.is_set():
+    keys = rng.zipf(1.2, 256) % 10**7, rng.integers(0, 500 + 20 * step, 256)
+    users.push(keys[0], 0.01 * users.lookup(keys[0]))
+    items.push(keys[1], 0.01 * items.lookup(keys[1]))
+    server.push({"bias": np.zeros((), np.float32)})
+    step += 1
+    ended.wait(0.05)
+"""
 SIZES = {"wide": {"viewport": {"width": 1280, "height": 900}}, "narrow": {"viewport": {"width": 390, "height": 844}}}
 
 
@@ -77,6 +98,7 @@ def test_every_state_can_be_read_and_reached(browser: Any, running: Server, tmp_
         running.over(job_id)
     trains = run(running, tmp_path, "trains", PROGRAM, ps=1, workers="2:4")
     running.until(trains, lambda job: (job["step"] or 0) > 100)
+    recommends = run(running, tmp_path, "recommends", TABLES, ps=2)
     for (size, scheme), watched in views.items():
         page = watched.page
         page.goto("/")
@@ -102,6 +124,19 @@ def test_every_state_can_be_read_and_reached(browser: Any, running: Server, tmp_
         check(watched, f"state-compare-{size}-{scheme}")
         page.goto("/new")
         check(watched, f"state-new-{size}-{scheme}")
+    told = ("rows", "memory, MiB", "found in memory", "rows evicted", "rows looked up/s")
+    for size, scheme in (("wide", "dark"), ("narrow", "light")):
+        page = views[size, scheme].page
+        page.goto(f"/jobs/{recommends}")
+        for table in ("users", "items"):
+            expect(
+                page.get_by_role("img", name=re.compile(f"^table {table}: rows looked up.s: ps-0 .*, ps-1 "))
+            ).to_be_visible()
+        plotted = [
+            caption for caption in page.locator("figcaption").all_text_contents() if caption.startswith("table ")
+        ]
+        assert [caption.partition(": ")[2] for caption in plotted] == [*told, *told]
+        check(views[size, scheme], f"state-tables-{size}-{scheme}")
     page = views["wide", "light"].page
     page.goto("/?q=fail&phase=failed")
     expect(page.get_by_role("row")).to_have_count(2)

@@ -45,10 +45,10 @@ def _lookups(loads: Sequence[TableLoad]) -> int:
 
 
 def _numbers(loads: Sequence[TableLoad]) -> dict[str, float]:
-    hits = sum(load.hits for load in loads)
+    hits, lookups = sum(load.hits for load in loads), _lookups(loads)
     return {
         "rows": sum(load.rows for load in loads),
         "memory, MiB": sum(load.nbytes for load in loads) / 2**20,
-        "found in memory": hits / max(1, _lookups(loads)),
+        "found in memory": hits / lookups if lookups else 1.0,
         "rows evicted": sum(load.evicted for load in loads),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -49,5 +50,8 @@ def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_
         for server in servers:
             server.succeeds()
     assert before < float(output.rpartition("AUC ")[2].split(",")[0]) < bound
+    assert re.search(
+        r"samples/s on \d+ cores are [\d,]+ a core: \d\.\d\d of the 8,654 of TensorFlow's DLRM \(34,618", output
+    )
     assert (tmp_path / "dlrm.png").stat().st_size > 1000
     assert (tmp_path / "dlrm.keras").stat().st_size > 1000

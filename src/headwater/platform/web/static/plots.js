@@ -105,7 +105,7 @@ headwater.plots = function (place, { colour = headwater.colour, smoothing = null
       cursor: { sync: { key: "headwater" }, drag: { x: true, y: false } },
       legend: { live: true },
       scales: { x: { time: false }, y: { range: (_, low, high) => {
-        const from = kind.zero ? Math.min(0, low ?? 0) : low ?? 0, until = high ?? 1;
+        const from = kind.zero ? Math.min(0, low ?? 0) : low ?? 0, until = kind.zero && low === 0 && high === 0 ? 1 : high ?? 1;
         const room = (until - from || Math.abs(until) || 1) * 0.06;
         return [kind.zero ? from : from - room, until + room];
       } } },
@@ -136,7 +136,11 @@ headwater.plots = function (place, { colour = headwater.colour, smoothing = null
         const key = `metric ${name}`;
         if (series.has(key)) continue;
         series.set(key, new Map());
-        KINDS.splice(1, 0, { key, title: name, of: (sample) => sample.metrics?.[name], smooth: true });
+        // What is told of one table stands together.
+        const table = /^(table .*?|all tables): /.exec(name)?.[0] ?? null;
+        const alike = table ? KINDS.findLastIndex((kind) => kind.title.startsWith(table)) : -1;
+        const after = alike >= 0 ? alike : Math.max(0, KINDS.findLastIndex((kind) => kind.key.startsWith("metric ")));
+        KINDS.splice(after + 1, 0, { key, title: name, of: (sample) => sample.metrics?.[name], smooth: true, zero: table !== null });
       }
       for (const kind of KINDS) {
         const value = kind.of(now, before);
