@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -16,6 +16,7 @@ help:
 	@echo 'make demo-survive   3 ps with second copies and 4 workers, one of which is killed, stopped or added every 10 s'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
+	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
 	@echo 'make soak MINUTES=60  trains on processes that are disturbed all along: nothing may grow; draws build/soak.png'
@@ -59,8 +60,18 @@ bench: $(READY)
 bench-recovery: $(READY)
 	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
+# With COVERAGE=yes the lines that run are noted, in tasks that are processes, too: cheap on Python 3.12 and newer only.
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m 'not long' $(ARGS)
+	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile -m 'not long' $(ARGS)
+
+coverage: $(READY)
+	rm -rf build/coverage
+	$(MAKE) --no-print-directory test COVERAGE=yes
+	$(MAKE) --no-print-directory coverage-report
+
+coverage-report: $(READY)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -m long $(ARGS)
