@@ -37,6 +37,9 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
+    # Where 0.8 and before had recurrent networks.
+    "tensorflow.models.rnn.rnn": ("tf.nn",),
+    "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),
     "tensorflow.python.client.session": ("tf",),
     "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
     "tensorflow.python.framework.errors": ("tf.errors",),

@@ -11,8 +11,10 @@ import numpy as np
 from headwater import dtypes
 from headwater.functional import arrays, linalg, losses, reductions, searching
 from headwater.functional.apply import one
+from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
+from headwater.variables import sampled_losses
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -117,6 +119,26 @@ sparse_softmax_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
 sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
     losses.sigmoid_cross_entropy_with_logits, ("logits", "labels", "name"), targets="labels"
 )
+
+
+def _inputs_first(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """``loss`` for programs before 1.0, too: there the inputs, which are floats, came before the labels."""
+
+    def function(*args: Any, **kwargs: object) -> Tensor:
+        given = list(args)
+        if len(given) > 3:
+            labels, inputs = (convert_to_tensor(value).dtype.base_dtype for value in given[2:4])
+            if labels.is_floating and inputs.is_integer:
+                given[2:4] = given[3], given[2]
+        return loss(*given, **kwargs)
+
+    function.__signature__ = inspect.signature(loss)  # pyright: ignore[reportFunctionMemberAccess]
+    function.__doc__ = f"{loss.__doc__}\n    Before 1.0 the inputs came before the labels."
+    return function
+
+
+nce_loss: Callable[..., Tensor] = _inputs_first(sampled_losses.nce_loss)
+sampled_softmax_loss: Callable[..., Tensor] = _inputs_first(sampled_losses.sampled_softmax_loss)
 
 
 def arg_max(

@@ -174,7 +174,7 @@ class SavedModelBuilder:
     """
 
     def __init__(self, export_dir: str) -> None:
-        self._folder = os.fspath(export_dir)
+        self._folder = os.fsdecode(export_dir)
         if files.exists(self._folder) and files.listdir(self._folder):
             raise AssertionError(
                 f"Export directory {self._folder} already exists, and isn't empty. Please choose a different export "
@@ -334,7 +334,7 @@ def load(
       OSError: there is no model.
       DataLossError: the file is damaged.
     """
-    folder = os.fspath(export_dir)
+    folder = os.fsdecode(export_dir)
     wanted = set(tags)
     graphs = read(folder)
     found = next((proto for proto in graphs if set(proto.meta_info_def.tags) == wanted), None)

@@ -496,7 +496,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.losses": """
                 log_poisson_loss softmax_cross_entropy_with_logits_v2 weighted_cross_entropy_with_logits""",
             "headwater.compat.old": """
-                sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
+                nce_loss sampled_softmax_loss sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
                 sparse_softmax_cross_entropy_with_logits""",
             "headwater.functional.convolution": """
                 conv3d_backprop_filter conv3d_backprop_filter_v2=conv3d_backprop_filter
@@ -519,7 +519,6 @@ AREAS: Final[Mapping[str, Area]] = {
                 all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler
                 learned_unigram_candidate_sampler
                 log_uniform_candidate_sampler uniform_candidate_sampler""",
-            "headwater.variables.sampled_losses": "nce_loss sampled_softmax_loss",
             "headwater.variables.embedding": "embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse",
             "headwater.functional.math": "log_sigmoid sigmoid tanh",
             "headwater.rnn.networks": """

@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.old import nce_loss as nce_loss
+from headwater.compat.old import sampled_softmax_loss as sampled_softmax_loss
 from headwater.compat.old import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
 from headwater.compat.old import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
 from headwater.compat.old import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
@@ -107,8 +109,6 @@ from headwater.rnn.raw import raw_rnn as raw_rnn
 from headwater.variables.embedding import embedding_lookup as embedding_lookup
 from headwater.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from headwater.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
-from headwater.variables.sampled_losses import nce_loss as nce_loss
-from headwater.variables.sampled_losses import sampled_softmax_loss as sampled_softmax_loss
 
 __all__ = [
     "all_candidate_sampler",
