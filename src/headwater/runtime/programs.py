@@ -23,6 +23,7 @@ from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, encode_compute
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.memory import check_memory
+from headwater.runtime.small_updates import SmallUpdates
 
 if TYPE_CHECKING:
     from headwater.ops.common import AnyArray
@@ -70,12 +71,21 @@ class Program:
             state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
             values: dict[str, Any] = {**static, **dict(zip(dynamic, inputs, strict=True))}
             faults: dict[str, AnyArray] = {}
-            for node in compute.nodes:
+
+            def trace_one(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
                 with jax.named_scope(node.name):  # for profiles
-                    fault = _fault(node, values, state) if checks and node.name not in looked_at else None
-                    if fault is not None:
-                        faults[node.name] = fault
                     trace(node, values, state, seed, counter)
+
+            small = SmallUpdates(trace_one)
+            for node in compute.nodes:
+                if small.needed_by(node):
+                    small.run(values, state)
+                fault = _fault(node, values, state) if checks and node.name not in looked_at else None
+                if fault is not None:
+                    faults[node.name] = fault
+                if not (checks and small.takes(node, state)):
+                    trace_one(node, values, state)
+            small.run(values, state)
             failing.update(faults)
             return [state[name] for name in written], [values[name] for name in compute.outputs], faults
 
