@@ -106,6 +106,11 @@ class Traffic:
         )
 
 
+class _MetAnewError(UnavailableError):
+    """While an answer of a ``ps`` was waited for, another one was lost, and while that was met, this one was: it has
+    another channel now, on which that answer will not come."""
+
+
 class Conversation:
     """With every ``ps``, in turns. Used by one thread at a time.
 
@@ -216,6 +221,8 @@ class Conversation:
         while answer is None and index in self._asked and self._asked[index] is session.channel:
             try:
                 answer = self._receive(session)
+            except _MetAnewError:
+                continue  # and asked again, where it still has its values
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
         frame, _ = self._repeated.pop(index, (None, None))
@@ -271,12 +278,15 @@ class Conversation:
         self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
 
     def _receive(self, session: Session, waiting: Callable[[], None] | None = None) -> Frame:
-        assert session.channel is not None
+        channel = session.channel
+        assert channel is not None
         while True:
-            if session.channel.closed:  # it was found to be gone while another one was waited for
+            if session.channel is not channel:
+                raise _MetAnewError(None, None, f"{session.task} was met anew, and has not been asked since")
+            if channel.closed:  # it was found to be gone while another one was waited for
                 raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:
-                frame = self._early.pop(session.channel, None) or session.channel.recv(SILENCE_S)
+                frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
             except DeadlineExceededError:
                 self._waits(session, "its answer; it says nothing")
                 continue

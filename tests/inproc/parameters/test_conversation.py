@@ -1,0 +1,55 @@
+"""A worker's conversation with several ``ps``, of which some are lost while one is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.errors import UnavailableError
+from headwater.parameters.conversation import Conversation, Session
+from headwater.task import kinds
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+
+class Link:
+    """Ends channels, and reaches nobody: `Servers` opens them."""
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        del deadline_s
+
+    def take(self) -> Any:
+        raise NotImplementedError
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        del usable
+        channel.close()
+
+
+class Servers:
+    """Two ``ps``, of which the first is met anew whenever the second is: it was lost meanwhile."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, Channel] = {}
+        self.sessions = [Session(task=f"ps{at}", link=Link(), optimized=[], added=[], tables=[]) for at in range(2)]
+        self.conversation = Conversation("a worker", self.sessions, self._greet, follows=False)
+        self._greet(1)
+
+    def _greet(self, index: int) -> None:
+        self.conversation.drop(self.sessions[index])
+        self.sessions[index].channel, self.ends[index] = memory_pair()
+        if index:
+            self._greet(0)
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_is_not_waited_for_on_a_channel_on_which_nothing_was_asked() -> None:
+    servers = Servers()
+    servers.ends[0].send(Frame(kinds.WAIT, ("something",)))
+    servers.ends[1].close()
+    with pytest.raises(UnavailableError, match="ps0 was met anew"):
+        servers.conversation.ask(servers.sessions[0], Frame(kinds.READY))
+
+    servers.ends[0].send(Frame(kinds.DONE, (1,)))
+    assert servers.conversation.ask(servers.sessions[0], Frame(kinds.READY)).header == (1,)
