@@ -44,6 +44,7 @@ class Case:
       arguments: for the program.
       virtual_gpus: how many GPUs the CPU stands in for.
       servers: how many ``ps`` tasks, where there are workers.
+      ours: file that Headwater runs in its place, of a program without graphs that moves the same bytes.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Case:
     arguments: tuple[str, ...] = ()
     virtual_gpus: int = 0
     servers: int = 1
+    ours: str = ""
 
 
 CASES = (
@@ -73,6 +75,14 @@ CASES = (
     Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=4),
     Case(name="mlp synchronous, 1 ps + 2 workers", program="mlp_sync.py", workers=2, wanted=4),
     Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=3),
+    Case(
+        name="200 MB tree of JAX, 1 ps + 1 worker",
+        program="large.py",
+        ours="tree_jax.py",
+        workers=1,
+        wanted=3,
+        arguments=("--megabytes=200",),
+    ),
     Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=8),
     Case(name="LeNet step", program="lenet.py", workers=0, wanted=3),
     Case(name="LeNet forward", program="lenet.py", workers=0, wanted=3, arguments=("--forward",)),
@@ -135,17 +145,18 @@ class Measured:
         return 1e6 * sum(times.total for times in self.times.values())
 
 
-def measure(case: Case, python: list[str], seconds: float, *, sample: bool = False) -> Measured:
+def measure(case: Case, python: list[str], seconds: float, *, program: str = "", sample: bool = False) -> Measured:
     """Runs a case once.
 
     Args:
+      program: file in ``programs/`` that runs in the place of the case's.
       seconds: how long a worker counts its steps.
       sample: have ``perf`` tell where the processor time goes; it takes some itself.
     """
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore")
     if case.virtual_gpus:
         environment["HEADWATER_VIRTUAL_GPUS"] = str(case.virtual_gpus)
-    command = [*python, str(PROGRAMS / case.program), f"--seconds={seconds}", *case.arguments]
+    command = [*python, str(PROGRAMS / (program or case.program)), f"--seconds={seconds}", *case.arguments]
     hosts = [f"127.0.0.1:{port}" for port in free_ports(case.servers + case.workers if case.workers else 0)]
     jobs = {"ps": hosts[: case.servers], "worker": hosts[case.servers :]} if case.workers else {}
     flags = [f"--{job}_hosts={','.join(addresses)}" for job, addresses in jobs.items()]
@@ -230,7 +241,8 @@ def main() -> None:
         runs: dict[str, list[Measured]] = {name: [] for name in contenders}
         for _ in range(args.rounds):
             for name, python in contenders.items():
-                runs[name].append(measure(case, python, args.seconds))
+                program = case.ours if name == OURS else ""
+                runs[name].append(measure(case, python, args.seconds, program=program))
         medians = {name: statistics.median(run.rate for run in found) for name, found in runs.items()}
         processor = {name: statistics.median(run.processor_us for run in found) for name, found in runs.items()}
         result: dict[str, Any] = {"case": case.name, "wanted": case.wanted, "medians": medians}
@@ -238,7 +250,7 @@ def main() -> None:
         result["rates"] = {name: [run.rate for run in found] for name, found in runs.items()}
         result["processor_us"] = processor
         result["by_job"] = by_job(runs[OURS])
-        if case.program in PROFILED:
+        if case.program in PROFILED and not case.ours:
             sampled = measure(case, contenders[OURS], args.seconds, sample=True)
             if sampled.shares is not None:
                 result["places_us"] = {place: processor[OURS] * share for place, share in sampled.shares.items()}

@@ -177,7 +177,7 @@ class Group:
         with self._arrived:
             self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _LOOK_S)
             for rank, channel in list(self._channels.items()):
-                if channel not in self._ready and (channel.closed or channel.peer_gone()):
+                if channel not in self._ready and channel.peer_gone():
                     self._channels.pop(rank).close()
             return [
                 str(member)

@@ -77,7 +77,7 @@ class Attendance:
     def _has_talk(self, holder: Claim) -> bool:
         """Whether the task that has a place is connected."""
         talk = self._updates.talks.get(holder.task)
-        return talk is not None and not talk.channel.closed and not talk.channel.peer_gone()
+        return talk is not None and not talk.channel.peer_gone()
 
     def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> Talk:
         """A worker has come. The lock is held.

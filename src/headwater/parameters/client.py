@@ -390,7 +390,7 @@ class ParameterClient:
         gone: the first ``ps`` may have handed them out again, and then no ``ps`` shall take their gradient."""
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
-        if session.channel is None or session.channel.closed or session.channel.peer_gone():
+        if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:

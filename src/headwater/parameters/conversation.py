@@ -347,7 +347,7 @@ class Conversation:
         """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
         for index, session in enumerate(self.sessions):
             channel = session.channel
-            if session is not waiting_for and channel is not None and (channel.closed or channel.peer_gone()):
+            if session is not waiting_for and channel is not None and channel.peer_gone():
                 self.lost(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
 
 

@@ -301,7 +301,7 @@ class HostedParameters:
         try:
             answer = self._handle(talk, frame)
         except (OpError, MemoryError) as error:
-            if channel.closed or channel.peer_gone():
+            if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
         if frame.kind == kinds.PUSH:

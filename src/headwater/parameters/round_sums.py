@@ -124,7 +124,7 @@ class RoundSums:
         silent_s = 0.0
         with self._changed:
             while not self._changed.wait_for(lambda: self._part(sources) is not None, LOOK_S):
-                if channel.closed or channel.peer_gone():
+                if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 silent_s += LOOK_S
                 if silent_s >= SPEAK_S:

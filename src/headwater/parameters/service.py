@@ -115,7 +115,7 @@ class ParameterService(Service):
         spoken = time.monotonic()
         with self._changed:
             while not self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S):
-                if channel.closed or channel.peer_gone():
+                if channel.peer_gone():
                     return
                 if time.monotonic() - spoken >= SPEAK_S:
                     spoken = time.monotonic()

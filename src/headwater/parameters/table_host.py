@@ -213,7 +213,7 @@ class TableService:
         """Waits until the program of this task has made a table."""
         with self._lock:
             while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):
-                if channel.closed or channel.peer_gone():
+                if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
             if not same(pack(self._tables[name].config), packed):
                 raise FailedPreconditionError(
@@ -287,7 +287,7 @@ class TableService:
 
     def _await_end(self, channel: Channel) -> None:
         """The task saves its tables and ends: a worker asks its next life."""
-        while not channel.closed and not channel.peer_gone():
+        while not channel.peer_gone():
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 

@@ -111,7 +111,7 @@ class Turns:
         talk.waits_for = what, began
         try:
             while not changed.wait_for(ready, LOOK_S):
-                if channel.closed or channel.peer_gone():
+                if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
                 now, members = clock(), updates.state.members

@@ -85,8 +85,8 @@ class Channel(Protocol):
         ...
 
     def peer_gone(self) -> bool:
-        """Whether the other end has closed or died. Does not wait and does not receive; an operation that blocks on
-        behalf of the other end asks now and then."""
+        """Whether this end is closed, or the other end has closed or died. Does not wait and does not receive; an
+        operation that blocks on behalf of the other end asks now and then."""
         ...
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class MemoryChannel:
         return True
 
     def peer_gone(self) -> bool:
-        return self._ended.is_set()
+        return self.closed or self._ended.is_set()
 
     def close(self) -> None:
         if not self.closed:

@@ -140,7 +140,7 @@ class GrpcChannel(ByteStreamChannel):
         return bool(self._piece) or self._incoming.wait(timeout_s)
 
     def peer_gone(self) -> bool:
-        return self._incoming.ended
+        return self.closed or self._incoming.ended
 
     def _wake(self) -> None:
         self.lose()

@@ -100,7 +100,7 @@ class SocketChannel(ByteStreamChannel):
         return True
 
     def peer_gone(self) -> bool:
-        return self._socket.fileno() < 0 or bool(self._going.poll(0))
+        return self.closed or self._socket.fileno() < 0 or bool(self._going.poll(0))
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):

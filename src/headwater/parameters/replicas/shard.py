@@ -239,7 +239,7 @@ class ShardCopy:
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a worker, where this copy serves; tells it to try the other one where that does."""
         spoken = time.monotonic()
-        while not (channel.closed or channel.peer_gone()):
+        while not channel.peer_gone():
             with self._changed:
                 self._changed.wait_for(lambda: self._serving or self._fed is not None or self._closed, LOOK_S)
                 serving, elsewhere, host = self._serving, self._fed is not None or self._closed, self._host
@@ -279,7 +279,7 @@ class ShardCopy:
                     feed.wait(feed.confirmed + 1, lambda: self._host is host)
                 elif feed.wait(number, lambda: self._host is host):
                     return
-            if channel.closed or channel.peer_gone():
+            if channel.peer_gone():
                 raise UnavailableError(None, None, f"{channel.peer} is gone")
             if time.monotonic() - spoken >= SPEAK_S:
                 spoken = time.monotonic()

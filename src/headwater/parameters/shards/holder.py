@@ -298,7 +298,7 @@ class ShardHolder:
         if not number.isdecimal() or int(number) >= len(self._slots):
             raise bad_header(hello, channel.peer)
         shard, spoken = int(number), time.monotonic()
-        while not (channel.closed or channel.peer_gone()):
+        while not channel.peer_gone():
             with self._changed:
                 begun = self._changed.wait_for(lambda: self._begun or self._closed, LOOK_S)
                 host = self._slots[shard].host
@@ -334,7 +334,7 @@ class ShardHolder:
                 case _:
                     raise bad_header(first, channel.peer)
         except OpError as error:
-            if channel.closed or channel.peer_gone():
+            if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
         channel.send(answer)
