@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from malt.core import converter
 from malt.impl import api
@@ -27,9 +27,10 @@ from headwater.functional.autograph.staging import add_staging
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
 
+    _Function = Callable[..., Structure]
+
 _log = logging.getLogger(__name__)
 
-_Function = Callable[..., Any]
 _CALL = "__call__"
 
 #: Packages whose functions are called as they are.
@@ -98,7 +99,7 @@ def converted(function: _Function, *, recursive: bool = True) -> _Function:
     if inspect.ismethod(function):
         return types.MethodType(converted(function.__func__, recursive=recursive), function.__self__)
     if not inspect.isfunction(function):
-        called: Any = getattr(type(function), _CALL, None)
+        called: Structure = getattr(type(function), _CALL, None)
         if not inspect.isfunction(called):
             raise ConversionError(f"{function!r} has no source in Python")
         return types.MethodType(converted(called, recursive=recursive), function)
@@ -117,7 +118,9 @@ def converted(function: _Function, *, recursive: bool = True) -> _Function:
     return _telling(function, made, lines)
 
 
-def _transformed(function: _Function, *, recursive: bool) -> tuple[_Function, types.ModuleType, Mapping[object, Any]]:
+def _transformed(
+    function: _Function, *, recursive: bool
+) -> tuple[_Function, types.ModuleType, Mapping[object, Structure]]:
     context = converter.ProgramContext(options=_options(recursive=recursive))
     with _lock:
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -137,11 +140,11 @@ def source_of(function: _Function, *, recursive: bool = True) -> str:
     return inspect.getsource(_transformed(inspect.unwrap(function), recursive=recursive)[1])
 
 
-def _telling(function: _Function, made: _Function, lines: Mapping[object, Any]) -> _Function:
+def _telling(function: _Function, made: _Function, lines: Mapping[object, Structure]) -> _Function:
     """``made``, whose errors tell the lines of the program that it was made of."""
 
     @functools.wraps(function)
-    def run(*args: object, **kwargs: object) -> Any:
+    def run(*args: object, **kwargs: object) -> Structure:
         try:
             return made(*args, **kwargs)
         except Exception as error:
@@ -151,9 +154,9 @@ def _telling(function: _Function, made: _Function, lines: Mapping[object, Any]) 
     return api.autograph_artifact(run)
 
 
-def _add_lines(error: Exception, lines: Mapping[object, Any]) -> None:
+def _add_lines(error: Exception, lines: Mapping[object, Structure]) -> None:
     trace = error.__traceback__
-    found: Any = None
+    found: Structure = None
     while trace is not None:
         at = origin_info.LineLocation(filename=trace.tb_frame.f_code.co_filename, lineno=trace.tb_lineno)
         found = lines.get(at, found)
@@ -180,10 +183,10 @@ def is_left_alone(function: object) -> bool:
 
 def _call(
     function: Structure,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None,
+    args: tuple[Structure, ...],
+    kwargs: Mapping[str, Structure] | None,
     scope: function_wrappers.FunctionScope,
-) -> Any:
+) -> Structure:
     """A call in a converted function."""
     more = kwargs or {}
     if inspect_utils.isbuiltin(function):

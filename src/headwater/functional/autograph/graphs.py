@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater import dtypes
 from headwater.functional import arrays, conditions, indexing, loops, math
@@ -25,16 +25,18 @@ class GraphStaging:
     def is_tensor(self, value: object) -> bool:
         return isinstance(value, Tensor) or hasattr(value, "_as_graph_element")
 
-    def convert(self, value: Structure) -> Any:
+    def convert(self, value: Structure) -> Structure:
         return value if isinstance(value, TensorArray) else convert_to_tensor(value)
 
-    def cond(self, pred: Any, yes: Callable[[], list[Any]], no: Callable[[], list[Any]]) -> list[Any]:
-        def branch(values: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+    def cond(
+        self, pred: Structure, yes: Callable[[], list[Structure]], no: Callable[[], list[Structure]]
+    ) -> list[Structure]:
+        def branch(values: Callable[[], list[Structure]]) -> Callable[[], list[Structure]]:
             # A branch has a result even where the program has none.
             return lambda: [*values(), convert_to_tensor(value=True)]
 
         try:
-            found: list[Any] = conditions.cond(pred, branch(yes), branch(no), strict=True)
+            found: list[Structure] = conditions.cond(pred, branch(yes), branch(no), strict=True)
         except ValueError as error:
             if "must have the same type" in str(error):
                 raise TypeError(str(error)) from error
@@ -43,18 +45,18 @@ class GraphStaging:
 
     def while_loop(
         self,
-        test: Callable[[Sequence[Any]], Any],
-        turn: Callable[[Sequence[Any]], list[Any]],
-        start: Sequence[Any],
+        test: Callable[[Sequence[Structure]], Structure],
+        turn: Callable[[Sequence[Structure]], list[Structure]],
+        start: Sequence[Structure],
         names: Sequence[str],
-        options: dict[str, Any],
-    ) -> list[Any]:
+        options: dict[str, Structure],
+    ) -> list[Structure]:
         invariants = {id(tensor): given for tensor, given in options.get("shape_invariants", ())}
         shapes = (
             [invariants.get(id(tensor), getattr(tensor, "shape", None)) for tensor in start] if invariants else None
         )
 
-        def body(*values: Any) -> list[Any]:
+        def body(*values: Structure) -> list[Structure]:
             found = turn(values)
             for name, before, after in zip(names, values, found, strict=True):
                 if isinstance(before, Tensor) and before.dtype.base_dtype != after.dtype.base_dtype:
@@ -75,20 +77,20 @@ class GraphStaging:
             return_same_structure=True,
         )
 
-    def specs(self, function: Callable[[], list[Any]], options: dict[str, Any]) -> list[Any]:
+    def specs(self, function: Callable[[], list[Structure]], options: dict[str, Structure]) -> list[Structure]:
         raise ValueError("a name must be defined before a loop over tensors, which may end before its first turn")
 
-    def logical_not(self, value: Any) -> Any:
+    def logical_not(self, value: Structure) -> Structure:
         return math.logical_not(convert_to_tensor(value))
 
-    def size(self, value: Any) -> Any:
+    def size(self, value: Structure) -> Structure:
         return arrays.shape(convert_to_tensor(value))[0]
 
-    def item(self, value: Any, index: Any) -> Any:
+    def item(self, value: Structure, index: Structure) -> Structure:
         return indexing.gather(value, index)
 
-    def range(self, *limits: Any) -> Any:
+    def range(self, *limits: Structure) -> Structure:
         return arrays.range(*limits)
 
-    def number(self, value: Any, kind: type) -> Any:
+    def number(self, value: Structure, kind: type) -> Structure:
         return math.cast(convert_to_tensor(value), _NUMBERS[kind])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from malt.operators.variables import Undefined, UndefinedReturnValue
 
@@ -19,8 +19,8 @@ from headwater.functional.autograph.staging import Staging, staging_of
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
 
-_Get = Callable[[], tuple[Any, ...]]
-_Set = Callable[[tuple[Any, ...]], object]
+    _Get = Callable[[], tuple[Structure, ...]]
+    _Set = Callable[[tuple[Structure, ...]], object]
 
 
 def _is_undefined(value: object) -> bool:
@@ -69,8 +69,8 @@ def if_stmt(
         return
     before = get_state()
 
-    def branch(run: Callable[[], object]) -> Callable[[], Sequence[Any]]:
-        def values() -> Sequence[Any]:
+    def branch(run: Callable[[], object]) -> Callable[[], Sequence[Structure]]:
+        def values() -> Sequence[Structure]:
             set_state(before)
             run()
             return get_state()[:nouts]
@@ -85,7 +85,7 @@ def if_stmt(
     set_state((*found, *before[nouts:]))
 
 
-def if_exp(cond: Structure, if_true: Callable[[], object], if_false: Callable[[], object], expr_repr: str) -> Any:
+def if_exp(cond: Structure, if_true: Callable[[], object], if_false: Callable[[], object], expr_repr: str) -> Structure:
     """``if_true() if cond else if_false()``."""
     staging = staging_of(cond)
     if staging is None:
@@ -96,15 +96,15 @@ def if_exp(cond: Structure, if_true: Callable[[], object], if_false: Callable[[]
 def _choose(
     staging: Staging,
     pred: object,
-    yes: Callable[[], Sequence[Any]],
-    no: Callable[[], Sequence[Any]],
+    yes: Callable[[], Sequence[Structure]],
+    no: Callable[[], Sequence[Structure]],
     names: Sequence[str],
-) -> list[Any]:
+) -> list[Structure]:
     """The values of ``yes()`` or of ``no()``: tensors where they differ."""
-    sides: list[Sequence[Any]] = []
+    sides: list[Sequence[Structure]] = []
 
-    def branch(values: Callable[[], Sequence[Any]]) -> Callable[[], list[Any]]:
-        def tensors() -> list[Any]:
+    def branch(values: Callable[[], Sequence[Structure]]) -> Callable[[], list[Structure]]:
+        def tensors() -> list[Structure]:
             side = values()
             sides.append(side)
             if len(sides) == 2:
@@ -151,12 +151,12 @@ def _check_alike(staging: Staging, name: str, first: Structure, second: Structur
 
 
 def while_stmt(
-    test: Callable[[], Any],
+    test: Callable[[], Structure],
     body: Callable[[], object],
     get_state: _Get,
     set_state: _Set,
     symbol_names: Sequence[str],
-    opts: dict[str, Any],
+    opts: dict[str, Structure],
 ) -> None:
     """``while test(): body()``.
 
@@ -175,13 +175,13 @@ def while_stmt(
 
 
 def for_stmt(
-    iter_: Any,
-    extra_test: Callable[[], Any] | None,
+    iter_: Structure,
+    extra_test: Callable[[], Structure] | None,
     body: Callable[[object], object],
     get_state: _Get,
     set_state: _Set,
     symbol_names: Sequence[str],
-    opts: dict[str, Any],
+    opts: dict[str, Structure],
 ) -> None:
     """``for item in iter_: body(item)``, as long as ``extra_test()`` holds."""
     staging = staging_of(iter_)
@@ -193,11 +193,11 @@ def for_stmt(
     if extra_test is None:
         options["turns"] = count
 
-    def test(index: Any) -> object:
+    def test(index: Structure) -> object:
         more = index < count
         return more if extra_test is None else and_(lambda: more, extra_test)
 
-    def turn(index: Any) -> object:
+    def turn(index: Structure) -> object:
         body(staging.item(iter_, index))
         return index + one
 
@@ -232,9 +232,9 @@ class _Loop:
 
     def run(
         self,
-        test: Callable[[Any], object],
-        turn: Callable[[Any], object],
-        options: dict[str, Any],
+        test: Callable[[Structure], object],
+        turn: Callable[[Structure], object],
+        options: dict[str, Structure],
         counter: object = None,
     ) -> None:
         """Runs it; ``test`` and ``turn`` are given a counter, if there is one, and ``turn`` gives the next."""
@@ -245,17 +245,17 @@ class _Loop:
         moving = [at for at, leaf in enumerate(leaves) if _can_be_tensor(self.staging, leaf)]
         owners = [name for name, value in zip(self.names, first, strict=True) for _ in nest.flatten([value])]
 
-        def begin(values: Sequence[Any]) -> Any:
+        def begin(values: Sequence[Structure]) -> Structure:
             now = list(leaves)
             for at, value in zip(moving, values, strict=False):
                 now[at] = value
             self.set_state(tuple(nest.pack(list(first), now)))
             return values[-1]
 
-        def goes_on(values: Sequence[Any]) -> object:
+        def goes_on(values: Sequence[Structure]) -> object:
             return test(begin(values))
 
-        def after(values: Sequence[Any]) -> list[Any]:
+        def after(values: Sequence[Structure]) -> list[Structure]:
             following = turn(begin(values))
             found = self._checked(first, leaves, set(moving))
             return [*(self.staging.convert(found[at]) for at in moving), values[-1] if counter is None else following]
@@ -269,7 +269,7 @@ class _Loop:
             raise
         begin(results)
 
-    def _checked(self, first: Sequence[Any], leaves: Sequence[Any], moving: set[int]) -> list[Any]:
+    def _checked(self, first: Sequence[Structure], leaves: Sequence[Structure], moving: set[int]) -> list[Structure]:
         """The leaves of the state after a turn; ValueError where they are not of the kind that they were before."""
         now = self.get_state()
         for name, before, after in zip(self.names, first, now, strict=True):
@@ -291,12 +291,16 @@ class _Loop:
         return found
 
     def _begun(
-        self, turn: Callable[[Any], object], first: tuple[Any, ...], counter: object, options: dict[str, Any]
-    ) -> tuple[Any, ...]:
+        self,
+        turn: Callable[[Structure], object],
+        first: tuple[Structure, ...],
+        counter: object,
+        options: dict[str, Structure],
+    ) -> tuple[Structure, ...]:
         """The state with zeros for names that a turn sets first."""
-        made: list[Any] = []
+        made: list[Structure] = []
 
-        def values() -> list[Any]:
+        def values() -> list[Structure]:
             self.set_state(first)
             turn(counter)
             made[:] = [after for before, after in zip(first, self.get_state(), strict=True) if _is_undefined(before)]
@@ -304,7 +308,7 @@ class _Loop:
 
         zeros = iter(self.staging.specs(values, options))
 
-        def zero_for(leaf: Structure) -> Any:
+        def zero_for(leaf: Structure) -> Structure:
             return next(zeros) if _can_be_tensor(self.staging, leaf) else leaf
 
         begun = iter(nest.map_structure(zero_for, made))
@@ -315,7 +319,7 @@ class _Loop:
 # Operators ------------------------------------------------------------------------------------------------------
 
 
-def and_(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+def and_(first: Callable[[], Structure], second: Callable[[], Structure]) -> Structure:
     """``first() and second()``."""
     value = first()
     staging = staging_of(value)
@@ -324,7 +328,7 @@ def and_(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
     return staging.cond(value, lambda: [staging.convert(second())], lambda: [staging.convert(value)])[0]
 
 
-def or_(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+def or_(first: Callable[[], Structure], second: Callable[[], Structure]) -> Structure:
     """``first() or second()``."""
     value = first()
     staging = staging_of(value)
@@ -333,7 +337,7 @@ def or_(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
     return staging.cond(value, lambda: [staging.convert(value)], lambda: [staging.convert(second())])[0]
 
 
-def not_(value: object) -> Any:
+def not_(value: object) -> Structure:
     """``not value``."""
     staging = staging_of(value)
     return not value if staging is None else staging.logical_not(value)
@@ -342,38 +346,38 @@ def not_(value: object) -> Any:
 # Functions of Python's ------------------------------------------------------------------------------------------
 
 
-def built_in(function: Callable[..., Any]) -> Callable[..., Any]:
+def built_in(function: Callable[..., Structure]) -> Callable[..., Structure]:
     """What takes the place of a function of Python's, or of ``tf.range``, where it is given tensors."""
     if getattr(function, "__wrapped__", None) is arrays.range:
         return functools.partial(_tensor_range, function)
     return _BUILT_IN.get(id(function), function)
 
 
-def _tensor_range(function: Callable[..., Any], *limits: object, **more: object) -> Any:
+def _tensor_range(function: Callable[..., Structure], *limits: object, **more: object) -> Structure:
     """``tf.range``; of a length that nobody knows it is something to loop over, where an array cannot be."""
     staging = staging_of(*limits)
     lazy = staging is not None and staging.lazy_ranges and not more
     return staging.range(*limits) if staging is not None and lazy else function(*limits, **more)
 
 
-def _range(*limits: object) -> Any:
-    staging, kind = staging_of(*limits), cast(Any, range)
+def _range(*limits: object) -> Structure:
+    staging, kind = staging_of(*limits), cast("Structure", range)
     return kind(*limits) if staging is None else staging.range(*limits)
 
 
-def _len(value: Any) -> Any:
+def _len(value: Structure) -> Structure:
     staging = staging_of(value)
     return len(value) if staging is None else staging.size(value)
 
 
-def _int(*args: Any, **kwargs: Any) -> Any:
-    staging, kind = staging_of(*args[:1]), cast(Any, int)
+def _int(*args: Structure, **kwargs: Structure) -> Structure:
+    staging, kind = staging_of(*args[:1]), cast("Structure", int)
     return kind(*args, **kwargs) if staging is None else staging.number(args[0], int)
 
 
-def _float(*args: Any) -> Any:
+def _float(*args: Structure) -> Structure:
     staging = staging_of(*args[:1])
     return float(*args) if staging is None else staging.number(args[0], float)
 
 
-_BUILT_IN: dict[int, Callable[..., Any]] = {id(range): _range, id(len): _len, id(int): _int, id(float): _float}
+_BUILT_IN: dict[int, Callable[..., Structure]] = {id(range): _range, id(len): _len, id(int): _int, id(float): _float}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from malt.core.converter import Feature
 from malt.impl.api import autograph_artifact
@@ -24,16 +24,19 @@ __all__ = [
     "trace",
 ]
 
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
 _log = logging.getLogger(__name__)
 
 
 def to_graph(
-    entity: Callable[..., Any],
+    entity: Callable[..., Structure],
     recursive: bool = True,
     arg_values: None = None,
     arg_types: None = None,
     experimental_optional_features: None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Structure]:
     """``entity``, whose conditions and loops may be over tensors: they become operations.
 
     Args:
@@ -52,7 +55,7 @@ def to_graph(
 
 
 def to_code(
-    entity: Callable[..., Any],
+    entity: Callable[..., Structure],
     recursive: bool = True,
     arg_values: None = None,
     arg_types: None = None,
@@ -81,13 +84,13 @@ def _refuse(features: object) -> None:
         raise NotImplementedError("tf.autograph: experimental_optional_features are not supported")
 
 
-def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+def do_not_convert(func: Callable[..., Structure] | None = None) -> Structure:
     """A decorator: the function runs as it is, also where it is called by one that is converted."""
     if func is None:
         return do_not_convert
 
     @functools.wraps(func)
-    def run(*args: object, **kwargs: object) -> Any:
+    def run(*args: object, **kwargs: object) -> Structure:
         return func(*args, **kwargs)
 
     return autograph_artifact(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -22,22 +22,24 @@ class Staging(Protocol):
         """Whether ``value`` is such a tensor."""
         ...
 
-    def convert(self, value: Structure) -> Any:
+    def convert(self, value: Structure) -> Structure:
         """``value`` as such a tensor; TypeError or ValueError where it cannot be one."""
         ...
 
-    def cond(self, pred: object, yes: Callable[[], list[Any]], no: Callable[[], list[Any]]) -> list[Any]:
+    def cond(
+        self, pred: object, yes: Callable[[], list[Structure]], no: Callable[[], list[Structure]]
+    ) -> list[Structure]:
         """The tensors that ``yes()`` gives where ``pred`` holds, else those of ``no()``. Both are called, in order."""
         ...
 
     def while_loop(
         self,
-        test: Callable[[Sequence[Any]], Any],
-        turn: Callable[[Sequence[Any]], list[Any]],
-        start: Sequence[Any],
+        test: Callable[[Sequence[Structure]], Structure],
+        turn: Callable[[Sequence[Structure]], list[Structure]],
+        start: Sequence[Structure],
         names: Sequence[str],
-        options: dict[str, Any],
-    ) -> list[Any]:
+        options: dict[str, Structure],
+    ) -> list[Structure]:
         """What ``turn`` makes of the tensors ``start`` as long as ``test`` of them holds.
 
         Args:
@@ -46,30 +48,30 @@ class Staging(Protocol):
         """
         ...
 
-    def specs(self, function: Callable[[], list[Any]], options: dict[str, Any]) -> list[Any]:
+    def specs(self, function: Callable[[], list[Structure]], options: dict[str, Structure]) -> list[Structure]:
         """Zeros of the types and shapes of the tensors that ``function``, the first turn of a loop, gives.
 
         They stand for names that a turn sets first. An error where that cannot be, or the loop may have no turn.
         """
         ...
 
-    def logical_not(self, value: object) -> Any:
+    def logical_not(self, value: object) -> Structure:
         """Whether ``value`` does not hold."""
         ...
 
-    def size(self, value: object) -> Any:
+    def size(self, value: object) -> Structure:
         """How many parts a tensor has along its first dimension."""
         ...
 
-    def item(self, value: Any, index: object) -> Any:
+    def item(self, value: Structure, index: object) -> Structure:
         """One of these parts."""
         ...
 
-    def range(self, *limits: object) -> Any:
+    def range(self, *limits: object) -> Structure:
         """Integers, as Python's ``range``."""
         ...
 
-    def number(self, value: object, kind: type) -> Any:
+    def number(self, value: object, kind: type) -> Structure:
         """``value`` as Python's ``int`` or ``float`` would have it."""
         ...
 

@@ -51,7 +51,7 @@ class Range:
       count: how many there are.
     """
 
-    def __init__(self, first: Any, step: Any, count: Any) -> None:
+    def __init__(self, first: Tree, step: Tree, count: Tree) -> None:
         self.first, self.step, self.count = first, step, count
 
     def _no_array(self, *_: object, **__: object) -> Never:
@@ -75,7 +75,7 @@ class ArrayStaging:
     def is_tensor(self, value: object) -> bool:
         return isinstance(value, (jax.core.Tracer, Range)) or (isinstance(value, _Variable) and tracing() is not None)
 
-    def convert(self, value: Tree) -> Any:
+    def convert(self, value: Tree) -> Tree:
         found = convert_to_tensor(value)
         if isinstance(found, np.ndarray):
             if found.dtype.kind in "OSU":
@@ -83,7 +83,7 @@ class ArrayStaging:
             found = jnp.asarray(found)
         return _lax.convert_element_type(found, found.dtype)
 
-    def cond(self, pred: object, yes: Callable[[], list[Any]], no: Callable[[], list[Any]]) -> list[Any]:
+    def cond(self, pred: object, yes: Callable[[], list[Tree]], no: Callable[[], list[Tree]]) -> list[Tree]:
         branches = [_Branch(yes), _Branch(no)]
         written = {id(variable): variable for branch in branches for variable in branch.written}
         for one, other in zip(branches[0].outputs, branches[1].outputs, strict=True):
@@ -105,16 +105,16 @@ class ArrayStaging:
 
     def while_loop(
         self,
-        test: Callable[[Sequence[Any]], Any],
-        turn: Callable[[Sequence[Any]], list[Any]],
-        start: Sequence[Any],
+        test: Callable[[Sequence[Tree]], Tree],
+        turn: Callable[[Sequence[Tree]], list[Tree]],
+        start: Sequence[Tree],
         names: Sequence[str],
-        options: dict[str, Any],
-    ) -> list[Any]:
+        options: dict[str, Tree],
+    ) -> list[Tree]:
         if "shape_invariants" in options:
             raise CannotCompile("shape_invariants of a loop: XLA's shapes do not change")
         most = options.get("maximum_iterations")
-        variables: list[Any] = []
+        variables: list[Tree] = []
         while True:
             values = [*start, *map(value_of, variables)]
             body, shapes, written = _traced(turn, values, variables)
@@ -136,16 +136,16 @@ class ArrayStaging:
         _update(variables, found[len(start) :])
         return found[: len(start)]
 
-    def specs(self, function: Callable[[], list[Any]], options: dict[str, Any]) -> list[Any]:
+    def specs(self, function: Callable[[], list[Tree]], options: dict[str, Tree]) -> list[Tree]:
         turns = options.get("turns")
         if not isinstance(turns, int) or not turns:
             raise CannotCompile("a name gets its first value in a loop that may end before its first turn")
         return [jnp.zeros(output.shape, output.dtype) for output in _Branch(function).outputs]
 
-    def logical_not(self, value: object) -> Any:
+    def logical_not(self, value: object) -> Tree:
         return jnp.logical_not(self.convert(value))
 
-    def size(self, value: object) -> Any:
+    def size(self, value: object) -> Tree:
         if isinstance(value, Range):
             return value.count
         array = self.convert(value)
@@ -153,12 +153,12 @@ class ArrayStaging:
             raise TypeError("iterating over a scalar tensor is not allowed")
         return array.shape[0]
 
-    def item(self, value: Any, index: object) -> Any:
+    def item(self, value: Tree, index: object) -> Tree:
         if isinstance(value, Range):
             return value.first + index * value.step
         return _lax.dynamic_index_in_dim(self.convert(value), index, keepdims=False)
 
-    def range(self, *limits: object) -> Any:
+    def range(self, *limits: object) -> Tree:
         first, stop, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
         arrays = [self.convert(value) for value in (first, stop, step)]
         given = zip(arrays, (first, stop, step), strict=True)
@@ -167,7 +167,7 @@ class ArrayStaging:
         count = jnp.maximum(0, -((first - stop) // step)).astype(np.int32)
         return Range(first, step, count)
 
-    def number(self, value: object, kind: type) -> Any:
+    def number(self, value: object, kind: type) -> Tree:
         return self.convert(value).astype(np.int32 if kind is int else np.float32)
 
 
@@ -177,7 +177,7 @@ def _update(variables: Sequence[object], values: Sequence[object]) -> None:
 
 
 @contextmanager
-def _apart() -> Generator[Any]:
+def _apart() -> Generator[Tree]:
     """Within it, variables change for a branch only; gives the scope that knows what became of them."""
     if not _in_scope():
         raise CannotCompile("control flow over tensors outside of a function")
@@ -191,17 +191,17 @@ def _apart() -> Generator[Any]:
 
 
 def _traced(
-    function: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any], variables: Sequence[Any] = ()
-) -> tuple[Any, list[Any], list[Any]]:
+    function: Callable[[Sequence[Tree]], Sequence[Tree]], values: Sequence[Tree], variables: Sequence[Tree] = ()
+) -> tuple[Tree, list[Tree], list[Tree]]:
     """A function of arrays and of values of ``variables``, which come last.
 
     Returns:
       it, traced; the shapes and types of its results; variables that it changes. Values of ``variables``, then of
       others that it changes, are further results.
     """
-    told: list[Any] = []
+    told: list[Tree] = []
 
-    def run(*given: Any) -> list[Any]:
+    def run(*given: Tree) -> list[Tree]:
         count = len(given) - len(variables)
         with _apart() as scope:
             for variable, value in zip(variables, given[count:], strict=True):
@@ -223,11 +223,11 @@ class _Branch:
       written: the variables that it changes.
     """
 
-    def __init__(self, function: Callable[[], list[Any]]) -> None:
+    def __init__(self, function: Callable[[], list[Tree]]) -> None:
         self._closed, outputs, self.written = _traced(lambda _: function(), ())
         self.outputs = outputs[: len(outputs) - len(self.written)]
 
-    def results(self, variables: Sequence[object], now: Sequence[Any]) -> tuple[Any, ...]:
+    def results(self, variables: Sequence[object], now: Sequence[Tree]) -> tuple[Tree, ...]:
         """Its results, then the values of ``variables``: those that they have ``now``, or its own."""
         found = list(_core.jaxpr_as_fun(self._closed)())
         own = {id(v): value for v, value in zip(self.written, found[len(self.outputs) :], strict=True)}
@@ -238,26 +238,26 @@ class _Branch:
 class _TracedTurns(Turns):
     """Turns of a loop that were traced; what they use from outside follows the loop's values."""
 
-    def __init__(self, dynamic: Sequence[Any], count: int, body: Any, holds: Any, most: object) -> None:
+    def __init__(self, dynamic: Sequence[Tree], count: int, body: Tree, holds: Tree, most: object) -> None:
         self.start = tuple(dynamic[:count])
         split = count + len(body.consts)
         self._body, self._holds = body.jaxpr, holds.jaxpr
         self._body_consts, self._test_consts = dynamic[count:split], dynamic[split:]
         self._most = most
 
-    def goes_on(self, turn: Any, values: Sequence[Any]) -> Any:
+    def goes_on(self, turn: Tree, values: Sequence[Tree]) -> Tree:
         more = jnp.reshape(_core.eval_jaxpr(self._holds, self._test_consts, *values)[0], ())
         return more if self._most is None else more & (turn < self._most)
 
-    def turn(self, turn: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    def turn(self, turn: Tree, values: Sequence[Tree]) -> tuple[Tree, ...]:
         del turn
         return tuple(_core.eval_jaxpr(self._body, self._body_consts, *values))
 
 
-def _run(body: Any, holds: Any, values: Sequence[Any], turns: object, most: object) -> list[Any]:
+def _run(body: Tree, holds: Tree, values: Sequence[Tree], turns: object, most: object) -> list[Tree]:
     dynamic = [jnp.asarray(value) for value in (*values, *body.consts, *holds.consts)]
 
-    def loop_of(dynamic: Sequence[Any]) -> _TracedTurns:
+    def loop_of(dynamic: Sequence[Tree]) -> _TracedTurns:
         return _TracedTurns(dynamic, len(values), body, holds, most)
 
     if isinstance(turns, int):
