@@ -202,7 +202,7 @@ class Conversation:
         }
         for index in range(len(self.sessions)):
             frame = frames[index]
-            if frame is not None:
+            if frame is not None and index not in self._asked:  # else it was met anew, and asked, meanwhile
                 try:
                     self._send_asked(index, frame)
                 except (UnavailableError, AbortedError) as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headwater.errors import UnavailableError
+from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.parameters.conversation import Conversation, Session
 from headwater.task import kinds
 from headwater.transport.channel import Channel, memory_pair
@@ -53,3 +53,27 @@ def test_an_answer_is_not_waited_for_on_a_channel_on_which_nothing_was_asked() -
 
     servers.ends[0].send(Frame(kinds.DONE, (1,)))
     assert servers.conversation.ask(servers.sessions[0], Frame(kinds.READY)).header == (1,)
+
+
+class Lost(Servers):
+    """Two ``ps`` that are lost at once: while the first is met, the second is, too, as a look at the others does."""
+
+    def _greet(self, index: int) -> None:
+        self.conversation.drop(self.sessions[index])
+        self.sessions[index].channel, self.ends[index] = memory_pair()
+        self.ends[index].send(Frame(kinds.DONE, (index,)))
+        if not index:
+            self.conversation.lost(1, UnavailableError(None, None, "it is gone"))
+
+
+@pytest.mark.timeout(60)
+def test_what_was_asked_again_meanwhile_is_not_asked_twice() -> None:
+    """Else each later answer of that ``ps`` would be taken for that of the question after it."""
+    servers = Lost()
+    for session in servers.sessions:
+        servers.conversation.drop(session)
+    answers = servers.conversation.exchange([Frame(kinds.READY), Frame(kinds.READY)], again=True)
+    assert [answer.header for answer in answers if answer is not None] == [(0,), (1,)]
+    assert servers.ends[1].recv(0).kind == kinds.READY
+    with pytest.raises(DeadlineExceededError):
+        servers.ends[1].recv(0)
