@@ -127,7 +127,8 @@ class Moves(ParameterHistory):
         for shard in range(_SHARDS):
             having = [index for index, holder in holders.items() if shard in holder.held]
             # One that comes when the job is over, and the others have ended, finds nobody who has its first shards.
-            having = [index for index in having if holders[index].updater(shard).values(None)] or having
+            updaters = {index: holders[index].updater(shard) for index in having}
+            having = [index for index, found in updaters.items() if found is not None and found.values(None)] or having
             if len(having) != 1:
                 raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
             updater = holders[having[0]].updater(shard)
