@@ -15,6 +15,7 @@ from headwater.graph.graph import Graph
 from headwater.training.basic_session_run_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
 from headwater.training.coordinator import Coordinator
 from headwater.training.monitored_wrappers import CoordinatedSession, HookedSession, RecoverableSession, StepContext
+from headwater.training.preemption import forget_session
 from headwater.training.progress import GlobalStepThread, progress_reporter, report_end
 from headwater.training.queue_runner import start_queue_runners
 from headwater.training.scaffold import Scaffold
@@ -218,6 +219,7 @@ class _Monitored:
                     raise RuntimeError("Session is already closed.")
                 self._sess.close()
             finally:
+                forget_session(self._raw)
                 self._sess = None
                 self._raw = None
                 if not self._graph_was_finalized:

@@ -21,10 +21,12 @@ class SaveOnSigterm:
 
     Args:
       save: saves; errors are logged.
+      session: of which it saves; `forget_session` removes it with others of the same session.
     """
 
-    def __init__(self, save: Callable[[], None]) -> None:
+    def __init__(self, save: Callable[[], None], session: object = None) -> None:
         self.save = save
+        self.session = session
 
     def install(self) -> None:
         """From now on."""
@@ -42,6 +44,13 @@ class SaveOnSigterm:
 
 
 _installed: Final[list[SaveOnSigterm]] = []
+
+
+def forget_session(session: object) -> None:
+    """Ends what saves of a session that is closed, also where an error has closed it."""
+    for one in _installed[:]:
+        if one.session is session:
+            one.remove()
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

@@ -153,7 +153,7 @@ class CheckpointSaverHook(SessionRunHook):
 
         if self._at_sigterm is not None:
             self._at_sigterm.remove()  # of the session before, which is lost
-        self._at_sigterm = SaveOnSigterm(save)
+        self._at_sigterm = SaveOnSigterm(save, session)
         self._at_sigterm.install()
 
     def _write(self, session: SessionLike, step: int) -> None:

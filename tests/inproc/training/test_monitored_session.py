@@ -153,6 +153,9 @@ def test_a_session_that_saves_does_so_at_sigterm_as_long_as_it_lasts(tmp_path: P
     with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), hooks=[hook]):
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with pytest.raises(ZeroDivisionError), tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)):
+        raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     # A program that does something itself keeps its way.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
