@@ -12,7 +12,7 @@ from headwater.task.agreement import Agreement
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostContext:
-    """See above.
+    """The task, what its program asks for, and the lock over all that it hosts.
 
     Attributes:
       task: this task's name, for people.
