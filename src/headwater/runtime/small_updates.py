@@ -49,7 +49,8 @@ class SmallUpdates:
     def takes(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
         """Whether ``node`` is a small update; it is gathered then. None of those before it may be `needed_by` it."""
         variables = node.refs.values()
-        if node.definition.kind is not Kind.STATEFUL or not all(_is_small(state.get(name)) for name in variables):
+        updates = node.definition.kind is Kind.STATEFUL and bool(variables)  # a variable itself is stateful, too
+        if not updates or not all(_is_small(state.get(name)) for name in variables):
             return False
         self._nodes.append(node)
         self._touched.update((*variables, f"{node.name}:0"))

@@ -181,6 +181,7 @@ def test_importing_the_package_loads_next_to_nothing(programs: Path) -> None:
     assert [name for name in loaded.stdout.split() if name.startswith("headwater.")] == [
         "headwater.import_hooks",
         "headwater.jaxlib_faults",
+        "headwater.wiring",
     ]
     assert "jax" not in loaded.stdout.split()
 
