@@ -251,12 +251,12 @@ def _fitting(capacities: Capacities, counts: Sequence[int]) -> list[int]:
 
 
 def _width(numbers: int) -> int:
-    """How many bytes each of so many numbers needs, from 0 on."""
+    """The number of bytes that any of the numbers 0 to ``numbers`` - 1 fits into."""
     return max(1, -(-(numbers - 1).bit_length() // 8))
 
 
 def _as_bytes(numbers: HostArray, width: int) -> HostArray:
-    """Numbers from 0 on, in so many bytes each, ``[n, width]``."""
+    """Numbers of at least 0, each as ``width`` bytes, ``[n, width]``."""
     return np.ascontiguousarray(numbers.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width])
 
 
