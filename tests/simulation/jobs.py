@@ -425,7 +425,12 @@ class JobsHistory:
                 for (job, task), lives in self.hosts.lives.items()
                 if job == job_id and task in record.state.tasks
             }
-            well = [life.ended_well for task, life in last.items() if task.job in WORKING]
+            # A worker that was scaled away owes nothing: it may have failed just before.
+            well = [
+                life.ended_well
+                for task, life in last.items()
+                if task.job in WORKING and not (task.job == "worker" and task.index >= record.state.workers)
+            ]
             ended_badly = any(
                 not life.ended_well for (job, _), lives in self.hosts.lives.items() if job == job_id for life in lives
             )

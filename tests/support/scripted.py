@@ -38,6 +38,7 @@ class ScriptedTasks(TaskBackend):
       reserved: the tasks that have places, for each job.
       room: how many tasks there is room for.
       die_after_start: the next start happens, and then the server is killed.
+      die_before_release: the server is killed before the next places are given back.
       unreachable: starting fails with this message.
     """
 
@@ -51,6 +52,7 @@ class ScriptedTasks(TaskBackend):
         self.reserved: dict[str, set[TaskName]] = {}
         self.room = room
         self.die_after_start = False
+        self.die_before_release = False
         self.unreachable = ""
 
     def capacity(self) -> Capacity:
@@ -69,6 +71,9 @@ class ScriptedTasks(TaskBackend):
         self.reserved[job_id] = {place.task for place in places}
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        if self.die_before_release:
+            self.die_before_release = False
+            raise Killed
         if tasks is None:
             self.reserved.pop(job_id, None)
         else:

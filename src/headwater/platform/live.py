@@ -71,9 +71,9 @@ class LiveJobs:
         self._saved_at: dict[str, float] = {}
 
     def load(self) -> None:
-        """Takes up all jobs of the store that are not over."""
+        """Takes up all jobs of the store that are not over, or still have places."""
         with self.lock:
-            self._records.update((record.id, record) for record in self._store.jobs(live=True))
+            self._records.update((record.id, record) for record in self._store.unfinished())
 
     def get(self, job_id: str) -> JobRecord | None:
         """A job as it is; None where it is not here."""

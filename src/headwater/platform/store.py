@@ -162,6 +162,13 @@ class Store:
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
+    def unfinished(self) -> list[JobRecord]:
+        """Jobs that are not over, and those that are but have places: a server ended before it gave them back."""
+        held = select(TaskRow.job_id).where(TaskRow.place.is_not(None))
+        query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.id.in_(held))
+        with Session(self._engine) as session:
+            return _with_tasks(session, session.scalars(query).all())
+
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
         """Jobs that are over and are not to be kept, with the times of their ends: those that ended first come first.
 

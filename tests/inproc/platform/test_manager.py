@@ -132,6 +132,22 @@ def test_a_server_that_is_killed_between_starting_and_remembering_starts_nothing
     assert [(life.task, life.code) for life in server.store.attempts(job_id)] == [("ps-0", -15), ("worker-0", 0)]
 
 
+def test_a_server_that_is_killed_before_it_gives_places_back_leaves_that_to_the_next(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    job_id = server.submit()
+    server.turn()
+    tasks.ends("worker-0#0")
+    tasks.die_before_release = True
+    with pytest.raises(Killed):
+        server.turn()
+    assert (server.phase(job_id), tasks.reserved) == (JobPhase.SUCCEEDED, {job_id: {WORKER}})
+    server.kill_and_start()
+    server.turn()
+    assert (server.phase(job_id), tasks.reserved, server.job(job_id).places) == (JobPhase.SUCCEEDED, {}, {})
+    assert server.manager.live() == []
+
+
 def test_pauses_go_on_over_a_restart_of_the_server(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit()
     server.turn()
