@@ -8,7 +8,7 @@ batch lie side by side in one buffer, which NumPy decodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BytesList",
+    "Column",
     "Example",
     "ExampleBatch",
     "Feature",
@@ -71,7 +72,7 @@ class SparseValues:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Column:
+class Column:
     """One feature of a batch: all values, how many each example has, and which examples have the feature."""
 
     values: HostArray
@@ -85,22 +86,30 @@ class ExampleBatch:
     Args:
       serialized: the ``Example`` messages.
       names: what to call each in errors.
+      columns: features that have been read from them already; None where none have been.
 
     Raises:
       InvalidArgumentError: one is no ``Example``, or has a feature of another type than asked for.
     """
 
-    def __init__(self, serialized: Sequence[bytes], names: Sequence[str | bytes] | None = None) -> None:
+    def __init__(
+        self,
+        serialized: Sequence[bytes],
+        names: Sequence[str | bytes] | None = None,
+        columns: Mapping[str, Column] | None = None,
+    ) -> None:
         self._names = names
+        self._columns = columns
+        self._count = len(serialized)
         self._features: list[Any] = []
-        for index, packed in enumerate(serialized):
+        for index, packed in enumerate(serialized if columns is None else ()):
             try:
                 self._features.append(EncodedExample.FromString(packed).features.feature)
             except DecodeError as error:
                 raise self._error(index, "Can't parse serialized Example", f"Index: {index}.  ") from error
 
     def __len__(self) -> int:
-        return len(self._features)
+        return self._count
 
     def fixed(self, name: str, dtype: DType, shape: Sequence[int], default: npt.ArrayLike | None = None) -> HostArray:
         """A feature that has the same number of values in each example.
@@ -191,10 +200,12 @@ class ExampleBatch:
             dense_shape=np.array([len(self), column.counts.max(initial=0)], np.int64),
         )
 
-    def _column(self, name: str, dtype: DType) -> _Column:
+    def _column(self, name: str, dtype: DType) -> Column:
         kind = _KINDS.get(dtype)
         if kind is None:
             raise InvalidArgumentError(None, None, f"Feature: {name}: {dtype.name} is none of float32, int64, string")
+        if self._columns is not None:
+            return self._columns[name]
         lists: list[Any] = []
         present = np.ones(len(self), np.bool_)
         for index, features in enumerate(self._features):
@@ -216,7 +227,7 @@ class ExampleBatch:
             raise InvalidArgumentError(None, None, f"Key: {name}.  Can't parse serialized Example: {error}") from error
         counts = np.zeros(len(self), np.int64)
         counts[present] = found_counts
-        return _Column(values=values, counts=counts, present=present)
+        return Column(values=values, counts=counts, present=present)
 
     def _error(self, index: int, what: str, where: str = "") -> InvalidArgumentError:
         name = "<unknown>" if self._names is None or index >= len(self._names) else self._names[index]

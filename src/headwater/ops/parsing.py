@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -21,6 +21,29 @@ from headwater.resources.host_context import HostContext
 from headwater.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
+
+_WORTH_A_CALL: Final = 8
+"""Fewer examples at once are left to the protobuf library."""
+_WORTH_LOADING: Final = 16384
+"""How many examples that library reads before numba is loaded, which takes about as long as they do."""
+_read = 0
+
+
+def _batch(
+    serialized: Sequence[bytes], names: Sequence[bytes] | None, keys: Sequence[str], types: Sequence[DType]
+) -> ExampleBatch:
+    """Examples of which ``keys`` will be asked for, each with its type."""
+    global _read  # how much this process has read; it need not be exact
+    wanted = dict(zip(keys, types, strict=True))
+    # A feature may be asked for twice, with different types.
+    if len(serialized) < _WORTH_A_CALL or len(wanted) < len(keys):
+        return ExampleBatch(serialized, names)
+    if _read < _WORTH_LOADING:
+        _read += len(serialized)
+        return ExampleBatch(serialized, names)
+    from headwater.tables import examples  # noqa: PLC0415  with numba: only for programs that need it
+
+    return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted))
 
 
 def _varies(shape: TensorShape) -> bool:
@@ -86,7 +109,7 @@ def parse_single_example(
 
 def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
     """`parse_single_example` of many examples: each feature, all of which `all_fixed`, with a row for every example."""
-    batch = ExampleBatch(serialized.tolist())
+    batch = _batch(serialized.tolist(), None, attrs["dense_keys"], attrs["Tdense"])
     return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
 
 
@@ -120,7 +143,7 @@ def parse_example(
 ) -> Sequence[HostArray]:
     del context
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
-    batch = ExampleBatch(serialized.tolist(), names.tolist() or None)
+    batch = _batch(serialized.tolist(), names.tolist() or None, keys, (*sparse_types, *Tdense))
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(keys[:Nsparse], sparse_types, strict=True)]
     dense = _dense(batch, keys[Nsparse:], Tdense, dense_shapes, rest[Nsparse + Ndense :])
     return (

@@ -8,14 +8,17 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
+from headwater.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
 
 Element = tuple[np.ndarray[Any, Any], ...]
+_ROW_BYTES: Final = 64 << 10
+"""Greater elements are kept as they come: a copy costs more than what there is to do for an element."""
 
 
 class Waiting(Protocol):
@@ -31,6 +34,9 @@ class Queue:
       name: for messages.
       capacity: maximum number of elements.
       shapes: static shapes of an element's components; empty when they are not fixed.
+
+    Small elements of known shapes are rows of arrays, so that many are added or taken by one copy; what the queue holds
+    are then their places there, in place of the elements themselves.
     """
 
     kind = "FIFOQueue"
@@ -45,21 +51,29 @@ class Queue:
         self._closed = False
         self._cancelled = False
         self._collecting = False
+        self._rows: Rows | None = None
+        self._of_one_shape = (
+            bool(self._shapes) and self._in_rows and all(dims is not None and None not in dims for dims in self._shapes)
+        )
 
     # What kinds of queues differ in -----------------------------------------------------------------------------
 
     _items: Any = None
 
     def _start(self) -> None:
-        self._items = deque[Element]()
+        self._items = deque[Any]()
 
-    def _put(self, element: Element) -> None:
-        self._items.append(element)
+    def _put(self, item: Any) -> None:
+        self._items.append(item)
 
-    def _get(self) -> Element:
+    def _get(self) -> Any:
         return self._items.popleft()
 
+    def _get_some(self, count: int) -> list[Any]:
+        return [self._get() for _ in range(count)]
+
     _held_back = 0
+    _in_rows = True
 
     def _stack(self, elements: list[Element]) -> Element:
         try:
@@ -82,7 +96,11 @@ class Queue:
         with self._condition:
             self._open()
             self._wait_for_room(step)
-            self._put(element)
+            rows = self._rows_for(sum(component.nbytes for component in element))
+            if rows is None:
+                self._put(element)
+            else:
+                self._put(rows.add([component[None] for component in element])[0])
             self._condition.notify_all()
 
     def enqueue_many(self, step: Waiting, batch: Element) -> None:
@@ -91,23 +109,33 @@ class Queue:
         if len(counts) != 1 or -1 in counts:
             raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
         self._check_shapes([component.shape[1:] for component in batch])
-        # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
-        rows = list(zip(*([np.array(row) for row in component] for component in batch), strict=True))
+        (count,) = counts
+        with self._condition:
+            rows = self._rows_for(sum(component.nbytes for component in batch) // count) if count else None
+        alone: list[Element] = []
+        if rows is None:
+            # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
+            alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
         done = 0
-        while done < len(rows):
+        while done < count:
             with self._condition:
                 if not done:
                     self._open()
                 self._wait_for_room(step)
-                room = int(min(self._capacity - len(self._items), len(rows) - done))
-                for element in rows[done : done + room]:
-                    self._put(element)
-                done += room
+                stop = done + int(min(self._capacity - len(self._items), count - done))
+                items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
+                for item in items:
+                    self._put(item)
+                done = stop
                 self._condition.notify_all()
 
     def dequeue(self, step: Waiting) -> Element:
         """Takes an element; waits for one. OutOfRangeError when the queue is closed and empty."""
-        return self._take(step, 1, at_most=False)[0]
+        with self._condition:
+            (taken,) = self._take(step, 1, at_most=False)
+            if self._rows is None:
+                return taken
+            return tuple(column.reshape(column.shape[1:]) for column in self._rows.take([taken]))
 
     def dequeue_many(self, step: Waiting, count: int, *, at_most: bool = False) -> Element:
         """Takes ``count`` elements as one batch.
@@ -126,7 +154,11 @@ class Queue:
             )
         if count == 0:
             return self._empty_batch()
-        return self._stack(self._take(step, count, at_most=at_most))
+        with self._condition:
+            taken = self._take(step, count, at_most=at_most)
+            if self._rows is not None:
+                return self._rows.take(taken)
+        return self._stack(taken)
 
     def dequeue_some(self, step: Waiting, count: int) -> Element:
         """Takes as many elements as are there now as one batch, at most ``count``; waits for one.
@@ -134,9 +166,13 @@ class Queue:
         Raises:
           OutOfRangeError: the queue is closed and empty.
         """
-        taken = self._take(step, 1, at_most=False)
         with self._condition:
+            taken = self._take(step, 1, at_most=False)
             more = len(self._items) - (0 if self._closed else self._held_back)
+            if self._rows is not None:
+                taken += self._get_some(max(0, min(more, count - 1)))
+                self._condition.notify_all()
+                return self._rows.take(taken)
             # Elements of other shapes wait for the next batch.
             shapes = [component.shape for component in taken[0]]
             while more > 0 and len(taken) < count:
@@ -154,9 +190,18 @@ class Queue:
             raise InvalidArgumentError(None, None, f"an empty batch of {self} needs fully known shapes")
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
-    def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Element]:
+    def _rows_for(self, size: int) -> Rows | None:
+        """Where elements of ``size`` bytes are kept; None where they are kept as they come."""
+        if self._of_one_shape and self._rows is None:
+            if size <= _ROW_BYTES:
+                self._rows = Rows(self._capacity)
+            else:
+                self._of_one_shape = False
+        return self._rows
+
+    def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
         """Takes ``count`` elements: at once, or, where the queue cannot hold as many, bit by bit as they come."""
-        taken: list[Element] = []
+        taken: list[Any] = []
         with self._condition:
             try:
                 while len(taken) < count:
@@ -178,7 +223,7 @@ class Queue:
                         count = len(taken) + available
                     elif not self._closed:
                         available -= self._held_back
-                    taken += [self._get() for _ in range(min(count - len(taken), available))]
+                    taken += self._get_some(min(count - len(taken), available))
                     self._collecting = len(taken) < count
                     self._condition.notify_all()
             except OpError:
@@ -197,8 +242,8 @@ class Queue:
         full = len(self._items) >= self._capacity
         return self._closed or full or len(self._items) - self._held_back >= count
 
-    def _put_back(self, elements: list[Element]) -> None:
-        self._items.extendleft(reversed(elements))
+    def _put_back(self, items: list[Any]) -> None:
+        self._items.extendleft(reversed(items))
 
     def _check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
         for found, dims in zip(shapes, self._shapes, strict=False):
@@ -289,7 +334,7 @@ class PaddingQueue(FifoQueue):
                 else np.zeros((len(column), *shape), dtype)
             )
             for row, component in enumerate(column):
-                batch[(row, *(slice(0, size) for size in component.shape))] = component
+                batch[(row, *(slice(0, size) for size in component.shape), ...)] = component
             columns.append(batch)
         return tuple(columns)
 
@@ -314,33 +359,42 @@ class ShuffleQueue(Queue):
             )
         self._held_back = min_after_dequeue
         self._random = np.random.default_rng(seed)
-        self._items: list[Element] = []
+        self._items: list[Any] = []
 
-    def _get(self) -> Element:
-        index = int(self._random.random() * len(self._items))  # half as long as `integers`
-        self._items[index], self._items[-1] = self._items[-1], self._items[index]
-        return self._items.pop()
+    def _get(self) -> Any:
+        return self._get_some(1)[0]
 
-    def _put_back(self, elements: list[Element]) -> None:
-        self._items.extend(elements)
+    def _get_some(self, count: int) -> list[Any]:
+        items = self._items
+        taken: list[Any] = []
+        # The same numbers as one by one; half as long as `integers`.
+        for drawn in self._random.random(count).tolist():
+            index = int(drawn * len(items))
+            items[index], items[-1] = items[-1], items[index]
+            taken.append(items.pop())
+        return taken
+
+    def _put_back(self, items: list[Any]) -> None:
+        self._items.extend(items)
 
 
 class PriorityQueue(Queue):
     """Gives the element with the smallest first component, an integer; the oldest of equal ones."""
 
     kind = "PriorityQueue"
+    _in_rows = False
 
     def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
         super().__init__(name, capacity, shapes)
         self._items: list[tuple[int, int, Element]] = []
         self._order = itertools.count()
 
-    def _put(self, element: Element) -> None:
-        heapq.heappush(self._items, (int(element[0]), next(self._order), element))
+    def _put(self, item: Element) -> None:
+        heapq.heappush(self._items, (int(item[0]), next(self._order), item))
 
     def _get(self) -> Element:
         return heapq.heappop(self._items)[2]
 
-    def _put_back(self, elements: list[Element]) -> None:
-        for element in elements:
-            self._put(element)
+    def _put_back(self, items: list[Any]) -> None:
+        for item in items:
+            self._put(item)

@@ -1,6 +1,7 @@
 """Embedding tables that grow by themselves: rows by key, their optimizer's state beside them.
 
-No JAX, no network, no other layer's state: arrays, and functions that numba compiles.
+No JAX, no network, no other layer's state: arrays, and functions that numba compiles. Other functions that numba
+compiles are here, too: rows of fixed tables, serialized examples.
 """
 
 from headwater.tables.initializers import Initializer

@@ -1,0 +1,62 @@
+"""Elements of equal shapes, side by side in one array for each component, as queues keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_FIRST_ROWS = 16
+
+
+class Rows:
+    """Places for elements; each takes one until it is taken.
+
+    Args:
+      limit: maximum number of elements; no memory is asked for beyond.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._size = 0
+        self._free: list[int] = []
+        self._columns: list[Array] = []
+
+    def add(self, batch: Sequence[Array]) -> list[int]:
+        """Copies the rows of ``batch``, and says at which places they are."""
+        count = len(batch[0])
+        if count > len(self._free):
+            self._grow(batch, count - len(self._free))
+        places = self._free[-count:]
+        del self._free[-count:]
+        where = np.array(places)
+        for index, given in enumerate(batch):
+            if given.dtype != self._columns[index].dtype:
+                both = np.result_type(given.dtype, self._columns[index].dtype)
+                self._columns[index] = self._columns[index].astype(both)
+            self._columns[index][where] = given
+        return places
+
+    def take(self, places: Sequence[int]) -> tuple[Array, ...]:
+        """Copies of the elements at ``places`` as one batch; the places are free from now on."""
+        where = np.array(places, np.intp)
+        batch = tuple(column.take(where, axis=0) for column in self._columns)
+        for column in self._columns:
+            if column.dtype.hasobject:
+                column[where] = None
+        self._free.extend(places)
+        return batch
+
+    def _grow(self, batch: Sequence[Array], missing: int) -> None:
+        least = self._size + missing
+        size = int(max(least, min(max(2 * self._size, _FIRST_ROWS), self._limit)))
+        old = self._columns or [np.empty((0, *given.shape[1:]), given.dtype) for given in batch]
+        self._columns = [np.empty((size, *column.shape[1:]), column.dtype) for column in old]
+        for column, before in zip(self._columns, old, strict=True):
+            column[: self._size] = before
+        # Places are taken from the end of the list: the lowest first.
+        self._free = [*range(size - 1, self._size - 1, -1), *self._free]
+        self._size = size

@@ -1,0 +1,86 @@
+"""Examples read by compiled functions are as the protobuf library reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.dtypes import DType, float32, float64, int64, string
+from headwater.io.example import BytesList, Example, ExampleBatch, Feature, Features, FloatList, Int64List
+from headwater.tables.examples import columns_of
+
+WANTED = {"i": int64, "f": float32, "s": string}
+
+
+def example(**features: list[Any]) -> bytes:
+    made = {
+        name: Feature(bytes_list=BytesList(value=values))
+        if name.startswith("s")
+        else Feature(float_list=FloatList(value=values))
+        if name.startswith("f")
+        else Feature(int64_list=Int64List(value=values))
+        for name, values in features.items()
+    }
+    return Example(features=Features(feature=made)).SerializeToString()
+
+
+def same(serialized: list[bytes], wanted: dict[str, DType]) -> None:
+    """Fails unless both ways give the same values."""
+    columns = columns_of(serialized, wanted)
+    assert columns is not None
+    found, expected = ExampleBatch(serialized, None, columns), ExampleBatch(serialized)
+    for name, dtype in wanted.items():
+        ours, theirs = found.sparse(name, dtype), expected.sparse(name, dtype)
+        assert ours.values.dtype == theirs.values.dtype
+        np.testing.assert_array_equal(ours.values, theirs.values)
+        np.testing.assert_array_equal(ours.indices, theirs.indices)
+        np.testing.assert_array_equal(ours.dense_shape, theirs.dense_shape)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "i": st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=5),
+                "f": st.lists(st.floats(width=32), max_size=5),
+                "s": st.lists(st.binary(max_size=200), max_size=3),
+                "s_unasked": st.lists(st.binary(max_size=5), max_size=3),
+                "i_unasked": st.lists(st.integers(0, 300), max_size=3),
+            },
+        ),
+        max_size=6,
+    )
+)
+def test_any_examples(examples: list[dict[str, list[Any]]]) -> None:
+    same([example(**features) for features in examples], WANTED)
+
+
+def test_features_in_another_order_and_absent() -> None:
+    features = {"i": [1], "f": [2.0], "s": [b"x"]}
+    turned = dict(reversed(features.items()))
+    same([example(**features), example(**turned), b"", example(s=[]), example(**features)], WANTED)
+
+
+@given(st.data())
+def test_changed_bytes_are_read_as_by_protobuf_or_left_to_it(data: st.DataObject) -> None:
+    packed = bytearray(example(i=[1, 300], f=[2.0], s=[b"ab", b""], i_more=[4]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    serialized = [bytes(packed[: data.draw(st.integers(0, len(packed)))]), example(i=[5])]
+    columns = columns_of(serialized, WANTED)
+    if columns is not None:
+        same(serialized, WANTED)
+
+
+def test_other_forms_are_left_to_protobuf() -> None:
+    whole = example(i=[1])
+    one_by_one = b"\x0a\x0c\x0a\x0a\x0a\x01i\x12\x05\x1a\x03\x08\xac\x02"
+    assert list(Example.FromString(one_by_one).features.feature["i"].int64_list.value) == [300]
+    wrong_text = b"\x0a\x08\x0a\x06\x0a\x02\xff\xff\x12\x00"
+    for packed in (whole + whole, one_by_one, wrong_text, whole[:-1], b"junk", example(i=[1]).replace(b"i", b"f")):
+        assert columns_of([packed, whole], WANTED) is None
+    assert columns_of([whole], {"i": float64}) is None
