@@ -129,7 +129,7 @@ class Measured:
       times: of each job, or ``""`` for a program of one process: processor time and waits per step, of all its tasks
         together. Workers tell their own; of a ``ps``, ``/proc`` does, where there is one.
       shares: of each of `processor.PLACES` in the processor time; None where nothing was sampled.
-      told: all that the first worker told.
+      told: all that workers told; the first one's word where several told the same.
       memory: of each job, the most that one of its tasks held, in bytes.
     """
 
@@ -189,7 +189,8 @@ def measure(case: Case, python: list[str], seconds: float, *, program: str = "",
     times = {"worker" if jobs else "": sum_of(per_step)}
     if servers:
         times["ps"] = (after - before).per(window * steps_per_s)
-    return Measured(rate=sum(line["rate"] for line in lines), shares=shares, times=times, told=first, memory=memory)
+    told = {key: value for line in reversed(lines) for key, value in line.items()}
+    return Measured(rate=sum(line["rate"] for line in lines), shares=shares, times=times, told=told, memory=memory)
 
 
 class Running:

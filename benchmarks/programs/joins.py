@@ -82,4 +82,4 @@ else:
         times.append(time.perf_counter() - start)
         if time.perf_counter() > deadline:
             break
-    report(times)
+    report(times, turns=len(times))
