@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from headwater.consistency import Asynchronous
 from headwater.parameters.layout import make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 
 DATA = Path(sys.argv[1])
 UPDATES, BATCH, EVERY = 600, 64, 50

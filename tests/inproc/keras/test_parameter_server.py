@@ -28,7 +28,7 @@ from headwater.parameters.conversation import ServerLink
 from headwater.parameters.global_norms import SumsError, find_sums, sums_of_gradients
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.pytrees import OptaxUpdater, leaf_specs, update_digest
+from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs, update_digest
 from headwater.task.answers import raise_error
 from headwater.task.kinds import FINISH, HELLO, WELCOME
 from headwater.task.shell import OVER_DETAIL

@@ -20,7 +20,7 @@ from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from headwater.parameters.layout import FixedShardsPartitioner, make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.rounds import Round, Total
 from headwater.parameters.updater import Array, Updater
 from headwater.resources.state_saver import Saves

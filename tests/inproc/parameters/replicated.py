@@ -16,7 +16,7 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import FixedShardsPartitioner, make_layout
-from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
