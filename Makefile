@@ -27,7 +27,7 @@ help:
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make check    style, types, layers, duplicated code, documents'
-	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
+	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there; and their shares, with tests'
 	@echo 'make stubs    what editors and type checkers read about the namespace tf'
 	@echo 'make format   mends what of the style can be mended'
 	@echo 'make docs     the API reference, as build/docs/index.html'
@@ -131,6 +131,8 @@ check-copies: $(READY)
 
 compatibility: $(READY)
 	$(BIN)/python tools/compatibility.py
+	$(BIN)/python tools/signatures.py
+	$(BIN)/python tools/tested_names.py
 
 stubs: $(READY)
 	$(BIN)/python tools/stubs.py

@@ -134,6 +134,16 @@ def _counts(public: Mapping[str, bool], others: Mapping[str, bool]) -> Iterator[
     yield from ("", f"Of TensorFlow 1.15's names that are missing, {left} are left out on purpose; see *Left out*.", "")
 
 
+def _share(public: Mapping[str, bool]) -> str:
+    names = [there for name, there in public.items() if not name.startswith("tf.contrib.")]
+    left = sum(len(listed) for listed in _left_out(public).values())
+    rest, there = len(names) - left, sum(names)
+    return (
+        f"{there} of TensorFlow 1.15's {len(names)} names outside tf.contrib are there, {there / len(names):.1%}; "
+        f"{left} are left out on purpose; of the rest {there / rest:.1%} are there"
+    )
+
+
 def _left_out(public: Mapping[str, bool]) -> dict[str, list[str]]:
     """For each reason the names that are left out for it."""
     missing = [name for name, there in public.items() if not there and not name.startswith("tf.contrib.")]
@@ -194,7 +204,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Writes docs/compatibility.md.")
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 where it is out of date")
     options = parser.parse_args()
-    text = render(classify(public_names()), classify(other_names()))
+    public, others = classify(public_names()), classify(other_names())
+    text = render(public, others)
+    print(_share(public))
     if not options.check:
         TABLE.write_text(text)
     elif TABLE.read_text() != text:

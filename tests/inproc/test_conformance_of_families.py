@@ -11,11 +11,11 @@ from tests.conformance.stored import Case, stored_cases
 
 
 def _is_long(case: Case) -> bool:
-    """Whether it takes a second or more: each kind of a distribution or operator with all that it computes."""
+    """Whether it takes a second or more: what has many programs to compile."""
     return (
         ": all of " in case.name
         or case.name in ("heads: metrics_that_are_added", "heads: without_features")
-        or case.name == "distributions: means_of_samples"
+        or case.name in ("distributions: means_of_samples", "each_name: baselines", "each_name: metrics_of_old")
     )
 
 
@@ -25,7 +25,9 @@ def _is_long(case: Case) -> bool:
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
         for case in stored_cases(
             "distributions",
+            "each_name",
             "heads",
+            "keras_names",
             "kept",
             "linear_operators",
             "more_names",

@@ -12,6 +12,7 @@ from headwater.functional.weighted_losses import (
     get_regularization_losses,
     get_total_loss,
 )
+from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def log_loss(
 def mean_pairwise_squared_error(
     predictions: Tensor, labels: Tensor | None = None, weights: TensorLike = 1.0, scope: str | None = None
 ) -> Tensor:
-    """``tf.losses.mean_pairwise_squared_error``."""
-    return weighted_losses.mean_pairwise_squared_error(labels, predictions, weights, scope)
+    """As ``tf.losses.mean_pairwise_squared_error``, where each element makes a pair with itself, too."""
+    return weighted_losses.pairwise_squares(labels, predictions, weights, scope, GraphKeys.LOSSES, less=0)
 
 
 def mean_squared_error(

@@ -102,6 +102,15 @@ class VocabularyFileColumn(_Keyed):
     def num_buckets(self) -> int:
         return self.size + self.num_oov_buckets
 
+    @property
+    def vocabulary_file(self) -> str:
+        return self.file
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many lines count."""
+        return self.size
+
     def numbered(self, tensor: SparseTensor) -> SparseTensor:
         integer = self.kind.is_integer
         table = tables.index_table_from_file(

@@ -234,6 +234,13 @@ def mean_pairwise_squared_error(
     Args:
       weights: a scalar, or one for each example.
     """
+    return pairwise_squares(labels, predictions, weights, scope, loss_collection, less=1)
+
+
+def pairwise_squares(
+    labels: Any, predictions: Any, weights: TensorLike, scope: str | None, loss_collection: str, less: int
+) -> Tensor:
+    """`mean_pairwise_squared_error` over the n (n - ``less``) pairs of n elements; those with itself count 0."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
         labels, predictions = _floats(labels, predictions)
@@ -243,9 +250,9 @@ def mean_pairwise_squared_error(
             axis = arrays.range(1, arrays.rank(away))
             squares = reductions.reduce_sum(math.square(away), axis, keepdims=True)
             count = _num_present(away, weights, per_batch=True)
-            first = 2.0 * math.div_no_nan(squares, math.maximum(count - 1, 0), name="value")
+            first = 2.0 * math.div_no_nan(squares, math.maximum(count - less, 0), name="value")
             total = reductions.reduce_sum(away, axis, keepdims=True)
-            pairs = math.maximum(math.multiply(count, count - 1), 0)
+            pairs = math.maximum(math.multiply(count, count - less), 0)
             second = 2.0 * math.div_no_nan(math.square(total), pairs, name="value")
             result = reductions.reduce_sum(math.multiply(first - second, weights))
             some = reductions.reduce_sum(count) > 0

@@ -308,7 +308,7 @@ def summarize_activation(op: Tensor) -> Tensor:
 
 def summarize_tensor(tensor: Tensor, tag: str | None = None) -> Tensor:
     """A scalar or a histogram of a tensor, whatever it is."""
-    name = tag or tensor.op.name
+    name = tag or f"{tensor.op.name}_summary"
     scalar = convert_to_tensor(tensor).dims == ()
     return summary.scalar(name, tensor) if scalar else summary.histogram(name, tensor)
 

@@ -127,7 +127,7 @@ class ServingInputReceiver(_Receiver):
     """Where a served model gets its features from.
 
     Args:
-      features: what the model function gets: a tensor, or tensors by name.
+      features: what the model function gets: tensors by name; a single tensor has the name ``feature``.
       receiver_tensors: what a request feeds, by name.
 
     Raises:
@@ -141,11 +141,20 @@ class ServingInputReceiver(_Receiver):
         for key, value in receivers.items():  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             if not isinstance(value, Tensor):
                 raise ValueError(f"receiver_tensor {key} must be a Tensor.")
-        return super().__new__(cls, _checked(features), receivers, receiver_tensors_alternatives)
+        checked = cls._given(_checked(features))
+        return super().__new__(cls, checked, receivers, receiver_tensors_alternatives)
+
+    @staticmethod
+    def _given(features: Structure) -> Structure:
+        return _by_name(features)
 
 
 class TensorServingInputReceiver(ServingInputReceiver):
-    """As `ServingInputReceiver`, with one tensor for features."""
+    """As `ServingInputReceiver`, with one tensor for features, which the model function gets as it is."""
+
+    @staticmethod
+    def _given(features: Structure) -> Structure:
+        return features
 
 
 def _by_name(features: Structure) -> dict[str, object]:
