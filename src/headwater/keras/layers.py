@@ -226,7 +226,7 @@ class DynamicEmbedding(keras.layers.Layer):
         keys = self._own_table().keys(np.asarray(ids).reshape(-1))
         first, inverse = distinct(keys.words, keys.checks)
         keys = keys[first]
-        return Divided(words=keys.words, checks=keys.checks, inverse=inverse, places=[np.arange(len(keys))])
+        return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
     def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
         """As `divide`, with the bags in which rows are pooled.

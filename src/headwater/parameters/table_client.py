@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import os
 import secrets
 import time
@@ -25,10 +26,11 @@ from headwater.errors import (
 from headwater.io import files
 from headwater.parameters.client import ServerLink
 from headwater.parameters.conversation import Traffic
-from headwater.parameters.table_protocol import Array, pack
-from headwater.parameters.table_requests import Divided, in_bags
+from headwater.parameters.table_protocol import Array, flat_rows, pack, parted
+from headwater.parameters.table_requests import Batch, Divided, Ids, in_bags, together
 from headwater.tables import TableConfig, TableStatistics
-from headwater.tables.hashing import add_up, distinct, owners, string_keys
+from headwater.tables.flat import add_up, gather
+from headwater.tables.hashing import owners, string_keys
 from headwater.tables.kernels import all_finite
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Part, Save, commit_parts, delete_older, next_number
@@ -49,6 +51,7 @@ Words = NDArray[np.int64]
 
 #: Rows that one frame brings to a ``ps`` when a table gets other rows.
 _STORED_ROWS = 1 << 16
+_NO_WORDS: Words = np.empty(0, np.int64)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,7 +90,7 @@ class TableClient:
         self._updates = 0
         self._traffic = Traffic()
         #: What was looked up last, for the gradients that follow.
-        self._looked_up: Mapping[str, Divided] = {}
+        self._looked_up: Ids | None = None
 
     def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
         """Makes a table on every ``ps``, unless it is there.
@@ -206,43 +209,47 @@ class TableClient:
         Raises:
           InvalidArgumentError: they are of another type than the table's keys.
         """
-        config = self._opened(name).config
-        array = np.asarray(ids)
-        flat = array.reshape(-1)
-        if config.strings:
-            try:
-                if array.dtype.kind not in "OSU" and array.size:
-                    raise TypeError(f"they are of type {array.dtype}")
-                both = string_keys(flat)
-            except TypeError as error:
-                raise InvalidArgumentError(
-                    None, None, f"table {name!r}, {self._worker}: ids must be strings: {error}"
-                ) from error
-            words, checks = np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
-        else:
-            if array.dtype.kind not in "iu" and array.size:
-                raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"table {name!r}, {self._worker}: ids must be whole numbers; they are of type {array.dtype}",
-                )
-            words, checks = np.ascontiguousarray(flat.astype(np.int64)), np.empty(0, np.int64)
-        first, inverse = distinct(words, checks)
-        words, checks = words[first], checks[first] if len(checks) else checks
-        if len(self._sessions) == 1:
-            return Divided(words=words, checks=checks, inverse=inverse, places=[slice(None)])
-        owner = owners(words, len(self._sessions))
-        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
-        return Divided(words=words, checks=checks, inverse=inverse, places=places)
+        return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
 
-    def _divide_again(self, name: str, ids: npt.ArrayLike) -> Divided:
-        """As `divide`, from the last lookup where that was of the same integers."""
-        last = self._looked_up.get(name)
-        if last is not None and not len(last.checks):
-            array = np.asarray(ids)
-            if array.dtype.kind in "iu" and np.array_equal(last.words[last.inverse], array.reshape(-1)):
+    def _ids(self, ids: Mapping[str, Any]) -> Ids:
+        """Checked ids of several tables, and their keys: known already, where these were looked up last."""
+        names = list(ids)
+        opened = [self._opened(name) for name in names]
+        arrays = [np.asarray(ids[name]) for name in names]
+        shapes = [array.shape for array in arrays]
+        checks = _NO_WORDS
+        if any(table.config.strings for table in opened):
+            both = [self._two_words(name, array) for name, array in zip(names, arrays, strict=True)]
+            flat = np.concatenate([words for words, _ in both])
+            checks = np.concatenate([seconds for _, seconds in both])
+        else:
+            for name, array in zip(names, arrays, strict=True):
+                self._require_whole(name, array)
+            flat = np.concatenate([array.reshape(-1) for array in arrays], dtype=np.int64, casting="unsafe")
+            last = self._looked_up
+            if last is not None and last.are(names, shapes, flat, checks):
                 return last
-        return self.divide(name, ids)
+        found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions))
+        return found
+
+    def _require_whole(self, name: str, array: Array) -> None:
+        if array.dtype.kind not in "iu" and array.size:
+            raise InvalidArgumentError(
+                None, None, f"{self._where(name)}: ids must be whole numbers; they are of type {array.dtype}"
+            )
+
+    def _two_words(self, name: str, array: Array) -> tuple[Words, Words]:
+        flat = array.reshape(-1)
+        if not self._tables[name].config.strings:
+            self._require_whole(name, array)
+            return flat.astype(np.int64), np.zeros(len(flat), np.int64)
+        try:
+            if array.dtype.kind not in "OSU" and array.size:
+                raise TypeError(f"they are of type {array.dtype}")
+            both = string_keys(flat)
+        except TypeError as error:
+            raise InvalidArgumentError(None, None, f"{self._where(name)}: ids must be strings: {error}") from error
+        return both[:, 0], both[:, 1]
 
     def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
         """Rows of several tables, in one round trip.
@@ -254,47 +261,105 @@ class TableClient:
         Returns:
           By table the rows, shape ``[*ids.shape, dim]``.
         """
-        divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
-        rows = self.rows(divided, training=training)
-        self._looked_up = divided
+        if not ids:
+            return {}
+        batch = self._ids(ids)
+        tables = [self._tables[name] for name in batch.names]
+        dims = [table.config.dim for table in tables]
+        forms: list[Format] = [table.wire for table in tables]
+        if not flat_rows(forms, [0] * len(forms)):
+            divided = {
+                name: batch.divided(at, table.config.strings)
+                for at, (name, table) in enumerate(zip(batch.names, tables, strict=True))
+            }
+            rows = self.rows(divided, training=training)
+            return {
+                name: rows[name].take(divided[name].inverse, axis=0).reshape(*shape, dim)
+                for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True)
+            }
+        answers = self._ask(batch, training, forms, [0] * len(forms), [()] * len(self._sessions))
+        arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
+        sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
+        found = np.empty(sum(sizes), np.float32)
+        addresses = np.array([rows.ctypes.data for rows in arrived], np.int64)
+        gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, found)
+        parts = parted(found, sizes)
         return {
-            name: rows[name].take(divided[name].inverse, axis=0).reshape(*np.shape(ids[name]), -1) for name in divided
+            name: part.reshape(*shape, dim)
+            for name, part, shape, dim in zip(batch.names, parts, batch.shapes, dims, strict=True)
         }
+
+    def _ask(
+        self,
+        batch: Batch,
+        training: bool,
+        forms: Sequence[Format],
+        bags: Sequence[int],
+        more: Sequence[Sequence[Array]],
+    ) -> list[Frame]:
+        """What each ``ps`` answers to a lookup. ``more`` are tensors for each, beside keys."""
+        strings = [self._tables[name].config.strings for name in batch.names]
+        frames: list[Frame | None] = []
+        for task, tensors in enumerate(more):
+            counts, sizes, keys = batch.keys(task, strings)
+            frames.append(Frame(kinds.LOOK_UP, (training, batch.names, forms, bags, counts, sizes), [*keys, *tensors]))
+        answers = self._exchange(frames)
+        assert all(answer is not None for answer in answers)
+        return cast("list[Frame]", answers)
+
+    def _flat(self, answer: Frame, batch: Batch, task: int, dims: Sequence[int]) -> Reals:
+        """The numbers of all rows, of an answer that has no other."""
+        counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
+        rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
+        if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):
+            raise bad_header(answer, self._sessions[task].task)
+        self._traffic += Traffic(rows=rows)
+        return answer.tensors[0]
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
         """By table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
-        names = list(divided)
+        if not divided:
+            return {}
+        names, parts = list(divided), list(divided.values())
         forms: list[Format] = [self._tables[name].wire for name in names]
         dims = [self._tables[name].config.dim for name in names]
-        pooled = [divided[name].pooled(form, dim) for name, form, dim in zip(names, forms, dims, strict=True)]
-        bags = [divided[name].how(is_pooled) for name, is_pooled in zip(names, pooled, strict=True)]
-        frames: list[Frame | None] = []
-        for task in range(len(self._sessions)):
-            tensors = [t for name, of in zip(names, pooled, strict=True) for t in divided[name].tensors(task, of)]
-            frames.append(Frame(kinds.LOOK_UP, (training, names, forms, bags), tensors))
+        pooled = [part.pooled(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
+        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
+        batch, more = together(divided), self._of_bags(parts, pooled)
         arrived: list[list[Reals]] = [[] for _ in names]
-        for session, answer in zip(self._sessions, self._exchange(frames), strict=True):
-            assert answer is not None
+        for task, answer in enumerate(self._ask(batch, training, forms, bags, more)):
+            if flat_rows(forms, bags):
+                flat = self._flat(answer, batch, task, dims)
+                sizes = batch.numbers(task, dims)
+                for found, part, dim in zip(arrived, parted(flat, sizes), dims, strict=True):
+                    found.append(part.reshape(-1, dim))
+                continue
             if len(answer.tensors) != len(names):
-                raise bad_header(answer, session.task)
+                raise bad_header(answer, self._sessions[task].task)
             for found, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
                 found.append(decode(tensor, dim, form))
-        self._traffic += Traffic(rows=sum(len(rows) for found in arrived for rows in found))
+            self._traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
         return {
-            name: divided[name].wanted(found, dim, of)
-            for name, found, dim, of in zip(names, arrived, dims, pooled, strict=True)
+            name: part.wanted(found, dim, of)
+            for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
         }
+
+    def _of_bags(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
+        """For each ``ps`` what says which rows it pools."""
+        return [
+            [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
+            for task in range(len(self._sessions))
+        ]
 
     def _where(self, name: str) -> str:
         return f"table {name!r}, {self._worker}"
 
     def bags(self, name: str, ids: Any, offsets: Any, combiner: str, weights: Any = None) -> Divided:
         """Ids of a table, in bags; see `RowTable.pool`."""
-        return in_bags(self._divide_again(name, ids), offsets, combiner, weights, self._where(name))
+        return in_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
 
     def pool(self, bags: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
         """By table the pooled rows of its bags, [bags, dim], in one round trip. See `bags`."""
-        self._looked_up = bags
         return self.rows(bags, training=training)
 
     def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
@@ -307,22 +372,58 @@ class TableClient:
         Raises:
           InvalidArgumentError: shapes do not fit, or a gradient is not finite.
         """
-        divided = {name: self._divide_again(name, wanted) for name, wanted in ids.items()}
-        names = list(divided)
-        sums: dict[str, Reals] = {}
-        for name in names:
-            dim = self._tables[name].config.dim
-            values = np.asarray(gradients[name], np.float32)
-            if values.shape != (*np.shape(ids[name]), dim):
+        if not ids:
+            return
+        batch = self._ids(ids)
+        tables = [self._tables[name] for name in batch.names]
+        dims = [table.config.dim for table in tables]
+        values: list[Reals] = []
+        for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True):
+            value = np.ascontiguousarray(gradients[name], np.float32)
+            if value.shape != (*shape, dim):
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"table {name!r}, {self._worker}: gradients have shape {values.shape}; the ids' shape "
-                    f"{np.shape(ids[name])} asks for {(*np.shape(ids[name]), dim)}",
+                    f"{self._where(name)}: gradients have shape {value.shape}; the ids' shape {shape} asks for "
+                    f"{(*shape, dim)}",
                 )
-            flat = np.ascontiguousarray(values.reshape(-1, dim))
-            sums[name] = add_up(flat, divided[name].inverse, len(divided[name].words))
-        self.push(divided, sums)
+            values.append(value)
+        addresses = np.array([value.ctypes.data for value in values], np.int64)
+        sums, bad = add_up(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends)
+        if bad >= 0:
+            number = next(t for t, end in enumerate(batch.bounds[:, -1]) if bad < end)
+            raise self._not_finite(batch.names[number], f"key {int(batch.words[bad])}")
+        forms = self._gradient_forms(batch.names)
+        by_task = parted(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions))])
+        tensors: list[list[Array]] = []
+        for task, flat in enumerate(by_task):
+            if flat_rows(forms, [0] * len(forms)):
+                tensors.append([flat])
+                continue
+            sizes = batch.numbers(task, dims)
+            parts = zip(parted(flat, sizes), dims, forms, strict=True)
+            tensors.append([encode(part.reshape(-1, dim), form) for part, dim, form in parts])
+        self._push(batch, forms, [0] * len(forms), tensors)
+
+    def _not_finite(self, name: str, what: str) -> InvalidArgumentError:
+        return InvalidArgumentError(None, None, f"{self._where(name)}: the gradient of {what} is not finite")
+
+    def _gradient_forms(self, names: Sequence[str]) -> list[Format]:
+        return ["float32" if self._tables[name].wire == "float32" else "bfloat16" for name in names]
+
+    def _push(
+        self, batch: Batch, forms: Sequence[Format], bags: Sequence[int], tensors: Sequence[Sequence[Array]]
+    ) -> None:
+        """Sends an update; ``tensors`` are those for each ``ps``, beside keys."""
+        self._updates += 1
+        strings = [self._tables[name].config.strings for name in batch.names]
+        rates = [self._tables[name].rate for name in batch.names]
+        frames: list[Frame | None] = []
+        for task, more in enumerate(tensors):
+            counts, sizes, keys = batch.keys(task, strings)
+            header = (self._updates, batch.names, rates, forms, bags, counts, sizes)
+            frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
+        self._exchange(frames)
 
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
         """One update of several tables: gradients of distinct keys, or of bags, one for each.
@@ -330,37 +431,34 @@ class TableClient:
         Raises:
           InvalidArgumentError: a gradient is not finite, or there are too few or too many.
         """
-        names = list(divided)
-        sums = {name: np.ascontiguousarray(sums[name], np.float32) for name in names}
-        forms: list[Format] = []
+        if not divided:
+            return
+        names, parts = list(divided), list(divided.values())
+        forms = self._gradient_forms(names)
         pooled: list[bool] = []
         brought: list[list[Reals]] = []
-        for name in names:
-            of_table, opened = divided[name], self._tables[name]
-            if sums[name].shape != (len(of_table), opened.config.dim):
+        for name, part, form in zip(names, parts, forms, strict=True):
+            dim, given = self._tables[name].config.dim, np.ascontiguousarray(sums[name], np.float32)
+            if given.shape != (len(part), dim):
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"{self._where(name)}: gradients have shape {sums[name].shape}, not "
-                    f"{(len(of_table), opened.config.dim)}",
+                    f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}",
                 )
-            bad = int(all_finite(sums[name]))
+            bad = int(all_finite(given))
             if bad >= 0:
-                which = f"bag {bad}" if of_table.bags is not None else f"key {int(of_table.words[bad])}"
-                raise InvalidArgumentError(None, None, f"{self._where(name)}: the gradient of {which} is not finite")
-            forms.append("float32" if opened.wire == "float32" else "bfloat16")
-            pooled.append(of_table.pooled(forms[-1], opened.config.dim))
-            brought.append(of_table.gradients(sums[name], pooled[-1]))
-        self._updates += 1
-        rates = [self._tables[name].rate for name in names]
-        bags = [divided[name].how(of) for name, of in zip(names, pooled, strict=True)]
-        frames: list[Frame | None] = []
-        for task in range(len(self._sessions)):
-            tensors: list[Array] = []
-            for name, form, of, parts in zip(names, forms, pooled, brought, strict=True):
-                tensors += [*divided[name].tensors(task, of), encode(parts[task], form)]
-            frames.append(Frame(kinds.UPDATE, (self._updates, names, rates, forms, bags), tensors))
-        self._exchange(frames)
+                raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
+            pooled.append(part.pooled(form, dim))
+            brought.append(part.gradients(given, pooled[-1]))
+        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
+        tensors = self._of_bags(parts, pooled)
+        for task, more in enumerate(tensors):
+            mine = [each[task] for each in brought]
+            if flat_rows(forms, bags):
+                more.append(np.concatenate([rows.reshape(-1) for rows in mine]))
+            else:
+                more += [encode(rows, form) for rows, form in zip(mine, forms, strict=True)]
+        self._push(together(divided), forms, bags, tensors)
 
     # All rows ---------------------------------------------------------------------------------------------------------
 

@@ -21,10 +21,19 @@ from headwater.errors import (
     OpError,
     UnavailableError,
 )
-from headwater.parameters.table_protocol import Array, as_words, names_function, pack, same, unpack
+from headwater.parameters.table_protocol import (
+    Array,
+    arrived_keys,
+    flat_rows,
+    names_function,
+    pack,
+    parted,
+    same,
+    unpack,
+)
 from headwater.parameters.table_requests import Part, arrived_bags, pool_part, spread_part
 from headwater.parameters.waiting import LOOK_S
-from headwater.tables import Table, TableConfig
+from headwater.tables import Table, TableConfig, together
 from headwater.tables.kernels import all_finite
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Snapshot, part_path, restore
@@ -52,6 +61,35 @@ class _Client:
     last: int = 0
     restored: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What a frame asks of several tables.
+
+    Attributes:
+      tables: which.
+      forms: in which form the rows or gradients of each travel.
+      bags: how the rows of each are pooled.
+      words: keys, those of one table after those of the other; second words, or none.
+      checks: see ``words``.
+      counts: how many are of each table.
+      parts: bags of each table, or None.
+      left: tensors that are not looked at yet.
+    """
+
+    tables: Sequence[Table]
+    forms: Sequence[Format]
+    bags: Sequence[int]
+    words: NDArray[np.int64]
+    checks: NDArray[np.int64]
+    counts: Sequence[int]
+    parts: Sequence[Part | None]
+    left: list[Array]
+
+    def numbers(self) -> list[int]:
+        """How many numbers the rows of each table's keys have."""
+        return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
 
 
 class Saver(Protocol):
@@ -239,15 +277,15 @@ class TableService:
 
     def _handle(self, client: _Client, frame: Frame, channel: Channel) -> Frame:
         match frame.kind, frame.header:
-            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags]):
-                return self._look_up(training, _asked(names, forms, bags), frame.tensors)
-            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags]):
+            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes]):
+                return self._look_up(training, self._asked(names, forms, bags, counts, sizes, frame.tensors))
+            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes]):
                 with client.lock:
                     ends = self._ends
                     if not ends and number > client.last:
                         if client.restored:
                             self._tell_lost(client, number, names, channel.peer)
-                        self._update(_asked(names, forms, bags), rates, frame.tensors)
+                        self._update(self._asked(names, forms, bags, counts, sizes, frame.tensors), rates)
                         client.last = number
                 if ends:
                     self._await_end(channel)
@@ -291,32 +329,67 @@ class TableService:
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 
-    def _look_up(self, training: bool, asked: Sequence[tuple[str, Format, int]], tensors: Sequence[Array]) -> Frame:
+    def _asked(
+        self,
+        names: Sequence[Any],
+        forms: Sequence[Any],
+        bags: Sequence[Any],
+        counts: Sequence[Any],
+        sizes: Sequence[Any],
+        tensors: Sequence[Array],
+    ) -> _Asked:
+        """What a frame asks, checked.
+
+        Raises:
+          InvalidArgumentError, NotFoundError: it cannot be, or there is no such table.
+        """
+        try:
+            named: list[Format] = [require_format(form, "a form") for form in forms]
+            hows = [int(how) for how in bags]
+            if not len(names) == len(named) == len(hows) or not names:
+                raise ValueError(f"{len(names)} tables have {len(named)} forms and {len(hows)} bags")
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
+        tables, arrays = [self._table(str(name)) for name in names], list(tensors)
+        words = arrived_keys(_take(tables[0], arrays), counts, sizes, len(tables))
+        checks = words[:0]
+        if any(table.config.strings for table in tables):
+            checks = _checks(tables, counts, _take(tables[0], arrays))
+        parts = [
+            arrived_bags(arrays, how, count, _where(table)) if how else None
+            for table, how, count in zip(tables, hows, counts, strict=True)
+        ]
+        return _Asked(
+            tables=tables, forms=named, bags=hows, words=words, checks=checks, counts=counts, parts=parts, left=arrays
+        )
+
+    def _look_up(self, training: bool, asked: _Asked) -> Frame:
+        found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
+        if flat_rows(asked.forms, asked.bags):
+            return Frame(kinds.DONE, (), [found])
         rows: list[Array] = []
-        arrays = list(tensors)
-        for name, form, how in asked:
-            table = self._table(name)
-            keys = _keys(table, arrays)
-            part = arrived_bags(arrays, how, len(keys), _where(table)) if how else None
-            found = table.look_up(keys, training=training)
-            rows.append(encode(found if part is None else pool_part(part, found), form))
+        parts = parted(found, asked.numbers())
+        for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
+            of_keys = part.reshape(-1, table.config.dim)
+            rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
         return Frame(kinds.DONE, (), rows)
 
-    def _update(
-        self, asked: Sequence[tuple[str, Format, int]], rates: Sequence[float | None], tensors: Sequence[Array]
-    ) -> None:
-        arrays = list(tensors)
-        checked: list[tuple[Table, Keys, NDArray[np.float32], float | None]] = []
-        for (name, form, how), rate in zip(asked, rates, strict=True):
-            table = self._table(name)
-            keys = _keys(table, arrays)
-            part = arrived_bags(arrays, how, len(keys), _where(table)) if how else None
-            gradients = _gradients(table, keys, part, form, arrays)
-            checked.append((table, keys, gradients, rate))
-        for table, keys, gradients, rate in checked:  # all of them are right
+    def _update(self, asked: _Asked, rates: Sequence[float | None]) -> None:
+        gradients = _gradients(asked)
+        if len(rates) != len(asked.tables):
+            raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
+        for table, rate in zip(asked.tables, rates, strict=True):  # all of them are right
             if rate is not None:
                 table.learning_rate = rate
-            table.apply(keys, gradients)
+        if all(table.config.optimizer.kind >= 0 for table in asked.tables):
+            together.apply(asked.tables, asked.words, asked.checks, asked.counts, gradients)
+        else:
+            first = 0
+            for table, count, part in zip(asked.tables, asked.counts, parted(gradients, asked.numbers()), strict=True):
+                keys = Keys(asked.words[first : first + count], asked.checks[first : first + count])
+                table.apply(keys, part.reshape(-1, table.config.dim))
+                first += count
+        for table in asked.tables:
             if table.step % _SWEEP_STEPS == 0:
                 table.sweep()
 
@@ -352,51 +425,67 @@ def _take(table: Table, arrays: list[Array]) -> Array:
     return arrays.pop(0)
 
 
-def _keys(table: Table, arrays: list[Array]) -> Keys:
-    words = as_words(_take(table, arrays))
-    if not table.config.strings:
-        return Keys(words, words[:0])
-    checks = as_words(_take(table, arrays))
-    if len(checks) != len(words):
+def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> NDArray[np.int64]:
+    """Second words of all tables' keys, zeros where keys are no strings, from those that arrived."""
+    total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
+    if arrived.dtype != np.int64 or arrived.shape != (total,):
         raise InvalidArgumentError(
-            None, None, f"table {table.name!r} on {table.task}: {len(words)} keys have {len(checks)} second words"
+            None,
+            None,
+            f"tables on {tables[0].task}: {total} keys are strings; their second words arrived as {arrived.dtype} of "
+            f"shape {arrived.shape}",
         )
-    return Keys(words, checks)
+    left = parted(arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)])
+    parts = [
+        part if table.config.strings else np.zeros(count, np.int64)
+        for table, count, part in zip(tables, counts, left, strict=True)
+    ]
+    return np.concatenate(parts)
 
 
 def _where(table: Table) -> str:
     return f"table {table.name!r} on {table.task}"
 
 
-def _asked(names: Sequence[Any], forms: Sequence[Any], bags: Sequence[Any]) -> list[tuple[str, Format, int]]:
-    """Which tables, in which form their rows or gradients travel, and whether as pooled ones."""
-    try:
-        return [
-            (str(name), require_format(form, "a form"), int(how))
-            for name, form, how in zip(names, forms, bags, strict=True)
-        ]
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
+def _gradients(asked: _Asked) -> NDArray[np.float32]:
+    """All numbers of the gradients of an update, one table after the other, flat."""
+    sizes = asked.numbers()
+    if flat_rows(asked.forms, asked.bags):
+        flat = _take(asked.tables[0], asked.left)
+        if flat.dtype != np.float32 or flat.shape != (sum(sizes),):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"tables on {asked.tables[0].task}: {sum(sizes)} numbers of gradients arrived as {flat.dtype} of shape "
+                f"{flat.shape}",
+            )
+    else:
+        flat = np.concatenate([_gradients_of(asked, at).reshape(-1) for at in range(len(asked.tables))])
+    if int(all_finite(flat.reshape(1, -1))) >= 0:
+        first = 0
+        for table, count, part in zip(asked.tables, asked.counts, parted(flat, sizes), strict=True):
+            bad = int(all_finite(part.reshape(-1, table.config.dim)))
+            if bad >= 0:
+                raise InvalidArgumentError(
+                    None, None, f"{_where(table)}: the gradient of key {int(asked.words[first + bad])} is not finite"
+                )
+            first += count
+    return flat
 
 
-def _gradients(table: Table, keys: Keys, part: Part | None, form: Format, arrays: list[Array]) -> NDArray[np.float32]:
-    arrived, dim = _take(table, arrays), table.config.dim
+def _gradients_of(asked: _Asked, at: int) -> NDArray[np.float32]:
+    """Gradients of one table's keys, which arrived by themselves, perhaps as those of bags."""
+    table, part, count = asked.tables[at], asked.parts[at], asked.counts[at]
+    dim = table.config.dim
     try:
-        gradients = np.ascontiguousarray(decode(arrived, dim, form))
+        gradients = np.ascontiguousarray(decode(_take(table, asked.left), dim, asked.forms[at]))
     except ValueError as error:
         raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
-    count, what = (len(keys), "keys") if part is None else (len(part.which), "bags")
-    if len(gradients) != count:
+    expected, what = (count, "keys") if part is None else (len(part.which), "bags")
+    if len(gradients) != expected:
         raise InvalidArgumentError(
             None,
             None,
-            f"{_where(table)}: gradients of {count} {what} have shape {gradients.shape}, not ({count}, {dim})",
+            f"{_where(table)}: gradients of {expected} {what} have shape {gradients.shape}, not ({expected}, {dim})",
         )
-    if part is not None:
-        gradients = spread_part(part, gradients, len(keys))
-    bad = int(all_finite(gradients))
-    if bad >= 0:
-        raise InvalidArgumentError(
-            None, None, f"{_where(table)}: the gradient of key {int(keys.words[bad])} is not finite"
-        )
-    return gradients
+    return gradients if part is None else spread_part(part, gradients, count)

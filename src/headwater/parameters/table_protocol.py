@@ -5,13 +5,17 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
                                             table its name, what it is (`pack`), and a folder with saves or None.
                                             Answered by DONE. A table that the task has stays as it is
-    LOOK_UP      (training, names, forms, bags)   for each table the distinct keys that belong to this task, second
-                                            words where keys are strings, and a part of bags where rows are pooled
-                                            (`headwater.parameters.table_requests`); answered by DONE with the rows,
-                                            in the form (`headwater.tables.row_formats`) that is named for each table
-    UPDATE       (number, names, rates, forms, bags)   for each table the same, and gradients, one for each key or bag;
-                                            ``rates`` are learning rates, or None. Answered by DONE. A number that the
-                                            task has seen of this client is answered, not applied again
+    LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
+                                            tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
+                                            so many keys, of so many bytes. Then second words of the tables whose keys
+                                            are strings, and parts of bags where rows are pooled
+                                            (`headwater.parameters.table_requests`). Answered by DONE with the rows, in
+                                            the form (`headwater.tables.row_formats`) that is named for each table: a
+                                            tensor for each, or one flat one for all (`flat_rows`)
+    UPDATE       (number, names, rates, forms, bags, counts, sizes)   the same, and gradients, one for each key or bag,
+                                            in as many tensors; ``rates`` are learning rates, or None. Answered by DONE.
+                                            A number that the task has seen of this client is answered, not applied
+                                            again
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
@@ -29,17 +33,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, RowOptimizer, TableConfig
+from headwater.tables.flat import unpack_keys
 from headwater.tables.hashing import extent
 from headwater.tables.policies import Eviction
 
 Array = NDArray[Any]
+_Number = TypeVar("_Number", bound=np.generic)
 
 _PLAIN = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "folder", "shards")
 
@@ -167,15 +173,41 @@ def smallest(numbers: NDArray[np.int64]) -> Array:
     return numbers
 
 
-_KEY_TYPES = frozenset(np.dtype(kind) for kind in (np.uint8, np.uint16, np.int32, np.int64))
+def flat_rows(forms: Sequence[str], bags: Sequence[int]) -> bool:
+    """Whether the numbers of all tables' rows, or gradients, travel as one tensor: where all are float32, and those of
+    keys. Otherwise each table has a tensor of its own."""
+    return all(form == "float32" for form in forms) and not any(bags)
 
 
-def as_words(array: Array) -> NDArray[np.int64]:
-    """Keys as they arrived.
+def parted(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number]]:
+    """Parts of an array, of these sizes, one after the other."""
+    parts: list[NDArray[_Number]] = []
+    first = 0
+    for size in sizes:
+        parts.append(flat[first : first + size])
+        first += size
+    return parts
+
+
+_SIZES = frozenset((1, 2, 4, 8))
+
+
+def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[Any], tables: int) -> NDArray[np.int64]:
+    """Keys of several tables as they arrived, see `headwater.tables.flat.pack_keys`.
 
     Raises:
       InvalidArgumentError: they are none.
     """
-    if array.ndim != 1 or array.dtype not in _KEY_TYPES:
-        raise InvalidArgumentError(None, None, f"keys arrived as {array.dtype} of shape {array.shape}")
-    return np.ascontiguousarray(cast(NDArray[np.int64], array), np.int64)
+    fit = (
+        packed.dtype == np.int64
+        and packed.ndim == 1
+        and len(counts) == len(sizes) == tables
+        and all(isinstance(count, int) and 0 <= count <= 8 * len(packed) for count in counts)
+        and _SIZES.issuperset(sizes)
+    )
+    keys = unpack_keys(packed, np.array(counts, np.int64), np.array(sizes, np.int64)) if fit else None
+    if keys is None or len(keys) != sum(counts):
+        raise InvalidArgumentError(
+            None, None, f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which does not fit"
+        )
+    return keys

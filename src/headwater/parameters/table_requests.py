@@ -1,4 +1,4 @@
-"""What a worker asks a ``ps`` of a table: keys, and perhaps the bags in which their rows are pooled before they travel.
+"""What a worker asks a ``ps`` of tables: keys, and perhaps the bags in which their rows are pooled before they travel.
 
 A bag is pooled where that is fewer bytes: the ``ps`` then adds up the rows (times their weights) that it has of each
 bag, and the worker adds up what comes of several ``ps`` and divides. Gradients go the other way: a bag's gradient
@@ -8,27 +8,32 @@ gives what it gives when every row travels; rounding may differ in the last bits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, cast
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.table_protocol import Array, smallest
+from headwater.tables.flat import divide, pack_keys
 from headwater.tables.kernels import bag_divisors, pool, pool_gradients
 from headwater.tables.row_formats import Format, row_bytes
 from headwater.tables.table import COMBINERS
 
 Reals = NDArray[np.float32]
 Words = NDArray[np.int64]
+Counts: TypeAlias = "list[int]"
 
 NOT_POOLED: Final = 0
 POOLED: Final = 1
 WEIGHTED: Final = 2
 
 _NO_WEIGHTS: Reals = np.empty(0, np.float32)
+_NO_WORDS: Words = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,33 +89,31 @@ class Divided:
       words: distinct keys; second words, or none.
       checks: see ``words``.
       inverse: by id its key.
-      places: by task which keys belong to it.
+      bounds: where the keys of each task begin, and those of the last one end, [tasks + 1].
       bags: in which rows are pooled, or None: each is wanted.
       parts: by task its part of the bags.
-      sent: by task its keys as they travel, once they have.
     """
 
     words: Words
     checks: Words
     inverse: Words
-    places: Sequence[Words | slice]
+    bounds: Words
     bags: Bags | None = None
     parts: Sequence[Part] = ()
-    sent: dict[int, list[Array]] = field(default_factory=dict[int, "list[Array]"])
 
     def __len__(self) -> int:
         """How many rows are wanted."""
         return len(self.words) if self.bags is None else len(self.bags)
 
-    def tensors(self, task: int, pooled: bool) -> list[Array]:
-        """What travels to a task."""
-        keys = self.sent.get(task)
-        if keys is None:
-            place = self.places[task]
-            keys = self.sent[task] = [smallest(self.words[place])]
-            if len(self.checks):
-                keys.append(self.checks[place])
-        return [*keys, *self.parts[task].tensors(len(keys[0]))] if pooled else keys
+    @property
+    def places(self) -> list[slice]:
+        """By task which keys belong to it."""
+        ends = cast(list[int], self.bounds.tolist())
+        return [slice(first, end) for first, end in pairwise(ends)]
+
+    def bag_tensors(self, task: int) -> list[Array]:
+        """What travels to a task beside its keys, where rows are pooled."""
+        return self.parts[task].tensors(self._keys_of(task))
 
     def pooled(self, form: Format, dim: int) -> bool:
         """Whether pooled rows of ``dim`` numbers in this format are fewer bytes than the rows and, without them, what
@@ -118,7 +121,7 @@ class Divided:
         if self.bags is None:
             return False
         row = row_bytes(dim, form)
-        told = [part.tensors(self._keys_of(task)) for task, part in enumerate(self.parts)]
+        told = [self.bag_tensors(task) for task in range(len(self.parts))]
         arrays = sum(array.nbytes for tensors in told for array in tensors)
         return arrays + row * sum(len(part.which) for part in self.parts) < row * len(self.words)
 
@@ -127,8 +130,7 @@ class Divided:
         return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
 
     def _keys_of(self, task: int) -> int:
-        place = self.places[task]
-        return len(self.words) if isinstance(place, slice) else len(place)
+        return int(self.bounds[task + 1] - self.bounds[task])
 
     def wanted(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
         """The rows that are wanted, from what came from each task: pooled, or by key."""
@@ -167,6 +169,104 @@ class Divided:
         return [gradients[place] for place in self.places]
 
 
+class Batch:
+    """Keys of several tables, divided among tasks, in flat arrays; see `headwater.tables.flat.divide`.
+
+    Args:
+      names: of the tables.
+      words: keys, those of one table after those of the other; second words, or none where no keys are strings.
+      checks: see ``words``.
+      bounds: where the keys of each task begin, and those of the last one end, [tables, tasks + 1].
+    """
+
+    def __init__(self, names: Sequence[str], words: Words, checks: Words, bounds: Words) -> None:
+        self.names: list[str] = list(names)
+        self.words: Words = words
+        self.checks: Words = checks
+        self.bounds: Words = bounds
+        self._sent: dict[int, tuple[Counts, Counts, list[Array]]] = {}
+
+    def keys(self, task: int, strings: Sequence[bool]) -> tuple[Counts, Counts, list[Array]]:
+        """What travels to a task: by table how many keys and how many bytes of each, and the keys.
+
+        Args:
+          task: which.
+          strings: whether the keys of each table are strings.
+        """
+        found = self._sent.get(task)
+        if found is None:
+            packed, sizes = pack_keys(self.words, self.bounds, task)
+            tensors: list[Array] = [packed]
+            if any(strings):
+                both = [
+                    row[task : task + 2].tolist() for row, is_one in zip(self.bounds, strings, strict=True) if is_one
+                ]
+                tensors.append(np.concatenate([self.checks[first:end] for first, end in both]))
+            counts = self.bounds[:, task + 1] - self.bounds[:, task]
+            found = self._sent[task] = cast(Counts, counts.tolist()), cast(Counts, sizes.tolist()), tensors
+        return found
+
+    def numbers(self, task: int, dims: Sequence[int]) -> list[int]:
+        """By table how many numbers a task's rows have, of ``dims`` each."""
+        return cast("list[int]", ((self.bounds[:, task + 1] - self.bounds[:, task]) * dims).tolist())
+
+
+class Ids(Batch):
+    """Ids of several tables, and their keys.
+
+    Args:
+      names: of the tables.
+      shapes: of the ids of each.
+      ids: all of them, flat; second words, or none where no keys are strings.
+      checks: see ``ids``.
+      tasks: how many there are.
+    """
+
+    def __init__(
+        self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words, tasks: int
+    ) -> None:
+        self.shapes: Sequence[tuple[int, ...]] = shapes
+        self.ids: Words = ids
+        self.ends: Words = np.cumsum([math.prod(shape) for shape in shapes], dtype=np.int64)
+        words, seconds, self.inverse, bounds = divide(ids, checks, self.ends, tasks)
+        super().__init__(names, words, seconds, bounds)
+
+    def are(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
+        """Whether these ids are others, which is not told of strings."""
+        return (
+            not len(checks)
+            and not len(self.checks)
+            and self.names == list(names)
+            and self.shapes == shapes
+            and np.array_equal(self.ids, ids)
+        )
+
+    def divided(self, number: int, strings: bool) -> Divided:
+        """One of the tables' ids."""
+        bounds = self.bounds[number]
+        first, end = int(bounds[0]), int(bounds[-1])
+        start = int(self.ends[number - 1]) if number else 0
+        return Divided(
+            words=self.words[first:end],
+            checks=self.checks[first:end] if strings else self.checks[:0],
+            inverse=self.inverse[start : int(self.ends[number])],
+            bounds=bounds - first,
+        )
+
+
+def together(divided: Mapping[str, Divided]) -> Batch:
+    """Keys of several tables, in flat arrays."""
+    parts = list(divided.values())
+    total = np.cumsum([0, *(len(part.words) for part in parts)])
+    checks = _NO_WORDS
+    if any(len(part.checks) for part in parts):
+        checks = np.concatenate(
+            [part.checks if len(part.checks) else np.zeros(len(part.words), np.int64) for part in parts]
+        )
+    bounds = np.array([part.bounds + before for part, before in zip(parts, total[:-1], strict=True)], np.int64)
+    return Batch(list(divided), np.concatenate([part.words for part in parts]), checks, bounds)
+
+
 def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, where: str) -> Divided:
     """Ids, with the bags that they are in.
 
@@ -199,14 +299,14 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
 
 
 def _parts(divided: Divided, bags: Bags) -> list[Part]:
-    if len(divided.places) == 1:
+    if len(divided.bounds) == 2:
         return [Part(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
     owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
     for task, place in enumerate(divided.places):
         owner[place], number[place] = task, np.arange(len(owner[place]))
     found: list[Part] = []
     by_id = owner[divided.inverse]
-    for task in range(len(divided.places)):
+    for task in range(len(divided.bounds) - 1):
         mine = by_id == task
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine, dtype=np.int64)])
         found.append(

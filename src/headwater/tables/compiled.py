@@ -54,6 +54,7 @@ def _pointer_to(element: Any) -> Any:
 _to_words = _pointer_to(_types.int64)
 _to_numbers = _pointer_to(_types.uint32)
 _to_reals = _pointer_to(_types.float32)
+_to_doubles = _pointer_to(_types.float64)
 
 
 @inlined
@@ -72,6 +73,18 @@ def numbers_at(address: int, count: int) -> Any:
 def reals_at(address: int, count: int) -> Any:
     """``count`` float32 at an address."""
     return _numba.carray(_to_reals(address), count)
+
+
+@inlined
+def doubles_at(address: int, count: int) -> Any:
+    """``count`` float64 at an address."""
+    return _numba.carray(_to_doubles(address), count)
+
+
+@inlined
+def grid_at(address: int, rows: int, columns: int) -> Any:
+    """``rows`` by ``columns`` float32 at an address."""
+    return _numba.carray(_to_reals(address), (rows, columns))
 
 
 @_intrinsic

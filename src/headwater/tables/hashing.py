@@ -42,12 +42,18 @@ def share(word: Any, parts: int) -> Any:
     return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))
 
 
+@inlined
+def owner_of(key: int, tasks: int) -> Any:
+    """Which of ``tasks`` tasks a key belongs to."""
+    return share(mix(np.int64(U64(key) ^ _OWNER)), tasks)
+
+
 @compiled
 def owners(keys: Words, tasks: int) -> Words:
     """By key, which of ``tasks`` tasks it belongs to."""
     found = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        found[i] = share(mix(np.int64(U64(keys[i]) ^ _OWNER)), tasks)
+        found[i] = owner_of(keys[i], tasks)
     return found
 
 

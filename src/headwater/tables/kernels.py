@@ -3,6 +3,9 @@
 A call gets keys that are sorted by shard (`by_shard`). It takes the shards' locks one at a time, and passes over a
 shard that another thread uses; each shard's ``cursor`` says how far it came, so that the same call can be made again.
 It never waits, and never asks for memory: it says what it needs instead.
+
+Rows are read and updated for several tables in one call: a call's own price is that of the rows of a small batch. Such
+a call gets addresses, ``[tables, HANDLE_SIZE]``, and answers what one of the tables needs, see `needed`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from headwater.tables.compiled import (
     add,
     compiled,
     copy_numbers,
+    doubles_at,
+    grid_at,
     inlined,
     numbers_at,
     prefetch,
@@ -49,6 +54,15 @@ INITIAL_B: Final = 1
 CHANCE: Final = 2
 SLOTS: Final = 4
 
+#: Positions in a table's handle: addresses of its directory and of what describes it; rows' step of a call.
+DIRECTORY: Final = 0
+SHAPE: Final = 1
+REALS: Final = 2
+HYPER: Final = 3
+RATES: Final = 4
+STEP: Final = 5
+HANDLE_SIZE: Final = 6
+
 _WORD: Final = 8
 _ROW_WORD_BYTES: Final = 4
 _LINE_BYTES: Final = 64
@@ -65,25 +79,37 @@ def shard_of(hashed: int, shards: int) -> Any:
 
 
 @compiled
-def by_shard(keys: Words, shards: int) -> tuple[Words, Words, Words]:
-    """The places of keys, sorted by shard, and where each shard's begin and end in these."""
+def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Words]:
+    """The places of several tables' keys, those of each table sorted by shard.
+
+    Args:
+      keys: of all tables, those of one table after those of the one before, [n].
+      ends: where the keys of each table end, [tables].
+      shards: how many shards each table has, [tables].
+
+    Returns:
+      The places, [n], and where those of each shard begin and end, all shards of one table after those of the other.
+    """
     n = len(keys)
     of = np.empty(n, np.int16)
-    stop = np.zeros(shards, np.int64)
-    for i in range(n):
-        s = shard_of(mix(keys[i]), shards)
-        of[i] = s
-        stop[s] += 1
-    cursor = np.empty(shards, np.int64)
-    total = 0
-    for s in range(shards):
-        cursor[s] = total
-        total += stop[s]
-        stop[s] = cursor[s]
+    cursor = np.empty(np.sum(shards), np.int64)
+    stop = np.zeros(len(cursor), np.int64)
     order = np.empty(n, np.int64)
-    for i in range(n):
-        order[stop[of[i]]] = i
-        stop[of[i]] += 1
+    first, slot = 0, 0
+    for t in range(len(ends)):
+        for i in range(first, ends[t]):
+            s = shard_of(mix(keys[i]), shards[t])
+            of[i] = s
+            stop[slot + s] += 1
+        total = first
+        for s in range(slot, slot + shards[t]):
+            cursor[s] = total
+            total += stop[s]
+            stop[s] = cursor[s]
+        for i in range(first, ends[t]):
+            order[stop[slot + of[i]]] = i
+            stop[slot + of[i]] += 1
+        first, slot = ends[t], slot + shards[t]
     return order, cursor, stop
 
 
@@ -329,25 +355,24 @@ def _log_has_room(d: Words) -> bool:
     return d[f.SAVING] == 0 or d[f.LOG_USED] + 3 <= d[f.LOG_ROOM]
 
 
-@compiled
-def look_up(
-    directory: Words,
-    shape: Words,
-    reals: Reals,
-    hyper: Reals,
-    rates: Reals,
+@inlined
+def _look_up_in(
+    base: int,
+    shape: Any,
+    reals: Any,
+    hyper: Any,
+    rates: Any,
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
+    first: int,
     step: int,
     training: bool,
-    out: Reals,
+    out: int,
 ) -> int:
-    """Reads rows into ``out`` [n, dim]; when ``training``, makes those of keys that have none and are admitted."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
-    base = directory.ctypes.data
     exact = shape[EXACT] != 0
     total = base + shape[SHARDS] * f.FIELDS * _WORD
     result = f.DONE
@@ -358,7 +383,7 @@ def look_up(
         if not try_lock(lock):
             result = max(result, f.BUSY)
             continue
-        d = directory[s]
+        d = words_at(lock, f.FIELDS)
         near = cursor[s]
         while cursor[s] < stop[s]:
             if cursor[s] == near:
@@ -412,33 +437,34 @@ def look_up(
                     values = values.copy()
                     use = words_at(d[f.META], d[f.CAPACITY] * words)[row * words + 1]
                     catch_up(values, 0, dim, shape[OPTIMIZER], hyper, rates, _step(use), step)
-                copy_numbers(out.ctypes.data + i * dim * _ROW_WORD_BYTES, values.ctypes.data, dim)
+                copy_numbers(out + (i - first) * dim * _ROW_WORD_BYTES, values.ctypes.data, dim)
             else:
-                line = out[i]
+                line = reals_at(out + (i - first) * dim * _ROW_WORD_BYTES, dim)
                 fill_row(line, 0, dim, shape[INITIALIZER], reals[INITIAL_A], reals[INITIAL_B], shape[SEED], key, check)
             cursor[s] += 1
         unlock(lock)
     return result
 
 
-@compiled
-def update(
-    directory: Words,
-    shape: Words,
-    reals: Reals,
-    hyper: Reals,
-    rates: Reals,
+@inlined
+def _update_in(
+    base: int,
+    shape: Any,
+    reals: Any,
+    hyper: Any,
+    rates: Any,
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
+    first: int,
     step: int,
-    gradients: Reals,
+    gradients: int,
+    count: int,
 ) -> int:
-    """Makes update ``step`` (from 1) of the rows of distinct keys. A key that was never admitted is passed over."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
-    base = directory.ctypes.data
+    slopes = grid_at(gradients, count, dim)
     exact = shape[EXACT] != 0
     total = base + shape[SHARDS] * f.FIELDS * _WORD
     rate = rates[step & 4095]
@@ -450,7 +476,7 @@ def update(
         if not try_lock(lock):
             result = max(result, f.BUSY)
             continue
-        d = directory[s]
+        d = words_at(lock, f.FIELDS)
         near = cursor[s]
         while cursor[s] < stop[s]:
             if cursor[s] == near:
@@ -485,10 +511,110 @@ def update(
             use = meta[row * words + 1]
             if exact:
                 catch_up(values, 0, dim, shape[OPTIMIZER], hyper, rates, _step(use), step - 1)
-            update_row(values, 0, dim, shape[OPTIMIZER], hyper, rate, gradients, i)
+            update_row(values, 0, dim, shape[OPTIMIZER], hyper, rate, slopes, i - first)
             meta[row * words + 1] = use_of(_count(use), max(step, _step(use)), (use & 1) | f.CHANGED_BIT)
             cursor[s] += 1
         unlock(lock)
+    return result
+
+
+@inlined
+def _first_of(handle: Any) -> Any:
+    """What a handle's addresses name."""
+    shape = words_at(handle[SHAPE], SHAPE_SIZE)
+    return (
+        shape,
+        doubles_at(handle[REALS], SLOTS + shape[WIDTH] // shape[DIM]),
+        doubles_at(handle[HYPER], 8),
+        doubles_at(handle[RATES], 4096),
+    )
+
+
+def needed(result: int) -> tuple[int, int]:
+    """What a call that could not finish needs, `f.BUSY` and so on, and which table does."""
+    return result & 255, result >> 8
+
+
+@compiled
+def look_up(
+    handles: Words,
+    keys: Words,
+    checks: Words,
+    ends: Words,
+    order: Words,
+    cursor: Words,
+    stop: Words,
+    training: bool,
+    out: Reals,
+) -> int:
+    """Reads rows of several tables into ``out``, one after the other; when ``training``, makes those of keys that have
+    none and are admitted. ``ends`` says where the keys of each table end; see `by_shard`."""
+    result, first, slot, at = 0, 0, 0, np.int64(out.ctypes.data)
+    for t in range(len(ends)):
+        handle = handles[t]
+        shape, reals, hyper, rates = _first_of(handle)
+        to = slot + shape[SHARDS]
+        status = _look_up_in(
+            handle[DIRECTORY],
+            shape,
+            reals,
+            hyper,
+            rates,
+            keys,
+            checks,
+            order,
+            cursor[slot:to],
+            stop[slot:to],
+            first,
+            handle[STEP],
+            training,
+            at,
+        )
+        if status > result & 255:
+            result = status | t << 8
+        at += (ends[t] - first) * shape[DIM] * _ROW_WORD_BYTES
+        first, slot = ends[t], to
+    return result
+
+
+@compiled
+def update(
+    handles: Words,
+    keys: Words,
+    checks: Words,
+    ends: Words,
+    order: Words,
+    cursor: Words,
+    stop: Words,
+    gradients: Reals,
+) -> int:
+    """Makes one update of several tables, of rows of distinct keys: the handles say the number of each table's update,
+    from 1. ``gradients`` are those of all keys, one after the other. A key that was never admitted is passed over."""
+    result, first, slot, at = 0, 0, 0, np.int64(gradients.ctypes.data)
+    for t in range(len(ends)):
+        handle = handles[t]
+        shape, reals, hyper, rates = _first_of(handle)
+        to = slot + shape[SHARDS]
+        status = _update_in(
+            handle[DIRECTORY],
+            shape,
+            reals,
+            hyper,
+            rates,
+            keys,
+            checks,
+            order,
+            cursor[slot:to],
+            stop[slot:to],
+            first,
+            handle[STEP],
+            at,
+            ends[t] - first,
+        )
+        if status > result & 255:
+            result = status | t << 8
+        at += (ends[t] - first) * shape[DIM] * _ROW_WORD_BYTES
+        first, slot = ends[t], to
     return result
 
 

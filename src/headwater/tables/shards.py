@@ -24,29 +24,38 @@ class Gate:
     """Lets any number of calls in at once, or one that must be alone."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._inside = 0
         self._closed = False
 
-    @contextmanager
-    def shared(self) -> Generator[None]:
-        """Waits while a call is alone."""
-        with self._changed:
+    def enter(self) -> None:
+        """Waits while a call is alone; then this one is inside, until it calls `leave`."""
+        with self._lock:
             while self._closed:
                 self._changed.wait()
             self._inside += 1
+
+    def leave(self) -> None:
+        """The call is inside no more."""
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._closed:
+                self._changed.notify_all()
+
+    @contextmanager
+    def shared(self) -> Generator[None]:
+        """As `enter`, and `leave` at the end."""
+        self.enter()
         try:
             yield
         finally:
-            with self._changed:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._changed.notify_all()
+            self.leave()
 
     @contextmanager
     def alone(self) -> Generator[None]:
         """Waits for the end of all calls that are inside; others wait until this one is over."""
-        with self._changed:
+        with self._lock:
             while self._closed:
                 self._changed.wait()
             self._closed = True
@@ -55,7 +64,7 @@ class Gate:
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._closed = False
                 self._changed.notify_all()
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from headwater.errors import (
     ResourceExhaustedError,
 )
 from headwater.tables import fields as f
-from headwater.tables import kernels
+from headwater.tables import kernels, together
 from headwater.tables.hashing import Words, add_up, distinct, string_keys
 from headwater.tables.initializers import KINDS, Initializer
 from headwater.tables.leaving import Leaving
@@ -212,6 +212,9 @@ class Table:
         self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
         self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
+        described = self.shards.directory, shape, self._reals, self._hyper, self._rates
+        #: What compiled functions get, see `headwater.tables.kernels`.
+        self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
         #: Whether a delta may follow what was saved last.
         self.delta_may_follow: bool = False
         #: The folder of what was saved last.
@@ -274,8 +277,8 @@ class Table:
             )
         return Keys(np.ascontiguousarray(array.astype(np.int64, copy=False)), _NO_WORDS)
 
-    def _first_key(self, keys: Keys, at: int) -> str:
-        return f"key {int(keys.words[at])}" if not self.config.strings else f"key with hash {int(keys.words[at]):#x}"
+    def _key_named(self, word: int) -> str:
+        return f"key {word}" if not self.config.strings else f"key with hash {word:#x}"
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
@@ -292,29 +295,8 @@ class Table:
           ResourceExhaustedError: the table is full and evicts nothing, or there is no memory.
         """
         keys = self.keys(ids)
-        out = np.empty((len(keys), self.config.dim), np.float32)
-        with self.gate.shared():
-            self._open()
-            step = self._step
-            self._run(
-                keys,
-                lambda order, cursor, stop: kernels.look_up(
-                    self.shards.directory,
-                    self._shape,
-                    self._reals,
-                    self._hyper,
-                    self._rates,
-                    keys.words,
-                    keys.checks,
-                    order,
-                    cursor,
-                    stop,
-                    step,
-                    training,
-                    out,
-                ),
-            )
-        return out
+        rows = together.look_up((self,), keys.words, keys.checks, (len(keys),), training=training)
+        return rows.reshape(-1, self.config.dim)
 
     def pool(
         self,
@@ -389,7 +371,7 @@ class Table:
         bad = int(kernels.all_finite(values))
         if bad >= 0:
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: the gradient of {self._first_key(keys, bad)} is not finite"
+                None, None, f"{self._where()}: the gradient of {self._key_named(int(keys.words[bad]))} is not finite"
             )
         first, inverse = distinct(keys.words, keys.checks)
         if len(first) < len(keys):
@@ -413,42 +395,29 @@ class Table:
 
     def apply(self, keys: Keys, gradients: Reals) -> None:
         """One update of distinct keys, with gradients that were checked."""
+        if self.config.optimizer.kind >= 0:
+            together.apply((self,), keys.words, keys.checks, (len(keys),), gradients)
+            return
         with self.gate.shared():
-            self._open()
-            optimizer = self.config.optimizer
-            with self._counting:
-                self._step = step = self._step + 1
-                rate = self._rate
-                self._rates[step % HISTORY] = step_rate(optimizer, rate, step)
-            if isinstance(optimizer, GeneralOptimizer):
-                self._apply_in_python(optimizer, keys, gradients, step, rate)
-                return
-            self._run(
-                keys,
-                lambda order, cursor, stop: kernels.update(
-                    self.shards.directory,
-                    self._shape,
-                    self._reals,
-                    self._hyper,
-                    self._rates,
-                    keys.words,
-                    keys.checks,
-                    order,
-                    cursor,
-                    stop,
-                    step,
-                    gradients,
-                ),
-            )
+            self.require_open()
+            self._apply_in_python(keys, gradients, self.begin_update())
 
-    def _apply_in_python(
-        self, optimizer: GeneralOptimizer, keys: Keys, gradients: Reals, step: int, rate: float
-    ) -> None:
+    def begin_update(self) -> int:
+        """Counts an update, from within the gate; its number."""
+        with self._counting:
+            self._step = step = self._step + 1
+            self._rates[step % HISTORY] = step_rate(self.config.optimizer, self._rate, step)
+        return step
+
+    def _apply_in_python(self, keys: Keys, gradients: Reals, step: int) -> None:
+        optimizer, rate = self.config.optimizer, self._rate
+        assert isinstance(optimizer, GeneralOptimizer)
         with self._in_python:  # two updates of one row would otherwise both start from the same values
             records, known = self.read_records(keys)
             if not known.all():
                 if self.config.admission.kind == 0:
-                    self.look_up_inside(keys[np.flatnonzero(~known)], step - 1)
+                    new = keys[np.flatnonzero(~known)]
+                    together.look_up_inside((self,), new.words, new.checks, (len(new),), (step - 1,), True)
                     records, known = self.read_records(keys)
                 which = np.flatnonzero(known)
                 keys, gradients, records = keys[which], gradients[which], records[which]
@@ -464,29 +433,6 @@ class Table:
                     f"{records.shape[1:]}",
                 )
             self.write_records(keys, changed)
-
-    def look_up_inside(self, keys: Keys, step: int) -> Reals:
-        """`look_up`, for a caller that is inside the gate."""
-        out = np.empty((len(keys), self.config.dim), np.float32)
-        self._run(
-            keys,
-            lambda order, cursor, stop: kernels.look_up(
-                self.shards.directory,
-                self._shape,
-                self._reals,
-                self._hyper,
-                self._rates,
-                keys.words,
-                keys.checks,
-                order,
-                cursor,
-                stop,
-                step,
-                True,
-                out,
-            ),
-        )
-        return out
 
     # Whole records ----------------------------------------------------------------------------------------------------
 
@@ -525,7 +471,7 @@ class Table:
         """All rows of one shard: words (key, use and, where keys are strings, second word), [n, words], and values with
         the optimizer's state, [n, width]."""
         with self.gate.shared():
-            self._open()
+            self.require_open()
             with self.shards.locked(s) as d:
                 meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
             words = meta[(meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK > 0]
@@ -548,7 +494,7 @@ class Table:
                 f"{words.shape[1:]} and {records.shape[1:]} came",
             )
         with self.gate.shared():
-            self._open()
+            self.require_open()
             uses = np.ascontiguousarray(words[:, 1])
             self.write_records(self.keys_of(words), np.ascontiguousarray(records, np.float32), uses)
 
@@ -571,7 +517,7 @@ class Table:
         state = np.repeat(np.array(self.config.optimizer.slots, np.float32), self.config.dim)
         records = np.concatenate([values, np.broadcast_to(state, (len(keys), len(state)))], axis=1)
         with self.gate.shared():
-            self._open()
+            self.require_open()
             self.write_records(keys, np.ascontiguousarray(records))
 
     def restored(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
@@ -594,7 +540,7 @@ class Table:
             return 0
         removed = 0
         with self.gate.shared():
-            self._open()
+            self.require_open()
             for s in range(len(self.shards)):
                 with self.shards.locked(s) as d:
                     rows, counts, steps = self.shards.uses(d)
@@ -608,7 +554,7 @@ class Table:
         keys = self.keys(ids)
         removed = 0
         with self.gate.shared():
-            self._open()
+            self.require_open()
             for s in range(len(self.shards)):
                 with self.shards.locked(s):
                     rows = kernels.rows_of(self.shards.directory, s, self._shape, keys.words, keys.checks)
@@ -619,7 +565,7 @@ class Table:
     def clear(self) -> None:
         """Removes all rows, and counts updates from 0."""
         with self.gate.alone():
-            self._open()
+            self.require_open()
             self.shards.clear()
             if self._leaving is not None:
                 self._leaving.clear()
@@ -628,32 +574,20 @@ class Table:
 
     # The shell around compiled functions ------------------------------------------------------------------------------
 
-    def _open(self) -> None:
+    def require_open(self) -> None:
+        """Raises FailedPreconditionError where the table was closed."""
         if self._closed:
             raise FailedPreconditionError(None, None, f"{self._where()} is closed")
 
     def _run(self, keys: Keys, call: Callable[[Words, Words, Words], int]) -> None:
-        order, cursor, stop = kernels.by_shard(keys.words, self.config.shards)
-        before = -1
-        while (status := call(order, cursor, stop)) != f.DONE:
-            waiting = np.flatnonzero(cursor < stop)
-            if status == f.BUSY:
-                remaining = int((stop - cursor).sum())
-                if remaining == before:
-                    os.sched_yield()
-                before = remaining
-                continue
-            if status == f.FULL:
-                self._make_space(keys, int(order[cursor[waiting[0]]]), int((stop - cursor).sum()))
-                continue
-            for s in cast(Sequence[int], waiting.tolist()):
-                if status == f.LOG_FULL:
-                    self.shards.grow_log(s)
-                else:
-                    self.shards.grow(s)
+        together.finish((self,), keys.words, np.array([len(keys)], np.int64), call)
 
-    def _make_space(self, keys: Keys, first: int, count: int) -> None:
-        """Makes room in a table that is full: for the key number ``first``, better for ``count`` of them."""
+    def make_space(self, words: Words, first: int, count: int) -> None:
+        """Makes room in a table that is full: for the key number ``first``, better for ``count`` of them.
+
+        Raises:
+          ResourceExhaustedError: the table evicts nothing.
+        """
         limit = self.config.row_limit
         assert limit is not None
         if self.shards.rows < limit:
@@ -663,8 +597,8 @@ class Table:
                 None,
                 None,
                 f"{self._where()} is full: it has {len(self)} rows of at most {limit}, and "
-                f"{self._first_key(keys, first)} needs one more. Raise max_rows or max_bytes, or give the table an "
-                "eviction policy",
+                f"{self._key_named(int(words[first]))} needs one more. Raise max_rows or max_bytes, or give the table "
+                "an eviction policy",
             )
         self._leaving.make_space(count, self._step)
 
@@ -695,7 +629,7 @@ class Table:
         """The most used keys, each with how often it was used, most used first."""
         found: list[tuple[int, int]] = []
         with self.gate.shared():
-            self._open()
+            self.require_open()
             for s in range(len(self.shards)):
                 with self.shards.locked(s) as d:
                     meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))

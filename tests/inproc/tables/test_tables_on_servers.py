@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from headwater.errors import (
 )
 from headwater.parameters.table_client import RowTable
 from headwater.parameters.table_cluster import LocalTables
-from headwater.parameters.table_protocol import as_words, pack, smallest, unpack
+from headwater.parameters.table_protocol import arrived_keys, pack, smallest, unpack
 from headwater.parameters.table_requests import arrived_bags
 from headwater.tables import (
     FTRL,
@@ -36,7 +36,9 @@ from headwater.tables import (
     RMSProp,
     Table,
     TableConfig,
+    together,
 )
+from headwater.tables.flat import pack_keys
 from headwater.tables.hashing import owners
 from headwater.tables.snapshots import saves
 
@@ -85,15 +87,53 @@ def test_several_tables_travel_together(servers: LocalTables) -> None:
     np.testing.assert_allclose(after[0, 1], rows["items"][0, 1] - 1, rtol=1e-6)
 
 
+def test_one_frame_has_tables_of_every_kind() -> None:
+    servers = LocalTables(3)
+    client = servers.client()
+    configs = {
+        "users": TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3),
+        "none": TableConfig(dim=5),
+        "items": TableConfig(dim=2, optimizer=SGD(1.0), strings=True, shards=3),
+        "shops": TableConfig(dim=19, optimizer=Adam(0.1), seed=5, shards=40),
+    }
+    alone = {name: Table(name, config) for name, config in configs.items()}
+    for name, config in configs.items():
+        client.open(name, config)
+    rng = np.random.default_rng(0)
+    words = np.array([f"item {number}" for number in range(40)])
+    for _ in range(4):
+        ids = {
+            "users": rng.integers(-5, 40, (6, 5)),
+            "none": np.empty((0, 3), np.int32),
+            "items": rng.choice(words, 30),
+            "shops": rng.integers(-(2**62), 2**62, 50) % 70,
+        }
+        rows = client.look_up(ids)
+        gradients = {name: rng.normal(size=found.shape).astype(np.float32) for name, found in rows.items()}
+        client.update(ids, gradients)
+        for name, table in alone.items():
+            dim, wanted = configs[name].dim, ids[name].reshape(-1)
+            assert rows[name].shape == (*ids[name].shape, dim)
+            assert np.array_equal(rows[name].reshape(-1, dim), table.look_up(wanted))
+            table.update(wanted, gradients[name].reshape(-1, dim))
+    with pytest.raises(InvalidArgumentError, match=r"'shops', .*the gradient of key 7 is not finite"):
+        client.update(
+            {"users": [1], "shops": [3, 7, 7]},
+            {"users": np.ones((1, 4)), "shops": np.array([[0.0] * 19, [np.inf] * 19, [0.0] * 19])},
+        )
+    assert client.look_up({}) == {}
+    servers.stop()
+
+
 def test_a_key_goes_once_and_to_its_own_server_only(servers: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, np.ndarray]] = []
-    look_up = Table.look_up
+    look_up = together.look_up
 
-    def noting(self: Table, ids: Any, *, training: bool = True) -> Any:
-        asked.append((int(self.task[-1]), ids.words))
-        return look_up(self, ids, training=training)
+    def noting(tables: Sequence[Table], words: Any, *arguments: Any, training: bool) -> Any:
+        asked.append((int(tables[0].task[-1]), words))
+        return look_up(tables, words, *arguments, training=training)
 
-    monkeypatch.setattr(Table, "look_up", noting)
+    monkeypatch.setattr(together, "look_up", noting)
     client = servers.client()
     client.open("users", USERS)
     client.look_up({"users": np.repeat(np.arange(50), 3)})
@@ -132,15 +172,15 @@ def test_an_update_whose_answer_is_lost_is_not_applied_twice(
     client.open("users", TableConfig(dim=4, optimizer=SGD(1.0)))
     before = client.look_up({"users": [5]})["users"]
     task = int(owners(np.array([5]), 2)[0])
-    apply = Table.apply
+    apply = together.apply
 
-    def applied_and_cut_off(self: Table, *arguments: Any) -> None:
-        apply(self, *arguments)
-        if int(self.task[-1]) == task:
-            monkeypatch.setattr(Table, "apply", apply)
+    def applied_and_cut_off(tables: Sequence[Table], *arguments: Any) -> None:
+        apply(tables, *arguments)
+        if int(tables[0].task[-1]) == task:
+            monkeypatch.setattr(together, "apply", apply)
             servers.disconnect(task)
 
-    monkeypatch.setattr(Table, "apply", applied_and_cut_off)
+    monkeypatch.setattr(together, "apply", applied_and_cut_off)
     client.update({"users": [5]}, {"users": np.ones((1, 4))})
     np.testing.assert_allclose(client.look_up({"users": [5]})["users"], before - 1, rtol=1e-6)
 
@@ -201,7 +241,7 @@ def test_what_travels_is_counted(servers: LocalTables) -> None:
     assert after.round_trips == before.round_trips + 1
     assert after.rows == before.rows + 3
     assert after.received_bytes == before.received_bytes + 3 * 4 * 4
-    assert after.sent_bytes - before.sent_bytes == 3  # a byte for each
+    assert after.sent_bytes - before.sent_bytes == 16  # a byte for each key, in whole words to each ps
 
 
 @pytest.mark.parametrize(
@@ -218,9 +258,27 @@ def test_what_travels_is_counted(servers: LocalTables) -> None:
     ],
 )
 def test_keys_travel_in_as_few_bytes_as_they_fit_into(numbers: list[int], kind: str) -> None:
-    keys = np.array(numbers, np.int64)
-    assert smallest(keys).dtype == kind
-    assert np.array_equal(as_words(smallest(keys)), keys)
+    keys = np.array([*numbers, 1000, -1], np.int64)
+    bounds = np.array([[0, 0, len(numbers)], [len(numbers)] * 2 + [len(keys)]])
+    packed, sizes = pack_keys(keys, bounds, 1)
+    assert sizes.tolist() == [np.dtype(kind).itemsize, 4]
+    counts = [len(numbers), 2]
+    assert packed.nbytes == sum(-(-count * size // 8) * 8 for count, size in zip(counts, sizes.tolist(), strict=True))
+    assert np.array_equal(arrived_keys(packed, counts, sizes.tolist(), 2), keys)
+    assert smallest(keys[: len(numbers)]).dtype == kind
+
+
+@pytest.mark.parametrize(
+    ("counts", "sizes"),
+    [([3], [8]), ([1], [8]), ([-1], [8]), ([2], [3]), ([2, 0], [8]), ([1 << 61], [8]), (["2"], [8]), ([2], ["8"])],
+)
+def test_keys_that_cannot_be_are_refused_where_they_arrive(counts: list[Any], sizes: list[Any]) -> None:
+    packed = np.array([1, 2], np.int64)
+    assert arrived_keys(packed, [2], [8], 1).tolist() == [1, 2]
+    with pytest.raises(InvalidArgumentError, match="does not fit"):
+        arrived_keys(packed, counts, sizes, 1)
+    with pytest.raises(InvalidArgumentError, match="does not fit"):
+        arrived_keys(packed.astype(np.float32), [2], [8], 1)
 
 
 def bags_of(rng: np.random.Generator, keys: int, bags: int) -> tuple[Any, Any]:

@@ -21,6 +21,7 @@ from headwater.tables import (
     LeastRecent,
     Table,
     TableConfig,
+    together,
 )
 from headwater.tables.table import Keys
 
@@ -339,6 +340,30 @@ def test_ids_of_a_wrong_kind(ids, named):
 def test_integers_where_keys_are_strings():
     with pytest.raises(InvalidArgumentError, match="strings for keys"):
         table_of(strings=True).look_up([1, 2])
+
+
+def test_calls_for_several_tables_wait_for_no_circle() -> None:
+    tables = [Table(f"t{number}", TableConfig(dim=4)) for number in range(3)]
+    words = np.arange(60, dtype=np.int64)
+    no = words[:0]
+
+    def read(order: list[int]) -> None:
+        for _ in range(200):
+            together.look_up([tables[number] for number in order], words, no, [20, 20, 20], training=True)
+
+    def shut(number: int) -> None:
+        for _ in range(200):
+            with tables[number].gate.alone():
+                pass
+
+    threads = [threading.Thread(target=read, args=(order,)) for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0])]
+    threads += [threading.Thread(target=shut, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert [len(table) for table in tables] == [40, 40, 40]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

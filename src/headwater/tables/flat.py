@@ -1,0 +1,273 @@
+"""Ids, keys and rows of several tables in flat arrays, those of one table after those of the other, compiled.
+
+One call does for all tables what a worker does between its program and the frames that it sends and gets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headwater.tables.compiled import add_reals, compiled, copy_numbers, inlined
+from headwater.tables.hashing import U64, Reals, Words, mix, owner_of
+
+_REAL_BYTES = 4
+_WORD_BYTES = 8
+
+
+@compiled
+def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, Words, Words, Words]:
+    """Which keys there are, and which task has each.
+
+    Args:
+      ids: of all tables, [n].
+      checks: second words, [n], or [0] where keys have one word.
+      ends: where the ids of each table end, [tables].
+      tasks: how many there are.
+
+    Returns:
+      The distinct keys of each table, those of one task after those of the other, and of a task in the order in which
+      each comes first; their second words; for every id the number of its key among those of its table; and where the
+      keys of each task begin, and those of the last one end, [tables, tasks + 1].
+    """
+    n, two = len(ids), len(checks) > 0
+    largest, first = 0, 0
+    for t in range(len(ends)):
+        largest = max(largest, ends[t] - first)
+        first = ends[t]
+    most = 4
+    while most < 2 * largest:
+        most *= 2
+    slots = np.empty(most, np.int32)
+    words, seconds = np.empty(n, np.int64), np.empty(n if two else 0, np.int64)
+    inverse = np.empty(n, np.int64)
+    bounds = np.empty((len(ends), tasks + 1), np.int64)
+    first, total = 0, 0
+    for t in range(len(ends)):
+        size = 4
+        while size < 2 * (ends[t] - first):
+            size *= 2
+        slots[:size] = -1
+        count = 0
+        for i in range(first, ends[t]):
+            at = np.int64(mix(ids[i]) & U64(size - 1))
+            number = slots[at]
+            while number >= 0 and (words[total + number] != ids[i] or (two and seconds[total + number] != checks[i])):
+                at = (at + 1) & (size - 1)
+                number = slots[at]
+            if number < 0:
+                number = count
+                slots[at] = count
+                words[total + count] = ids[i]
+                if two:
+                    seconds[total + count] = checks[i]
+                count += 1
+            inverse[i] = number
+        if tasks > 1:
+            _by_task(words[total : total + count], seconds[total : total + count], inverse[first : ends[t]], bounds[t])
+        bounds[t, 0], bounds[t, tasks] = 0, count
+        bounds[t] += total
+        first, total = ends[t], total + count
+    return words[:total].copy(), seconds[:total].copy(), inverse, bounds
+
+
+@inlined
+def _by_task(words: Words, seconds: Words, inverse: Words, bounds: Words) -> None:
+    """Puts the keys of one table in the order of their tasks."""
+    tasks = len(bounds) - 1
+    owner, place = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+    bounds[:] = 0
+    for i in range(len(words)):
+        owner[i] = owner_of(words[i], tasks)
+        bounds[owner[i] + 1] += 1
+    for task in range(tasks):
+        bounds[task + 1] += bounds[task]
+    to = bounds.copy()
+    before, before_seconds = words.copy(), seconds.copy()
+    for i in range(len(words)):
+        place[i] = to[owner[i]]
+        to[owner[i]] += 1
+        words[place[i]] = before[i]
+        if len(seconds) > 0:
+            seconds[place[i]] = before_seconds[i]
+    for i in range(len(inverse)):
+        inverse[i] = place[inverse[i]]
+
+
+@inlined
+def _size_of(least: int, most: int) -> int:
+    if least >= 0 and most < 1 << 8:
+        return 1
+    if least >= 0 and most < 1 << 16:
+        return 2
+    if least >= -(1 << 31) and most < 1 << 31:
+        return 4
+    return 8
+
+
+@compiled
+def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
+    """A task's keys, of as few bytes as those of each table fit into.
+
+    Args:
+      words: of all tables; see `divide`.
+      bounds: see there.
+      task: which.
+
+    Returns:
+      All bytes, as words: the keys of each table begin with a word of their own. And how many bytes a key of each
+      table takes: 1 and 2 (not negative), 4 or 8.
+    """
+    tables = len(bounds)
+    sizes = np.empty(tables, np.int64)
+    room = 0
+    for t in range(tables):
+        least, most = np.int64(0), np.int64(0)
+        for i in range(bounds[t, task], bounds[t, task + 1]):
+            least, most = min(least, words[i]), max(most, words[i])
+        sizes[t] = _size_of(least, most)
+        room += _room(bounds[t, task + 1] - bounds[t, task], sizes[t])
+    packed = np.zeros(room, np.int64)
+    at = 0
+    for t in range(tables):
+        first, count = bounds[t, task], bounds[t, task + 1] - bounds[t, task]
+        part = packed[at : at + _room(count, sizes[t])]
+        if sizes[t] == 1:
+            bytes_of = part.view(np.uint8)
+            for i in range(count):
+                bytes_of[i] = words[first + i]
+        elif sizes[t] == 2:
+            halves = part.view(np.uint16)
+            for i in range(count):
+                halves[i] = words[first + i]
+        elif sizes[t] == 4:
+            numbers = part.view(np.int32)
+            for i in range(count):
+                numbers[i] = words[first + i]
+        else:
+            part[:] = words[first : first + count]
+        at += len(part)
+    return packed, sizes
+
+
+@inlined
+def _room(count: int, size: int) -> int:
+    """How many words hold so many keys."""
+    return (count * size + _WORD_BYTES - 1) // _WORD_BYTES
+
+
+@compiled
+def unpack_keys(packed: Words, counts: Words, sizes: Words) -> Words:
+    """What `pack_keys` packed, [n]. The sizes are such as it gives; where the words are too few or too many, so are the
+    keys: none come."""
+    room, total = 0, 0
+    for t in range(len(counts)):
+        room += _room(counts[t], sizes[t])
+        total += counts[t]
+    if room != len(packed):
+        return np.empty(0, np.int64)
+    words = np.empty(total, np.int64)
+    at, first = 0, 0
+    for t in range(len(counts)):
+        part = packed[at : at + _room(counts[t], sizes[t])]
+        if sizes[t] == 1:
+            bytes_of = part.view(np.uint8)
+            for i in range(counts[t]):
+                words[first + i] = bytes_of[i]
+        elif sizes[t] == 2:
+            halves = part.view(np.uint16)
+            for i in range(counts[t]):
+                words[first + i] = halves[i]
+        elif sizes[t] == 4:
+            numbers = part.view(np.int32)
+            for i in range(counts[t]):
+                words[first + i] = numbers[i]
+        else:
+            words[first : first + counts[t]] = part
+        at += len(part)
+        first += counts[t]
+    return words
+
+
+@inlined
+def _places(bounds: Words, dims: Words) -> Words:
+    """Where the numbers of each table's rows begin among those of a task, [tables, tasks]."""
+    places = np.empty((len(bounds), bounds.shape[1] - 1), np.int64)
+    for task in range(bounds.shape[1] - 1):
+        total = 0
+        for t in range(len(bounds)):
+            places[t, task] = total
+            total += (bounds[t, task + 1] - bounds[t, task]) * dims[t]
+    return places
+
+
+@inlined
+def _task_of(bounds: Words, t: int, key: int) -> int:
+    task = 0
+    while bounds[t, task + 1] <= key:
+        task += 1
+    return task
+
+
+@compiled
+def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Words, out: Reals) -> None:
+    """The rows of ids, from those of distinct keys, as the tasks have sent them.
+
+    Args:
+      arrived: by task the address of its rows' numbers, one table after the other.
+      bounds, inverse, ends: see `divide`.
+      dims: how many numbers a row of each table has, [tables].
+      out: gets the numbers of all ids' rows, one table after the other.
+    """
+    places = _places(bounds, dims)
+    to, first = np.int64(out.ctypes.data), 0
+    for t in range(len(ends)):
+        size = dims[t] * _REAL_BYTES
+        for i in range(first, ends[t]):
+            key = bounds[t, 0] + inverse[i]
+            task = _task_of(bounds, t, key)
+            row = arrived[task] + places[t, task] * _REAL_BYTES + (key - bounds[t, task]) * size
+            copy_numbers(to, row, dims[t])
+            to += size
+        first = ends[t]
+
+
+@compiled
+def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
+    """Sums of the gradients of equal keys, added in their order.
+
+    Args:
+      gradients: by table the address of the numbers of its ids' gradients.
+      bounds, inverse, ends: see `divide`.
+      dims: see `gather`.
+
+    Returns:
+      The numbers of all keys' sums, those of one task after those of the other, of a task one table after the other;
+      and the first key with a sum that is not finite, or -1.
+    """
+    tasks = bounds.shape[1] - 1
+    places, total = _places(bounds, dims), 0
+    for task in range(tasks):
+        before = total
+        for t in range(len(dims)):
+            places[t, task] += before
+            total += (bounds[t, task + 1] - bounds[t, task]) * dims[t]
+    sums = np.zeros(total, np.float32)
+    base, first = np.int64(sums.ctypes.data), 0
+    for t in range(len(ends)):
+        size, source = dims[t] * _REAL_BYTES, gradients[t]
+        for i in range(first, ends[t]):
+            key = bounds[t, 0] + inverse[i]
+            task = _task_of(bounds, t, key)
+            add_reals(base + places[t, task] * _REAL_BYTES + (key - bounds[t, task]) * size, source, dims[t])
+            source += size
+        first = ends[t]
+    for t in range(len(dims)):
+        for task in range(tasks):
+            for key in range(bounds[t, task], bounds[t, task + 1]):
+                at = places[t, task] + (key - bounds[t, task]) * dims[t]
+                bad = np.float32(0.0)
+                for j in range(at, at + dims[t]):
+                    bad += sums[j] * np.float32(0.0)
+                if bad != 0.0:
+                    return sums, key
+    return sums, -1

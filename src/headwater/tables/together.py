@@ -1,0 +1,123 @@
+"""Several tables that are read, or updated, in one compiled call.
+
+A step of many small tables spends more on calls than on rows: on arguments, locks of Python, one table after the other.
+Keys and rows are those of one table after those of the other, in flat arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from headwater.tables import fields as f
+from headwater.tables import kernels
+from headwater.tables.hashing import Reals, Words
+
+if TYPE_CHECKING:
+    from headwater.tables.table import Table
+
+
+@contextmanager
+def inside(tables: Sequence[Table]) -> Generator[None]:
+    """Within the gates of tables. All enter them in one order, so that none waits for another in a circle."""
+    gates = [table.gate for table in sorted(set(tables), key=id)]
+    entered = 0
+    try:
+        for gate in gates:
+            gate.enter()
+            entered += 1
+        for table in tables:
+            table.require_open()
+        yield
+    finally:
+        for gate in gates[:entered]:
+            gate.leave()
+
+
+def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], *, training: bool) -> Reals:
+    """Rows of several tables, see `headwater.tables.Table.look_up`.
+
+    Args:
+      tables: which.
+      words: keys, those of one table after those of the other, ``[n]``.
+      checks: second words, ``[n]``, or ``[0]`` where no table has strings for keys.
+      counts: how many keys are of each table.
+      training: see there.
+
+    Returns:
+      All numbers of the rows, one table after the other, flat.
+    """
+    with inside(tables):
+        return look_up_inside(tables, words, checks, counts, [table.step for table in tables], training)
+
+
+def look_up_inside(
+    tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], steps: Sequence[int], training: bool
+) -> Reals:
+    """`look_up`, for a caller that is inside the gates; the tables' steps may be earlier ones."""
+    out = np.empty(sum(count * table.config.dim for table, count in zip(tables, counts, strict=True)), np.float32)
+    handles, ends = _handles(tables, steps), np.cumsum(counts, dtype=np.int64)
+
+    def call(order: Words, cursor: Words, stop: Words) -> int:
+        return kernels.look_up(handles, words, checks, ends, order, cursor, stop, training, out)
+
+    finish(tables, words, ends, call)
+    return out
+
+
+def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], gradients: Reals) -> None:
+    """One update of several tables, of distinct keys; arguments as for `look_up`.
+
+    Args:
+      gradients: all numbers, one table after the other, flat. They were checked.
+    """
+    with inside(tables):
+        handles, ends = _handles(tables, [table.begin_update() for table in tables]), np.cumsum(counts, dtype=np.int64)
+
+        def call(order: Words, cursor: Words, stop: Words) -> int:
+            return kernels.update(handles, words, checks, ends, order, cursor, stop, gradients)
+
+        finish(tables, words, ends, call)
+
+
+def _handles(tables: Sequence[Table], steps: Sequence[int]) -> Words:
+    handles = np.concatenate([table.handle for table in tables]).reshape(-1, kernels.HANDLE_SIZE)
+    handles[:, kernels.STEP] = steps
+    return handles
+
+
+def finish(tables: Sequence[Table], words: Words, ends: Words, call: Callable[[Words, Words, Words], int]) -> None:
+    """Makes a call until it is done, and what it needs meanwhile.
+
+    Args:
+      tables: which it is about.
+      words: keys.
+      ends: where those of each table end.
+      call: gets what `headwater.tables.kernels.by_shard` gives.
+    """
+    shards = np.array([len(table.shards) for table in tables], np.int64)
+    order, cursor, stop = kernels.by_shard(words, ends, shards)
+    before = -1
+    while result := call(order, cursor, stop):
+        status, number = kernels.needed(result)
+        if status == f.BUSY:
+            remaining = int((stop - cursor).sum())
+            if remaining == before:
+                os.sched_yield()
+            before = remaining
+            continue
+        table, slot = tables[number], int(shards[:number].sum())
+        mine = slice(slot, slot + len(table.shards))
+        waiting = np.flatnonzero(cursor[mine] < stop[mine])
+        if status == f.FULL:
+            table.make_space(words, int(order[cursor[mine][waiting[0]]]), int((stop - cursor)[mine].sum()))
+            continue
+        for s in cast(Sequence[int], waiting.tolist()):
+            if status == f.LOG_FULL:
+                table.shards.grow_log(s)
+            else:
+                table.shards.grow(s)
