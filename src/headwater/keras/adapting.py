@@ -21,7 +21,6 @@ _adapters = data_adapters
 _modules: Any = module_utils
 _lists = callback_list
 _boards = tensorboard
-_tree = tree
 _adapted = False
 _LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 
@@ -91,7 +90,7 @@ def _write_boards() -> None:
 
     @functools.wraps(make)
     def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
-        listed: list[Any] = _tree.flatten(callbacks) if callbacks else []
+        listed: list[Any] = tree.flatten(callbacks) if callbacks else []
         make(self, [_ours(callback) for callback in listed], *args, **kwargs)
 
     _lists.CallbackList.__init__ = make_list

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
-_keras: Any = keras
 _checkpoint: Any = keras.callbacks.ModelCheckpoint
 _backup: Any = keras.callbacks.BackupAndRestore
 
@@ -184,7 +183,7 @@ class BackupAndRestore(_backup):
         return {"epoch": position.epoch, "step": position.step, "seed": position.seed}
 
 
-class _Following(_keras.callbacks.Callback):
+class _Following(keras.callbacks.Callback):
     """Does in the place of a callback of Keras's what it should do in this process.
 
     Args:

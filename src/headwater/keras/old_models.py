@@ -13,8 +13,6 @@ import numpy as np
 from headwater.keras.internals import keras_skipgrams
 from headwater.registry import HostArray
 
-_keras: Any = keras
-
 
 def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
     """The model that a configuration tells of, as ``model.to_json`` writes it.
@@ -29,10 +27,10 @@ def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str,
         )
     # A configuration that does not say where its class lives names one of Keras's models.
     full = {"module": "keras", "registered_name": None, **config}
-    return _keras.saving.deserialize_keras_object(full, custom_objects=custom_objects)
+    return keras.saving.deserialize_keras_object(full, custom_objects=custom_objects)
 
 
-class BaseLogger(_keras.callbacks.Callback):
+class BaseLogger(keras.callbacks.Callback):
     """Puts the means of metrics over an epoch into its logs.
 
     Args:

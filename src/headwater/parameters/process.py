@@ -22,7 +22,6 @@ from headwater.consistency import Consistency
 from headwater.errors import FailedPreconditionError
 from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
@@ -241,21 +240,17 @@ class ParameterTask:
     ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
-        each = [self.shell.link(task) for task in members.servers]
-        ways: list[WaitingLink | EitherLink | ShardLink] = [*each]
-        links: list[tuple[str, ServerLink]] = [
-            (str(task), way) for task, way in zip(members.servers, ways, strict=True)
-        ]
-        names: list[str] | None = None
-        if replicas > 1:
-            ways = [EitherLink([first, second]) for first, second in zip(each, [*each[1:], each[0]], strict=True)]
-            links = [(f"{task}, or its second copy", way) for task, way in zip(members.servers, ways, strict=True)]
-            names = [shard_name(name, shard) for shard in range(len(links))]
+        links: list[tuple[str, WaitingLink | EitherLink | ShardLink]]
         if shards is not None:
             directory = self._directory(name)
-            ways = [ShardLink(directory, shard) for shard in range(shards)]
-            links = [(f"the ps with shard {shard} of {name!r}", way) for shard, way in enumerate(ways)]
-            names = [shard_name(name, shard) for shard in range(shards)]
+            links = [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
+        else:
+            each = [self.shell.link(task) for task in members.servers]
+            ways = zip(members.servers, each, [*each[1:], each[0]], strict=True)
+            if replicas > 1:
+                links = [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in ways]
+            else:
+                links = [(str(task), one) for task, one, _ in ways]
         client = ParameterClient(
             name,
             worker=str(members.me),
@@ -265,7 +260,7 @@ class ParameterTask:
             choice=choice,
             links=links,
             initial=initial,
-            shard_names=names,
+            shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
         )
         if os.environ.get(JOINED):
@@ -276,7 +271,7 @@ class ParameterTask:
                 [(task, self.shell.link(task)) for task in others],
                 lambda: all(session.life for session in sessions),
             )
-            for way in ways:
+            for _, way in links:
                 way.check = arrival.check
         return self._service.use(client)
 

@@ -29,8 +29,6 @@ from headwater.tables.compiled import (
 )
 from headwater.tables.hashing import U64, mix
 
-_numba: Any = numba
-
 #: Words of ``XLA_FFI_CallFrame``.
 _EXTENSION: Final = 1
 _ARGUMENTS: Final = 9
@@ -221,9 +219,9 @@ def address_of(name: str) -> int:
     """The address of the handler of this name, which is good for the life of the process. The first call compiles it,
     or loads it from disk."""
     if name not in _made:
-        signature = _numba.types.int64(_numba.types.int64)
+        signature = numba.types.int64(numba.types.int64)
         try:
-            _made[name] = _numba.cfunc(signature, cache=True)(_HANDLERS[name])
+            _made[name] = numba.cfunc(signature, cache=True)(_HANDLERS[name])
         except RuntimeError:  # numba finds no folder that it can write
-            _made[name] = _numba.cfunc(signature)(_HANDLERS[name])
+            _made[name] = numba.cfunc(signature)(_HANDLERS[name])
     return _made[name].address

@@ -28,9 +28,7 @@ from headwater.runtime.jax_internals import core
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-_jax = jax
 _lax: Any = jax.lax
-_core = core
 _Variable = keras.Variable
 _scope: Any = get_stateless_scope
 _in_scope = in_stateless_scope
@@ -211,7 +209,7 @@ def _traced(
             new = [variable for variable in told[0] if not any(variable is known for known in variables)]
             return [*results, *(scope.current(variable) for variable in (*variables, *new))]
 
-    closed = _jax.make_jaxpr(run)(*values)
+    closed = jax.make_jaxpr(run)(*values)
     return closed, list(closed.out_avals), told[0]
 
 
@@ -229,7 +227,7 @@ class _Branch:
 
     def results(self, variables: Sequence[object], now: Sequence[Tree]) -> tuple[Tree, ...]:
         """Its results, then the values of ``variables``: those that they have ``now``, or its own."""
-        found = list(_core.jaxpr_as_fun(self._closed)())
+        found = list(core.jaxpr_as_fun(self._closed)())
         own = {id(v): value for v, value in zip(self.written, found[len(self.outputs) :], strict=True)}
         rest = (own.get(id(variable), value) for variable, value in zip(variables, now, strict=True))
         return (*found[: len(self.outputs)], *rest)
@@ -246,12 +244,12 @@ class _TracedTurns(Turns):
         self._most = most
 
     def goes_on(self, turn: Tree, values: Sequence[Tree]) -> Tree:
-        more = jnp.reshape(_core.eval_jaxpr(self._holds, self._test_consts, *values)[0], ())
+        more = jnp.reshape(core.eval_jaxpr(self._holds, self._test_consts, *values)[0], ())
         return more if self._most is None else more & (turn < self._most)
 
     def turn(self, turn: Tree, values: Sequence[Tree]) -> tuple[Tree, ...]:
         del turn
-        return tuple(_core.eval_jaxpr(self._body, self._body_consts, *values))
+        return tuple(core.eval_jaxpr(self._body, self._body_consts, *values))
 
 
 def _run(body: Tree, holds: Tree, values: Sequence[Tree], turns: object, most: object) -> list[Tree]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from headwater.keras.types import Tree
 
-_core = core
-_ad = ad
 
 _primitive = Primitive("headwater_sum")
 _primitive.multiple_results = True
@@ -72,19 +70,19 @@ def _same_shapes(*values: jax.Array, processes: Processes) -> list[object]:
 
 
 def _transposed(cotangents: Sequence[object], *values: jax.Array, processes: Processes) -> list[object]:
-    zeros = [_ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    zeros = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
     del values
     return sums(zeros, processes)
 
 
 def _differential(values: Sequence[jax.Array], tangents: Sequence[object], processes: Processes) -> object:
-    return sums(values, processes), sums([_ad.instantiate_zeros(tangent) for tangent in tangents], processes)
+    return sums(values, processes), sums([ad.instantiate_zeros(tangent) for tangent in tangents], processes)
 
 
 _primitive.def_impl(_at_once)
 _primitive.def_abstract_eval(_same_shapes)
-_ad.primitive_jvps[_primitive] = _differential
-_ad.primitive_transposes[_primitive] = _transposed
+ad.primitive_jvps[_primitive] = _differential
+ad.primitive_transposes[_primitive] = _transposed
 
 
 def compiled(closed: jax.extend.core.ClosedJaxpr) -> Callable[..., Sequence[Any]]:
@@ -97,19 +95,19 @@ def compiled(closed: jax.extend.core.ClosedJaxpr) -> Callable[..., Sequence[Any]
       NotImplementedError: a sum is within a loop, a branch or another compiled function.
     """
     equations = closed.jaxpr.eqns
-    if any(_sums_within(inner) for equation in equations for inner in _core.jaxprs_in_params(equation.params)):
+    if any(_sums_within(inner) for equation in equations for inner in core.jaxprs_in_params(equation.params)):
         raise NotImplementedError(
             "replicas exchange within a loop, a branch or another compiled function: apply gradients and reduce values "
             "outside of these"
         )
     if not any(equation.primitive is _primitive for equation in equations):
-        return jax.jit(_core.jaxpr_as_fun(closed))
+        return jax.jit(core.jaxpr_as_fun(closed))
     return _Pieces(closed)
 
 
 def _sums_within(jaxpr: jax.extend.core.Jaxpr) -> bool:
     return any(
-        equation.primitive is _primitive or any(map(_sums_within, _core.jaxprs_in_params(equation.params)))
+        equation.primitive is _primitive or any(map(_sums_within, core.jaxprs_in_params(equation.params)))
         for equation in jaxpr.eqns
     )
 
@@ -159,7 +157,7 @@ class _Pieces:
             eqns=list(own),
             debug_info=_unknown_names(jaxpr, inputs, outputs),
         )
-        return inputs, outputs, jax.jit(_core.jaxpr_as_fun(_core.ClosedJaxpr(part, [])))
+        return inputs, outputs, jax.jit(core.jaxpr_as_fun(core.ClosedJaxpr(part, [])))
 
     def __call__(self, *values: jax.Array) -> list[Tree]:
         env = {**self._known, **dict(zip(self._inputs, values, strict=True))}
@@ -174,11 +172,11 @@ class _Pieces:
 
 
 def _variables(items: Sequence[object]) -> list[Any]:
-    return [item for item in items if not isinstance(item, _core.Literal)]
+    return [item for item in items if not isinstance(item, core.Literal)]
 
 
 def _value(item: object, env: dict[Any, Any]) -> Any:
-    return item.val if isinstance(item, _core.Literal) else env[item]
+    return item.val if isinstance(item, core.Literal) else env[item]
 
 
 def _unknown_names(jaxpr: jax.extend.core.Jaxpr, inputs: Sequence[Tree], outputs: Sequence[Tree]) -> object:

@@ -27,8 +27,6 @@ from headwater.keras.values import ReduceOp, map_structure
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-_jax: Any = jax
-_keras: Any = keras
 _Variable = keras.Variable
 _scope: Any = get_stateless_scope
 _in_scope = in_stateless_scope
@@ -228,7 +226,7 @@ class _Mirrors(Replicating):
     def gather(self, value: object, axis: int) -> Tree:
         if tracing() is not None and self._replicas.processes > 1:
             return map_structure(lambda leaf: self._gathered(_array(leaf), axis), value)
-        return _jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
+        return jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
 
     def _gathered(self, array: Any, axis: int) -> Any:
         """The processes' arrays, of one shape, behind each other: the sum of arrays with zeros for others' parts."""
@@ -293,7 +291,7 @@ def watch_optimizers() -> None:
         return apply(self, grads, trainable_variables)
 
     kind.apply = applied
-    for noted, note in ((kind, "note_optimizer"), (_keras.metrics.Metric, "note_metric")):
+    for noted, note in ((kind, "note_optimizer"), (keras.metrics.Metric, "note_metric")):
         noted.__init__ = _noting(noted.__init__, note)
 
 

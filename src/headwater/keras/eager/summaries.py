@@ -23,9 +23,6 @@ from headwater.keras.eager.tensors import to_numpy
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
 
-_scalars: Any = scalars
-_histograms: Any = histograms
-_texts: Any = texts
 _images: Any = image_metadata
 _sounds: Any = audio_metadata
 
@@ -193,7 +190,7 @@ def _write(name: str, step: Any, make: Callable[[str], Any]) -> bool:
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
     """Writes a number; whether it was written. ValueError for what has dimensions, or without a step."""
-    return _write(name, step, lambda tag: _scalars.scalar_pb(tag, to_numpy(data), description))
+    return _write(name, step, lambda tag: scalars.scalar_pb(tag, to_numpy(data), description))
 
 
 def histogram(
@@ -203,13 +200,13 @@ def histogram(
     return _write(
         name,
         step,
-        lambda tag: _histograms.histogram_pb(tag, to_numpy(data), buckets=buckets, description=description),
+        lambda tag: histograms.histogram_pb(tag, to_numpy(data), buckets=buckets, description=description),
     )
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
     """Writes text; whether it was written."""
-    return _write(name, step, lambda tag: _texts.text_pb(tag, to_numpy(data), description))
+    return _write(name, step, lambda tag: texts.text_pb(tag, to_numpy(data), description))
 
 
 def image(name: str, data: Any, step: object = None, max_outputs: int = 3, description: str | None = None) -> bool:

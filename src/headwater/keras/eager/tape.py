@@ -25,8 +25,6 @@ from headwater.runtime.jax_internals import core
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-_jax = jax
-_core = core
 _tree = jax.tree_util
 _Variable = keras.Variable
 _scope: Any = get_stateless_scope
@@ -52,7 +50,7 @@ class _Noted:
     results: Sequence[Tree]
 
 
-class _NotingTrace(_core.Trace):
+class _NotingTrace(core.Trace):
     """Has each operation computed by another trace, and notes it."""
 
     def __init__(self, below: object, note: Callable[[_Noted], None]) -> None:
@@ -65,7 +63,7 @@ class _NotingTrace(_core.Trace):
         return self.below.stage_value(val)
 
     def _run(self, compute: Callable[..., Any], arguments: Sequence[Any], *, several: bool) -> Tree:
-        with _core.set_current_trace(self.below):
+        with core.set_current_trace(self.below):
             results = compute(*arguments)
 
         def as_list(*values: object) -> Tree:
@@ -96,8 +94,8 @@ class _NotingTrace(_core.Trace):
 
     def _run_function(self, call: Callable[..., object], arguments: Sequence[object]) -> Tree:
         """A function with a derivative of its own. It may be traced once only, into something that can be run often."""
-        closed = _jax.make_jaxpr(lambda *values: call(_core.trace_ctx.trace, *values))(*arguments)
-        return self._run(_core.jaxpr_as_fun(closed), arguments, several=True)
+        closed = jax.make_jaxpr(lambda *values: call(core.trace_ctx.trace, *values))(*arguments)
+        return self._run(core.jaxpr_as_fun(closed), arguments, several=True)
 
 
 class GradientTape:
@@ -128,13 +126,13 @@ class GradientTape:
     def _open(self) -> None:
         if self._trace is not None:
             raise ValueError("Tape is still recording. This can happen if you try to re-enter an already-active tape.")
-        self._trace = _NotingTrace(_core.trace_ctx.trace, self._noted.append)
-        _core.trace_ctx.set_trace(self._trace)
+        self._trace = _NotingTrace(core.trace_ctx.trace, self._noted.append)
+        core.trace_ctx.set_trace(self._trace)
         _open_tapes.append(self)
 
     def _close(self) -> None:
         assert self._trace is not None
-        _core.trace_ctx.set_trace(self._trace.below)
+        core.trace_ctx.set_trace(self._trace.below)
         _open_tapes.remove(self)
         self._trace = None
 
@@ -148,7 +146,7 @@ class GradientTape:
             if isinstance(leaf, _Variable):
                 self._values_of(leaf)
                 self._watched[id(leaf)] = leaf
-            elif isinstance(leaf, _jax.Array):
+            elif isinstance(leaf, jax.Array):
                 self._watched[id(leaf)] = leaf
             else:
                 raise ValueError(
@@ -244,9 +242,9 @@ class GradientTape:
             jnp.zeros((*whole.shape, *_as_array(leaf).shape), whole.dtype) if zero else None for leaf in leaves
         ]
         if values:
-            _, pull = _jax.vjp(function, *values)
+            _, pull = jax.vjp(function, *values)
             ones = jnp.eye(whole.size, dtype=whole.dtype).reshape(whole.size, *whole.shape)
-            rows = _jax.vmap(lambda row: pull([row]))(ones)
+            rows = jax.vmap(lambda row: pull([row]))(ones)
             for position, total in _sums(positions, rows):
                 found[position] = total.reshape(*whole.shape, *total.shape[1:])
         return _tree.tree_unflatten(structure, found)
@@ -280,7 +278,7 @@ class GradientTape:
         function, positions, values = self._function(targets, leaves)
         found: list[Any] = [None] * len(leaves)
         if values:
-            _, pull = _jax.vjp(function, *values)
+            _, pull = jax.vjp(function, *values)
             factors = [
                 jnp.ones_like(target)
                 if seed is None
@@ -367,7 +365,7 @@ def _as_array(value: object) -> Any:
         value_of(value)
         if isinstance(value, _Variable)
         else value
-        if isinstance(value, _jax.Array)
+        if isinstance(value, jax.Array)
         else jnp.asarray(value)
     )
 

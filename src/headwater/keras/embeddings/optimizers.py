@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.keras.parameter_server.optimizers import clone_optimizer
+from headwater.keras.parameter_server.optimizers import ServerPart, clone_optimizer
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
 from headwater.tables.optimizers import AnyOptimizer
@@ -77,7 +77,7 @@ class _KerasRows:
     """An optimizer of Keras that is called with some rows and their state."""
 
     def __init__(self, optimizer: keras.Optimizer, dim: int, *, clips: bool) -> None:
-        self._original, self._dim, self._clips = optimizer, dim, clips
+        self._original, self._dim, self._part = optimizer, dim, ServerPart(clips="each" if clips else "no")
         few, more = self._make(3), self._make(5)
         self._slots: list[float] = []
         self._by_row: list[bool] = []
@@ -101,7 +101,7 @@ class _KerasRows:
         self._steps: dict[int, Any] = {}
 
     def _make(self, rows: int) -> Any:
-        optimizer = clone_optimizer(self._original, clips=self._clips)
+        optimizer = clone_optimizer(self._original, self._part)
         optimizer.build([keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
         return optimizer
 

@@ -23,8 +23,6 @@ from headwater.keras.embeddings.ids import IdFinder
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-_jax = jax
-_keras: Any = keras
 
 #: What is saved in a step where rows take a round trip of their own, in bytes.
 _WORTH_A_TRIP: Final = 64 << 10
@@ -47,7 +45,7 @@ _BY_ELEMENT: Final = (
 
 def goes_by_element(optimizer: keras.Optimizer) -> bool:
     """Whether ``optimizer`` updates each element of a variable by itself, and keeps nothing but such state."""
-    kinds = [getattr(_keras.optimizers, name) for name in _BY_ELEMENT]
+    kinds = [getattr(keras.optimizers, name) for name in _BY_ELEMENT]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
 
 
@@ -89,7 +87,7 @@ def _used(
 ) -> tuple[list[int], list[bool]]:
     """For each layer how many ids ``data`` bring it, and whether a step reads its weights in any other way."""
     every = [*layers, *others]
-    take_over([layer for layer in every if type(layer) is _keras.layers.Embedding])
+    take_over([layer for layer in every if type(layer) is keras.layers.Embedding])
     x, y, sample_weight = data
     coded = IdFinder(model, every).code(x).x
     counts: dict[int, int] = {}
@@ -112,8 +110,8 @@ def _used(
         model.metrics_variables,
         model.optimizer.variables,
     )
-    shapes = [[_jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in group] for group in variables]
-    traced = _jax.make_jaxpr(step)(*shapes).jaxpr
+    shapes = [[jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in group] for group in variables]
+    traced = jax.make_jaxpr(step)(*shapes).jaxpr
     used = {id(variable) for equation in traced.eqns for variable in equation.invars}
     used |= {id(variable) for variable in traced.outvars}
     places = {id(variable): at for at, variable in enumerate(model.trainable_variables)}

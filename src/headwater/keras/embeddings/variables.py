@@ -22,8 +22,6 @@ from headwater.keras.embeddings.initial import initial_rows
 from headwater.keras.internals import BaseOptimizer, JaxVariable, in_stateless_scope
 from headwater.parameters.updater import Array
 
-_jax = jax
-_keras: Any = keras
 _Variable: Any = JaxVariable
 
 
@@ -49,9 +47,9 @@ class TableVariable(_Variable):
             )
         if self._value is None and not in_stateless_scope():
             if self._source is not None:
-                return self._maybe_autocast(_jax.numpy.asarray(self._source()))
-            with _jax.ensure_compile_time_eval():
-                self._value = _jax.numpy.asarray(self._initializer(self._shape, dtype=self._dtype))
+                return self._maybe_autocast(jax.numpy.asarray(self._source()))
+            with jax.ensure_compile_time_eval():
+                self._value = jax.numpy.asarray(self._initializer(self._shape, dtype=self._dtype))
         return super().value
 
     @property
@@ -136,7 +134,7 @@ def watch_tables(active: Callable[[], _Strategy | None]) -> None:
 
 @functools.cache
 def _watch(active: Callable[[], _Strategy | None]) -> None:
-    embedding: Any = _keras.layers.Embedding
+    embedding: Any = keras.layers.Embedding
     optimizer: Any = BaseOptimizer
     initialize, build = _Variable._initialize_with_initializer, embedding.build
     add = optimizer.add_variable_from_reference
@@ -173,14 +171,14 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
 
 def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
     plain = (
-        type(layer) is _keras.layers.Embedding
+        type(layer) is keras.layers.Embedding
         and layer.quantization_mode is None
         and not layer.lora_rank
         and layer.embeddings_regularizer is None
         and layer.embeddings_constraint is None
     )
     # A generator of seeds moves on with each use.
-    drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), _keras.random.SeedGenerator)
+    drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), keras.random.SeedGenerator)
     return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
     from headwater.registry import HostArray
 
-_tree = tree
 _adapters = data_adapters
 _utils = data_adapter_utils
 
@@ -86,8 +85,8 @@ class ArrayBatches:
     """
 
     def __init__(self, data: Tree, *, batch_size: int, shuffle: bool, steps: int | None) -> None:
-        self._data = _tree.map_structure(_as_array, data, none_is_leaf=False)
-        rows = {len(leaf) for leaf in _tree.flatten(self._data) if leaf is not None}
+        self._data = tree.map_structure(_as_array, data, none_is_leaf=False)
+        rows = {len(leaf) for leaf in tree.flatten(self._data) if leaf is not None}
         if len(rows) != 1:
             raise ValueError(f"x, y and sample_weight must have equally many examples, not {sorted(rows)}")
         self._rows = rows.pop()
@@ -147,7 +146,7 @@ class ArrayBatches:
         def take(leaf: Tree) -> Tree:
             return leaf[rows]
 
-        return _tree.map_structure(take, self._data, none_is_leaf=False)
+        return tree.map_structure(take, self._data, none_is_leaf=False)
 
 
 class PyDatasetBatches:
@@ -305,7 +304,7 @@ def make_batches(
 
 def rows_of(batch: Tree) -> int:
     """How many examples ``batch`` has."""
-    return min(len(leaf) for leaf in _tree.flatten(batch) if leaf is not None)
+    return min(len(leaf) for leaf in tree.flatten(batch) if leaf is not None)
 
 
 def share_of(batch: Tree, index: int, count: int) -> tuple[Any, int]:
@@ -313,7 +312,7 @@ def share_of(batch: Tree, index: int, count: int) -> tuple[Any, int]:
 
     A share without rows is one row that counts for nothing: a worker without any takes part all the same.
     """
-    batch = _tree.map_structure(_as_array, batch, none_is_leaf=False)
+    batch = tree.map_structure(_as_array, batch, none_is_leaf=False)
     rows = rows_of(batch)
     start, stop = rows * index // count, rows * (index + 1) // count
     if count == 1:
@@ -323,7 +322,7 @@ def share_of(batch: Tree, index: int, count: int) -> tuple[Any, int]:
     def take(leaf: Tree) -> Tree:
         return leaf[taken]
 
-    return _tree.map_structure(take, batch, none_is_leaf=False), stop - start
+    return tree.map_structure(take, batch, none_is_leaf=False), stop - start
 
 
 def _as_array(leaf: Tree) -> HostArray:

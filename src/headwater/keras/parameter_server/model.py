@@ -131,7 +131,8 @@ class ServedModel(ModelValues):
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(self.model, self.embeddings, clips=self.workers_clip)
-            self._momentum = self.own_momentum()
+            momentum = self.worker_momentum()
+            self._momentum = None if momentum is None else OwnMomentum(momentum)
             if self.embeddings.layers:
                 set_source(self.model, self)
             dense = len(self.model.trainable_variables) - len(self.tables)

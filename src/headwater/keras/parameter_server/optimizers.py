@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import keras
@@ -26,20 +27,28 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 
-def clone_optimizer(optimizer: keras.Optimizer, *, clips: bool, momentum: bool = True) -> keras.Optimizer:
-    """An optimizer like ``optimizer``, not built.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerPart:
+    """What the ``ps`` do of an optimizer, beside its rule: workers do the rest, before they push.
 
-    Args:
-      optimizer: of Keras.
-      clips: whether it clips by norms; False where workers have done so.
-      momentum: whether it has momentum; False where workers have.
+    Attributes:
+      clips: whether gradients are clipped by norms there: with ``"each"``, by those that a ``ps`` knows; with
+        ``"jointly"``, ``global_clipnorm`` by the norm over every ``ps``, whose square is the last knob of an update.
+      momentum: whether momentum is kept there.
     """
+
+    clips: Literal["no", "each", "jointly"]
+    momentum: bool = True
+
+
+def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optimizer:
+    """An optimizer like ``optimizer``, not built, which does ``part`` of it."""
     config = optimizer.get_config()
     # Workers push gradients of the loss as it is.
     config["loss_scale_factor"] = None
-    if not clips:
+    if part.clips != "each":
         config["clipnorm"] = config["global_clipnorm"] = None
-    if not momentum:
+    if not part.momentum:
         config["momentum"], config["nesterov"] = 0.0, False
     kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
     made = kind.from_config(config)
@@ -88,9 +97,7 @@ class KerasUpdater:
       index: the number of this one.
       variables: the model's variables, in the layout's order.
       optimizer: the model's.
-      clips, momentum: see `clone_optimizer`.
-      joint_norm: whether ``global_clipnorm`` clips by the norm over every ``ps``, whose square is the last knob of an
-        update.
+      part: what is done here of the optimizer.
       exact: paths of the tables that are updated exactly, see `headwater.keras.parameter_server.table_updates`.
     """
 
@@ -101,16 +108,12 @@ class KerasUpdater:
         variables: Sequence[Any],
         optimizer: keras.Optimizer,
         *,
-        clips: bool,
-        momentum: bool = True,
-        joint_norm: bool = False,
+        part: ServerPart,
         exact: Sequence[str] = (),
     ) -> None:
         self._blocks = BlockValues(layout, index)
         self._original = optimizer
-        self._clips = clips and not joint_norm
-        self._momentum = momentum
-        self._joint_clipnorm = float(optimizer.global_clipnorm) if joint_norm else None
+        self._part = part
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
         optimized = self._blocks.optimized_at
         self._optimizer = self._build(
@@ -126,7 +129,7 @@ class KerasUpdater:
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
         """An optimizer like the model's for parts of these shapes."""
-        optimizer = clone_optimizer(self._original, clips=self._clips, momentum=self._momentum)
+        optimizer = clone_optimizer(self._original, self._part)
         stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
         excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
         if excluded:
@@ -206,9 +209,9 @@ class KerasUpdater:
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
-        if self._joint_clipnorm is not None:
+        if self._part.clips == "jointly":
             *knobs, total = knobs
-            gradients = _clipped(gradients, self._joint_clipnorm, math.sqrt(total))
+            gradients = _clipped(gradients, float(self._original.global_clipnorm or 0), math.sqrt(total))
         if knobs:
             self._set_rate(knobs[0])
         if self._blocks.optimized:

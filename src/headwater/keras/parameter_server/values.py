@@ -15,8 +15,8 @@ from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
-from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state, state_names
-from headwater.keras.parameter_server.own_momentum import OwnMomentum, momentum_of
+from headwater.keras.parameter_server.optimizers import KerasUpdater, ServerPart, join_state, split_state, state_names
+from headwater.keras.parameter_server.own_momentum import momentum_of
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.programs import optimizer_topics, updates_made
@@ -145,7 +145,7 @@ class ModelValues:
             require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])
             if in_rounds and self._joint_norm:
                 require_no_sums(place.shards, "global_clipnorm")
-        self.own_momentum()
+        self.worker_momentum()
         tables = len(self.tables)
         variables = self.variables
         optimized = len(self.model.trainable_variables) - tables
@@ -173,8 +173,8 @@ class ModelValues:
     def workers_clip(self) -> bool:
         return not isinstance(self.place.choice, Synchronous | KOfN)
 
-    def own_momentum(self) -> OwnMomentum | None:
-        """A worker's momentum, where each has its own.
+    def worker_momentum(self) -> float | None:
+        """The momentum that each worker keeps of its own gradients; None where the ``ps`` keep it.
 
         Raises:
           ValueError: see `momentum_of`.
@@ -182,7 +182,7 @@ class ModelValues:
         if self.place.momentum_at == "ps":
             return None
         tables = [layer.name for layer in (*self.tables, *dynamic_layers(self.model))]
-        return OwnMomentum(momentum_of(self.optimizer, tables))
+        return momentum_of(self.optimizer, tables)
 
     @property
     def _servers(self) -> int:
@@ -206,9 +206,10 @@ class ModelValues:
             index,
             self.variables,
             self.optimizer,
-            clips=not self.workers_clip,
-            joint_norm=self._joint_norm,
-            momentum=self.place.momentum_at == "ps",
+            part=ServerPart(
+                clips="no" if self.workers_clip else "jointly" if self._joint_norm else "each",
+                momentum=self.place.momentum_at == "ps",
+            ),
             exact=self.exact,
         )
 
