@@ -20,6 +20,7 @@ from headwater.functional.tables import (
     index_table_from_file,
     index_to_string_table_from_file,
 )
+from headwater.graph.convert import convert_to_tensor
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -42,9 +43,12 @@ __all__ = [
     "TextFileStringTableInitializer",
     "index_table_from_file",
     "index_table_from_tensor",
+    "index_to_string",
     "index_to_string_table_from_file",
     "index_to_string_table_from_tensor",
+    "string_to_index",
     "string_to_index_table_from_file",
+    "string_to_index_table_from_tensor",
 ]
 
 
@@ -90,3 +94,24 @@ def index_to_string_table_from_tensor(
 ) -> StaticHashTable:
     """A table that gives each number the element in its place of a vector of text."""
     return tables.index_to_string_table_from_tensor(mapping, default_value, name)
+
+
+def string_to_index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: HasherSpec = FastHashSpec,
+    name: str | None = None,
+) -> IdTableWithHashBuckets | StaticHashTable:
+    """`index_table_from_tensor` of text."""
+    return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
+
+
+def string_to_index(tensor: TensorLike, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
+    """The place in ``mapping`` of each text of ``tensor``, int64 of its shape; ``default_value`` for others."""
+    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(convert_to_tensor(tensor))
+
+
+def index_to_string(tensor: TensorLike, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+    """The text of ``mapping`` in each place of ``tensor`` (int64), of its shape; ``default_value`` past the end."""
+    return index_to_string_table_from_tensor(mapping, default_value, name).lookup(convert_to_tensor(tensor))

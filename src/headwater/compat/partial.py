@@ -48,7 +48,7 @@ PARTIAL: Final[Mapping[str, str]] = {
         "by names: parameters and operations on floats; not times, which `Timeline` shows; of gradients those of "
         "products and convolutions count"
     ),
-    "tf.contrib.learn.DNNLinearCombinedClassifier": "takes `input_fn`, not arrays; without `gradient_clip_norm`",
+    "tf.contrib.learn.DNNLinearCombinedClassifier": "without `gradient_clip_norm`",
     "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are the estimator's own",
     "tf.contrib.layers.batch_norm": "without `batch_weights`, `zero_debias_moving_mean`, `renorm` and `adjustment`",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`: `tf.train.init_from_checkpoint` does it",

@@ -37,6 +37,20 @@ def case_of_a_list(tf):
     return [run(tf, *found), len(tf.get_collection("table_initializer"))]
 
 
+def case_text_by_its_first_names(tf):
+    lookup = tf.contrib.lookup
+    words = tf.constant(["c", "a", "x"])
+    table = lookup.string_to_index_table_from_tensor(tf.constant(["a", "b", "c"]), num_oov_buckets=0, default_value=-2)
+    found = [
+        table.lookup(words),
+        lookup.string_to_index(words, tf.constant(["a", "b", "c"])),
+        lookup.index_to_string(tf.constant([1, 7], tf.int64), tf.constant(["a", "b"]), "none"),
+    ]
+    with tf.Session() as session:
+        session.run(tf.tables_initializer())
+        return session.run(found)
+
+
 def case_of_a_file(tf):
     L = tf.contrib.lookup
     path = os.path.join(tempfile.mkdtemp(), "words")

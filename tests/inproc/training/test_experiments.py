@@ -44,12 +44,37 @@ def test_an_experiment_trains_and_evaluates(tmp_path: Path) -> None:
     assert 0 <= metrics["accuracy"] <= 1
 
 
-def test_fit_and_arrays_that_are_refused(tmp_path: Path) -> None:
+def test_what_is_fitted_is_said_once(tmp_path: Path) -> None:
     estimator = _estimator(str(tmp_path))
     estimator.fit(input_fn=_input_fn, steps=2)
-    assert estimator.evaluate(_eval_fn)["global_step"] == 2
-    with pytest.raises(ValueError, match="input_fn"):
-        estimator.fit(X, Y, steps=1)
+    assert estimator.evaluate(input_fn=_eval_fn)["global_step"] == 2
+    with pytest.raises(ValueError, match="both input_fn and x"):
+        estimator.fit(X, Y, _input_fn, steps=1)
+    with pytest.raises(ValueError, match="Either x or input_fn"):
+        estimator.fit(steps=1)
+    with pytest.raises(ValueError, match="metrics is not supported"):
+        estimator.evaluate(input_fn=_eval_fn, metrics={"x": 1})
+
+
+def test_arrays_are_fitted_evaluated_and_predicted(tmp_path: Path) -> None:
+    columns = tf.contrib.learn.infer_real_valued_columns_from_input(X)
+    assert [(column.name, column.shape) for column in columns] == [("", (2,))]
+    classifier = tf.contrib.learn.LinearClassifier(columns, str(tmp_path), optimizer=tf.train.FtrlOptimizer(1.0))
+    classifier.fit(X, Y, steps=40)
+    found = classifier.evaluate(X, Y, batch_size=8)
+    assert found["global_step"] == 40
+    classes = classifier.predict(X, as_iterable=False)
+    assert found["accuracy"] == pytest.approx(np.mean(classes == Y))
+    assert found["accuracy"] > 0.9
+    assert list(classifier.predict_classes(X[:3], batch_size=2)) == classes[:3].tolist()
+
+
+def test_arrays_by_name_are_fitted_in_batches(tmp_path: Path) -> None:
+    estimator = _estimator(str(tmp_path))
+    features = {"x": X, "w": WORDS.astype(object)}
+    estimator.fit(features, Y, steps=3, batch_size=8)
+    assert estimator.evaluate(features, Y)["global_step"] == 3
+    assert len(list(estimator.predict(features))) == len(X)
 
 
 def test_a_monitored_session_initialises_tables() -> None:

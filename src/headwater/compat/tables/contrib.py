@@ -129,7 +129,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
         names={
             "headwater.training.estimator.learn": """
-                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig run""",
+                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig
+                infer_real_valued_columns_from_input run""",
             "headwater.training.estimator.run_config": "TaskType",
             "headwater.training.estimator.specs": "ModeKeys",
         },

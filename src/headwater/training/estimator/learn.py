@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.dtypes import as_dtype
+from headwater.feature_columns.old import real_valued_column
 from headwater.functional.nn import relu
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.estimator import canned
+from headwater.training.estimator.inputs import numpy_input_fn
 from headwater.training.estimator.run_config import CHIEFS, RunConfig, TaskType
 from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
@@ -18,7 +21,8 @@ from headwater.training.estimator.train_and_evaluate import start_server, train_
 if TYPE_CHECKING:
     from headwater.feature_columns.base import Column, ColumnsLike
     from headwater.graph.operation import Tensor
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import Structure
+    from headwater.registry import HostArray
     from headwater.tensorboard_protos import ConfigProto
     from headwater.training.estimator.estimator import Estimator
     from headwater.training.optimizer import Optimizer
@@ -87,26 +91,54 @@ class _Fits(canned.Estimator):
 
     def fit(
         self,
-        x: TensorLike | None = None,
-        y: TensorLike | None = None,
+        x: Any = None,
+        y: Any = None,
         input_fn: Callable[..., Structure] | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
         monitors: Any = None,
         max_steps: int | None = None,
     ) -> Estimator:
-        """`train`.
+        """`train`, on what ``input_fn`` gives, or on arrays in random order for ever.
+
+        Args:
+          x: an array of features, [examples, ...], which columns call ``""``; or arrays by name.
+          y: labels, [examples].
+          batch_size: examples of a step; all when None.
 
         Raises:
-          ValueError: arrays in place of ``input_fn``.
+          ValueError: both arrays and ``input_fn``, or neither.
         """
-        if input_fn is None or x is not None or y is not None or batch_size is not None:
-            raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
-        return self.train(input_fn, monitors, steps, max_steps)
+        given = _input_fn(x, y, input_fn, batch_size, epochs=None)
+        return self.train(given, monitors, steps, max_steps)
+
+    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Callable[..., Structure] | None = None,
+        feed_fn: object = None,
+        batch_size: int | None = None,
+        steps: int | None = None,
+        metrics: object = None,
+        name: str | None = None,
+        checkpoint_path: str | None = None,
+        hooks: Any = None,
+        log_progress: bool = True,
+    ) -> dict[str, Any]:
+        """The metrics of a checkpoint, on arrays (once over all; see `fit`) or on what ``input_fn`` gives.
+
+        Raises:
+          ValueError: both arrays and ``input_fn``, or neither; ``feed_fn`` or ``metrics``, which are not supported.
+        """
+        del log_progress  # what is logged says the steps
+        _require_none(feed_fn=feed_fn, metrics=metrics)
+        given = _input_fn(x, y, input_fn, batch_size, epochs=1)
+        return canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
-        x: TensorLike | None = None,
+        x: Any = None,
         input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
         outputs: Structure = None,
@@ -119,10 +151,9 @@ class _Fits(canned.Estimator):
           as_iterable: with False an array, once all examples are seen.
 
         Raises:
-          ValueError: arrays in place of ``input_fn``.
+          ValueError: both arrays and ``input_fn``, or neither.
         """
-        if input_fn is None or x is not None or batch_size is not None:
-            raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
+        input_fn = _input_fn(x, None, input_fn, batch_size, epochs=1)
         if outputs is not None:
             found = canned.Estimator.predict(self, input_fn, list(outputs))
         else:
@@ -136,13 +167,40 @@ class _Fits(canned.Estimator):
 
     def predict_classes(
         self,
-        x: TensorLike | None = None,
+        x: Any = None,
         input_fn: Callable[..., Structure] | None = None,
         batch_size: int | None = None,
         as_iterable: bool = True,
     ) -> Any:
         """The class of each example; see `predict`."""
         return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
+
+
+def _input_fn(
+    x: Any, y: Any, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
+) -> Callable[..., Structure]:
+    """``input_fn``, or one that gives the arrays: in random order where ``epochs`` is None, which is for ever."""
+    if input_fn is not None:
+        if x is not None or y is not None or batch_size is not None:
+            raise ValueError("Can not provide both input_fn and x, y or batch_size.")
+        return input_fn
+    if x is None:
+        raise ValueError("Either x or input_fn must be provided.")
+    features: dict[str, HostArray] = (
+        {str(name): np.asarray(each) for name, each in x.items()} if isinstance(x, Mapping) else {"": np.asarray(x)}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    )
+    count = len(next(iter(features.values())))
+    labels = None if y is None else np.asarray(y)
+    return numpy_input_fn(features, labels, batch_size or count, epochs, epochs is None, max(count, 1))
+
+
+def infer_real_valued_columns_from_input(x: Any) -> list[Column]:
+    """The columns of an array of features, [examples, numbers], which it is given to `fit` as; or of arrays by name."""
+    arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {"": x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    return [
+        real_valued_column(name, int(np.prod(np.shape(each)[1:])), dtype=as_dtype(np.asarray(each).dtype))
+        for name, each in arrays.items()
+    ]
 
 
 class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -361,7 +419,7 @@ class Experiment:
         """The metrics of the newest checkpoint, once ``delay_secs`` have passed; events go to ``eval_<name>``."""
         _wait(delay_secs)
         spec = self._eval_spec
-        return self._estimator.evaluate(spec.input_fn, spec.steps, spec.hooks, name=name)
+        return self._estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
         """`train_and_evaluate`."""

@@ -45,7 +45,11 @@ class _Evaluator:
         if path is None or path == self._last:
             return False
         self.metrics = self._estimator.evaluate(
-            self._spec.input_fn, self._spec.steps, self._spec.hooks, path, self._spec.name
+            input_fn=self._spec.input_fn,
+            steps=self._spec.steps,
+            hooks=self._spec.hooks,
+            checkpoint_path=path,
+            name=self._spec.name,
         )
         self._last = path
         self.export(is_the_final_export=self.finished)

@@ -10,11 +10,9 @@ labels = (pictures[..., 0].mean((1, 2)) > pictures[..., 1].mean((1, 2))).astype(
 
 
 def network(images, is_training):
-    with (
-        slim.arg_scope([slim.conv2d], normalizer_fn=slim.batch_norm, padding="SAME"),
-        slim.arg_scope([slim.batch_norm], is_training=is_training, decay=0.5),
-    ):
-        net = slim.repeat(images, 2, slim.conv2d, 4, [3, 3], scope="conv")
+    with slim.arg_scope([slim.conv2d], normalizer_fn=slim.batch_norm, padding="SAME"):
+        with slim.arg_scope([slim.batch_norm], is_training=is_training, decay=0.5):
+            net = slim.repeat(images, 2, slim.conv2d, 4, [3, 3], scope="conv")
     net = slim.avg_pool2d(net, [6, 6], scope="pool")
     return slim.fully_connected(slim.flatten(net), 2, activation_fn=None, scope="logits")
 

@@ -7,6 +7,7 @@ from headwater.training.estimator.learn import DNNLinearCombinedClassifier as DN
 from headwater.training.estimator.learn import Experiment as Experiment
 from headwater.training.estimator.learn import LearnRunConfig as RunConfig
 from headwater.training.estimator.learn import LinearClassifier as LinearClassifier
+from headwater.training.estimator.learn import infer_real_valued_columns_from_input as infer_real_valued_columns_from_input
 from headwater.training.estimator.learn import run as run
 from headwater.training.estimator.run_config import TaskType as TaskType
 from headwater.training.estimator.specs import ModeKeys as ModeKeys
@@ -19,6 +20,7 @@ __all__ = [
     "ModeKeys",
     "RunConfig",
     "TaskType",
+    "infer_real_valued_columns_from_input",
     "learn_runner",
     "run",
 ]
