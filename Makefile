@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
+	@echo 'make bench-quality    the loss of a model whose ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there; and their shares, with tests'
@@ -59,6 +60,9 @@ bench: $(READY)
 
 bench-recovery: $(READY)
 	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(ARGS)
+
+bench-quality: $(READY)
+	$(BIN)/python benchmarks/quality.py $(ARGS)
 
 # With COVERAGE=yes the lines that run are noted, in tasks that are processes, too: cheap on Python 3.12 and newer only.
 test: $(READY)

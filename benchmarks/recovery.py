@@ -13,22 +13,18 @@ import argparse
 import json
 import os
 import re
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tasks import HEADWATER, Task, free_addresses
+
 PROGRAMS = Path(__file__).parent / "programs"
 GRAPH, JAX = PROGRAMS / "recovery.py", PROGRAMS / "recovery_jax.py"
-HEADWATER = [sys.executable, "-m", "headwater", "exec"]
 LINE = re.compile(r"at ([\d.]+) counts (\d+) (\d+)")
-PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,50 +67,21 @@ class Outcome:
     steps_per_s: float
 
 
-class Task:
-    """A process whose steps are read."""
+class Steps(Task):
+    """A worker whose steps are read, or a ps."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.steps: list[tuple[float, int, int]] = []
-        self.output: list[str] = []
-        self.served_at: float = 0.0
-        self.more = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        super().__init__(command, env)
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            found = LINE.match(line)
-            with self.more:
-                self.output.append(line)
-                if line == "serves\n":
-                    self.served_at = time.time()
-                if found:
-                    self.steps.append((float(found[1]), int(found[2]), int(found[3])))
-                self.more.notify_all()
+    def hear(self, line: str) -> None:
+        if found := LINE.match(line):
+            self.steps.append((float(found[1]), int(found[2]), int(found[3])))
 
     def step_after(self, at: float) -> tuple[float, int, int]:
         """The first step that ended after a time."""
-        with self.more:
-            if not self.more.wait_for(lambda: self.steps and self.steps[-1][0] > at, PATIENCE_S):
-                raise TimeoutError("".join(self.output[-20:]))
-            return next(step for step in self.steps if step[0] > at)
-
-    def end(self) -> None:
-        """Kills it."""
-        self.process.kill()
-        self.process.wait()
-
-
-def free_addresses(count: int) -> list[str]:
-    with ExitStack() as open_until_all_are_known:
-        found: list[str] = []
-        for _ in range(count):
-            sock = open_until_all_are_known.enter_context(socket.socket())
-            sock.bind(("127.0.0.1", 0))
-            found.append(f"127.0.0.1:{sock.getsockname()[1]}")
-        return found
+        self.wait_for(lambda: bool(self.steps) and self.steps[-1][0] > at)
+        return next(step for step in self.steps if step[0] > at)
 
 
 def measure(way: Way, mb: int, train_s: float) -> Outcome:
@@ -125,7 +92,7 @@ def measure(way: Way, mb: int, train_s: float) -> Outcome:
         if way.own:
             env |= {"HEADWATER_SAVES": str(folder / "saves"), "HEADWATER_SAVE_EVERY_S": "5"}
 
-        def start(job: str, index: int) -> Task:
+        def start(job: str, index: int) -> Steps:
             command = [*way.python, str(way.program)]
             if way.program is JAX:
                 cluster = {"ps": hosts[:2], "worker": hosts[2:]}
@@ -135,7 +102,7 @@ def measure(way: Way, mb: int, train_s: float) -> Outcome:
                 command += [f"--ps_hosts={','.join(hosts[:2])}", f"--worker_hosts={hosts[2]}", f"--mb={mb}"]
                 command += [f"--job_name={job}", f"--task_index={index}"]
                 command += [f"--checkpoints={folder / 'checkpoints'}"] if way.checkpoints else []
-            task = Task(command, dict(env))
+            task = Steps(command, dict(env))
             ends.callback(task.end)
             return task
 
