@@ -1,0 +1,81 @@
+"""Trains tables whose rows are combined in bags: one of float32 in two parts, one of bfloat16, and that of a feature
+column. The gradients of two workers' batches are one update.
+
+Without ps, this process makes both workers' batches of each step, one after the other: its tables are what a cluster's
+are to be. Tables go to ``--folder``, a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from task import args, cluster, replicas, start_server
+
+from headwater import tf
+
+ROWS, DIM, BAGS, IDS, STEPS = 300, 8, 6, 25, 4
+alone = "ps" not in cluster.jobs
+
+
+def fed(step, worker):
+    """Bags of 15 to 25 ids, and weights."""
+    random = np.random.RandomState(10 * step + worker)
+    counts = random.randint(15, IDS + 1, BAGS)
+    where = np.array([[bag, place] for bag, count in enumerate(counts) for place in range(count)])
+    found = random.zipf(1.3, len(where)) % ROWS
+    given = (2.0 ** random.randint(-1, 2, len(where))).astype(np.float32)
+    return {ids: (where, found, [BAGS, IDS]), weights: (where, given, [BAGS, IDS])}
+
+
+def initial(shape, dtype=tf.float32, partition_info=None):
+    first = 0 if partition_info is None else partition_info.var_offset[0]
+    rows = np.random.RandomState(0).standard_normal((ROWS, DIM))[first : first + shape[0]]
+    return tf.cast(tf.constant(rows.astype(np.float32)), dtype)
+
+
+target = "" if alone else start_server().target
+with tf.device("") if alone else replicas():
+    cut = tf.fixed_size_partitioner(2)
+    table = tf.get_variable("table", [ROWS, DIM], initializer=initial, partitioner=cut)
+    halves = tf.get_variable("halves", [ROWS, DIM], tf.bfloat16, initializer=initial, partitioner=cut)
+    ids, weights = tf.sparse_placeholder(tf.int64, [BAGS, IDS]), tf.sparse_placeholder(tf.float32, [BAGS, IDS])
+    items = tf.feature_column.categorical_column_with_identity("items", ROWS)
+    column = tf.feature_column.embedding_column(items, DIM, "mean", initial)
+    bags = [
+        tf.nn.embedding_lookup_sparse(table, ids, weights, "div", combiner="mean"),
+        tf.cast(tf.nn.embedding_lookup_sparse(halves, ids, None, "div", combiner="sqrtn"), tf.float32),
+        tf.feature_column.input_layer({"items": ids}, [column]),
+    ]
+    scale = tf.range(1.0, 1 + BAGS)[:, None] / BAGS
+    loss = tf.add_n([tf.reduce_sum(scale * each * each) for each in bags])
+    done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
+    tell = tf.scatter_add(done, [args.task_index], [1])
+    step = tf.train.get_or_create_global_step()
+    optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.125), 2, 1 if alone else 2)
+    train = optimizer.minimize(loss, global_step=step)
+    tables = tf.trainable_variables()
+
+
+def meet(times):
+    """Waits for the other worker, so that neither takes the token of the other and makes two gradients of a step."""
+    if not alone:
+        session.run(tell)
+        while session.run(done).min() < times:
+            pass
+
+
+chief = args.task_index == 0
+hook = optimizer.make_session_run_hook(chief)
+with tf.train.MonitoredTrainingSession(target, is_chief=chief, hooks=[hook]) as session:
+    for number in range(STEPS):
+        for worker in (0, 1) if alone else (args.task_index,):
+            session.run(train, fed(number, worker))
+        meet(number + 1)
+    if chief:
+        made, *found = session.run([step, *tables])
+        arrays: dict[str, Any] = {
+            each.op.name: np.asarray(array, np.float32) for each, array in zip(tables, found, strict=True)
+        }
+        np.savez(args.folder, **arrays, steps=made)
+        print("saved", sorted({each.device for each in tables}), flush=True)
+    meet(STEPS + 1)
