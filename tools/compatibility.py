@@ -56,9 +56,6 @@ DIFFERENCES = """\
   computes fails when this part has run: a variable that it changes has taken the NaN.
 - The gradient of a loop that runs on the host takes its turns one by one where only changing shapes keep it from being
   compiled, and is a LookupError else (`tf.while_loop` says which loops do).
-- In the body and the condition of a `tf.while_loop` a variable is what it was before the loop: `v.assign(v * v)`
-  computes the same in each turn. What `v.assign_add(1)` gives is the new value in each, and so is `v.read_value()`
-  under `tf.control_dependencies` of what changes `v`.
 - The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
   with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
 - `tf.train.SyncReplicasOptimizer` gives no tokens where their number is not said (`num_tokens`), so every gradient

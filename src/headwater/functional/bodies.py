@@ -8,7 +8,7 @@ where nothing runs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headwater.dtypes import resource, string
@@ -58,11 +58,18 @@ class Recorded:
         return {op.inputs[i] for op in self.ops for i in op.definition.ref_positions(op.attrs)}
 
 
-def record(graph: Graph, first: int, outputs: Sequence[Tensor], params: Iterable[Tensor] = ()) -> Recorded:
+def record(
+    graph: Graph,
+    first: int,
+    outputs: Sequence[Tensor],
+    params: Iterable[Tensor] = (),
+    live: Container[Tensor | None] = (),
+) -> Recorded:
     """What ``outputs`` need of the operations made since the graph's version was ``first``.
 
     Args:
       params: tensors that stand for values that change from turn to turn.
+      live: references to variables that are read at the begin of a turn, not as the step finds them.
     """
     given = set(params)
     stand_ins = {tensor.op for tensor in given}
@@ -73,7 +80,7 @@ def record(graph: Graph, first: int, outputs: Sequence[Tensor], params: Iterable
     def use(tensor: Tensor) -> None:
         if tensor in given:
             return
-        if _inside(tensor.op, first) or _copied(tensor):
+        if _inside(tensor.op, first) or _copied(tensor) or _read(tensor.op) in live:
             stack.append(tensor.op)
         else:
             found.captured[tensor] = None
@@ -99,12 +106,29 @@ def record(graph: Graph, first: int, outputs: Sequence[Tensor], params: Iterable
     return found
 
 
+def record_turns(
+    graph: Graph, parts: Sequence[tuple[int, Sequence[Tensor]]], params: Sequence[Tensor]
+) -> list[Recorded]:
+    """The parts of a loop's turn, as `record` finds them: each from a version of the graph on, with its outputs.
+
+    A variable that a turn changes is read anew in each turn. Any other one is read once, before the loop.
+    """
+    found = [record(graph, first, outputs, params) for first, outputs in parts]
+    changed = {tensor for part in found for tensor in part.changed}
+    if any(_read(tensor.op) in changed for part in found for tensor in part.captured):
+        found = [record(graph, first, outputs, params, changed) for first, outputs in parts]
+    return found
+
+
 def _inside(op: Operation, first: int) -> bool:
     """Whether ``op`` belongs to the body. A variable made there does not, nor does its value as the step finds it."""
-    if op.number < first or op.type == "VariableV2":
-        return False
-    reads = op.type == "Identity" and op.inputs[0].op.type == "VariableV2"
-    return not reads or bool(op.control_inputs)
+    return op.number >= first and op.type != "VariableV2" and _read(op) is None
+
+
+def _read(op: Operation) -> Tensor | None:
+    """The reference to the variable whose value, as the step finds it, ``op`` is; None where it is something else."""
+    reads = op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and not op.control_inputs
+    return op.inputs[0] if reads else None
 
 
 def _copied(tensor: Tensor) -> bool:

@@ -155,12 +155,11 @@ class _Loop:
             raise TypeError(f"cond must return a boolean, not {holds.dtype.name}")
         if self._maximum is not None:
             holds = math.logical_and(self._params[0] < self._maximum, holds)
-        goes_on = bodies.record(self._graph, first, [holds], self._params)
-        first = self._graph.version
+        middle = self._graph.version
         results = self._results(body(*self._arguments()))
         if self._counted:
             results.insert(0, self._params[0] + 1)
-        turn = bodies.record(self._graph, first, results, self._params)
+        goes_on, turn = bodies.record_turns(self._graph, [(first, [holds]), (middle, results)], self._params)
         changing = self._check_shapes(results)
         op = self._operation(goes_on, turn, changing)
         self._graph.close_loop(self._params)

@@ -52,7 +52,7 @@ def scan_over(
                     f"A state of type {before.dtype.name} and shape {before.shape} is of type {now.dtype.name} and "
                     f"shape {now.shape} after a step"
                 )
-        turn = bodies.record(graph, first, outputs, params)
+        (turn,) = bodies.record_turns(graph, [(first, outputs)], params)
         captured = bodies.captures([turn])
         on_host = turn.on_host or any(t.dtype.base_dtype == dtypes.string for t in (*captured, *params))
         key = None if on_host else bodies.random_key([turn])

@@ -186,7 +186,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     if definition.kind is Kind.STATEFUL:
         with context.resources.lock:
             current = [
-                _value(value, context, needed=index in definition.reads) if index in refs else _value(value, context)
+                _variable(value, context, needed=index in definition.reads) if index in refs else _value(value, context)
                 for index, value in enumerate(values)
             ]
             for position, changed in zip(definition.updates, definition.lower(*current, **node.attrs), strict=True):
@@ -215,6 +215,12 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
 
 def _arrays(result: jax.Array) -> tuple[HostArray, ...]:
     return tuple(np.asarray(value) for value in as_outputs(result))
+
+
+def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | None:
+    """A variable's value, as what changes it computes with it; None where it has none and need not have one."""
+    value = _value(cell, context, needed)
+    return None if value is None else jnp.asarray(value)
 
 
 def _value(value: Any, context: HostContext, needed: bool = True) -> Any:

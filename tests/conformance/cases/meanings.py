@@ -249,6 +249,146 @@ def case_loop_of_sparse_gradient(tf):
     return run(tf, tf.gradients(got[1].values, x)[0])
 
 
+def turns(tf, start, change, count=4, holds=None, **more):
+    """What a variable is after a loop that changes it in each turn."""
+    v = tf.Variable(start, **more)
+
+    def body(i):
+        with tf.control_dependencies([change(v)]):
+            return i + 1
+
+    loop = tf.while_loop((lambda i: i < count) if holds is None else (lambda i: holds(v)), body, [0])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run(loop), session.run(v)]
+
+
+def case_loop_that_squares_a_variable(tf):
+    return turns(tf, 2.0, lambda v: v.assign(v * v))
+
+
+def case_loop_that_doubles_a_resource(tf):
+    return turns(tf, 1.0, lambda v: v.assign(v + v), use_resource=True)
+
+
+def case_loop_until_a_variable(tf):
+    return turns(tf, 0.0, lambda v: v.assign_add(1.0), holds=lambda v: v < 5.0)
+
+
+def case_loop_whose_condition_squares_a_variable(tf):
+    v = tf.Variable(2.0)
+
+    def cond(i):
+        with tf.control_dependencies([v.assign(v * v)]):
+            return tf.less(tf.identity(i), 4)
+
+    loop = tf.while_loop(cond, lambda i: i + 1, [0])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run(loop), session.run(v)]
+
+
+def case_loop_of_a_value_from_before(tf):
+    def change(v):
+        return v.assign(before[0] + v)
+
+    before = []
+    v = tf.Variable(1.0)
+    before.append(v * 3.0)
+
+    def body(i):
+        with tf.control_dependencies([change(v)]):
+            return i + 1
+
+    loop = tf.while_loop(lambda i: i < 4, body, [0])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run(loop), session.run(v)]
+
+
+def case_loop_in_a_loop_changes_a_variable(tf):
+    def change(v):
+        def inner(j):
+            with tf.control_dependencies([v.assign(v + v)]):
+                return j + 1
+
+        return tf.while_loop(lambda j: j < 2, inner, [0])
+
+    return turns(tf, 1.0, change, count=3)
+
+
+def case_branch_in_a_loop_changes_a_variable(tf):
+    def change(v):
+        return tf.cond(v < 4.0, lambda: tf.identity(v.assign(v + v)), lambda: tf.identity(v.assign(v + 1.0)))
+
+    return turns(tf, 1.0, change, count=5, use_resource=True)
+
+
+def case_loop_scatters(tf):
+    return turns(tf, [1.0, 2.0], lambda v: tf.scatter_update(v, [0], [tf.gather(v, 0) * 2.0]))
+
+
+def case_loop_scatters_otherwise(tf):
+    return [
+        turns(tf, [[1.0, 2.0], [3.0, 4.0]], change)
+        for change in (
+            lambda v: tf.scatter_add(v, [1, 1], [[1.0, 1.0], [1.0, 0.0]]),
+            lambda v: tf.scatter_sub(v, 0, [1.0, 1.0]),
+            lambda v: tf.scatter_mul(v, [0], [[2.0, 1.0]]),
+            lambda v: tf.scatter_div(v, [0], [[2.0, 1.0]]),
+            lambda v: tf.scatter_min(v, [0], [[0.5, 1.0]]),
+            lambda v: tf.scatter_max(v, [0], [[0.5, 9.0]]),
+            lambda v: tf.scatter_nd_update(v, [[0, 1]], [7.0]),
+            lambda v: tf.scatter_nd_add(v, [[0, 1], [1, 0]], [7.0, 1.0]),
+            lambda v: tf.scatter_nd_sub(v, [[0, 1]], [7.0]),
+            lambda v: v[0, 1:].assign([9.0]),
+            lambda v: v.assign_sub(v * 0.5),
+        )
+    ]
+
+
+def case_loop_trains(tf):
+    def descend(optimizer):
+        def change(v):
+            return optimizer.apply_gradients([(v * 2.0, v)])
+
+        return turns(tf, [1.0, 2.0], change)[1]
+
+    def descend_rows(optimizer):
+        def change(v):
+            return optimizer.apply_gradients([(tf.IndexedSlices(tf.gather(v, [1, 1]), tf.constant([1, 1])), v)])
+
+        return turns(tf, [[1.0], [2.0], [3.0]], change)[1]
+
+    made = (
+        lambda: tf.train.GradientDescentOptimizer(0.1),
+        lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+        lambda: tf.train.AdagradOptimizer(0.1),
+        lambda: tf.train.RMSPropOptimizer(0.1),
+        lambda: tf.train.FtrlOptimizer(0.1),
+    )
+    return [[run_in(make()) for make in made] for run_in in (descend, descend_rows)]
+
+
+def case_scans_that_change_variables(tf):
+    v, w = tf.Variable(1.0), tf.Variable(1.0)
+
+    def step(x):
+        with tf.control_dependencies([v.assign(v * 2.0)]):
+            return x + 0.0
+
+    def sum_up(total, x):
+        with tf.control_dependencies([w.assign(w * 2.0 + x)]):
+            return total + x
+
+    numbers = tf.constant([1.0, 2.0, 3.0])
+    same = tf.map_fn(step, numbers, parallel_iterations=1)
+    sums = tf.scan(sum_up, numbers, initializer=0.0, parallel_iterations=1)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [session.run(each) for each in (same, v, sums, w)]
+
+
 def case_map_fn_of_sparse(tf):
     return refused(lambda: tf.map_fn(lambda s: s, sparse(tf)))
 
