@@ -38,13 +38,12 @@ def case_of_a_list(tf):
 
 
 def case_text_by_its_first_names(tf):
-    lookup = tf.contrib.lookup
-    words = tf.constant(["c", "a", "x"])
-    table = lookup.string_to_index_table_from_tensor(tf.constant(["a", "b", "c"]), num_oov_buckets=0, default_value=-2)
+    words, mapping = tf.constant(["c", "a", "x"]), tf.constant(["a", "b", "c"])
+    table = tf.contrib.lookup.string_to_index_table_from_tensor(mapping, num_oov_buckets=0, default_value=-2)
     found = [
         table.lookup(words),
-        lookup.string_to_index(words, tf.constant(["a", "b", "c"])),
-        lookup.index_to_string(tf.constant([1, 7], tf.int64), tf.constant(["a", "b"]), "none"),
+        tf.contrib.lookup.string_to_index(words, mapping),
+        tf.contrib.lookup.index_to_string(tf.constant([1, 7], tf.int64), tf.constant(["a", "b"]), "none"),
     ]
     with tf.Session() as session:
         session.run(tf.tables_initializer())
