@@ -30,7 +30,7 @@ def test_a_private_module_is_named_in_one_file(name: str) -> None:
     ("module", "names"),
     [
         ("jax._src.xla_bridge", "backends_are_initialized"),
-        ("jax._src.core", "ClosedJaxpr Literal Trace jaxpr_as_fun jaxprs_in_params set_current_trace trace_ctx"),
+        ("jax._src.core", "Literal Trace jaxpr_as_fun jaxprs_in_params set_current_trace trace_ctx"),
         ("jax._src.array", "ArrayImpl"),
         ("optax._src.linear_algebra", "global_norm"),
         ("ray._private.state", "available_resources_per_node"),

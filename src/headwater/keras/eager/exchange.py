@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax.extend.core import Primitive
+from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import ad
 
 from headwater.keras.mirrored.steps import Replicas
@@ -85,7 +85,7 @@ ad.primitive_jvps[_primitive] = _differential
 ad.primitive_transposes[_primitive] = _transposed
 
 
-def compiled(closed: jax.extend.core.ClosedJaxpr) -> Callable[..., Sequence[Any]]:
+def compiled(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
     """What was traced, for XLA: one executable, or as many as its sums need.
 
     Args:
@@ -157,7 +157,7 @@ class _Pieces:
             eqns=list(own),
             debug_info=_unknown_names(jaxpr, inputs, outputs),
         )
-        return inputs, outputs, jax.jit(core.jaxpr_as_fun(core.ClosedJaxpr(part, [])))
+        return inputs, outputs, jax.jit(core.jaxpr_as_fun(ClosedJaxpr(part, [])))
 
     def __call__(self, *values: jax.Array) -> list[Tree]:
         env = {**self._known, **dict(zip(self._inputs, values, strict=True))}

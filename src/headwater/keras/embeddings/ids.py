@@ -341,4 +341,4 @@ def _abstract(variables: Sequence[keras.Variable]) -> list[object]:
 def _abstract_leaf(leaf: Tree) -> object:
     if _of_ids(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
-    return jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)
+    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))
