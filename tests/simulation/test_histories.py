@@ -53,6 +53,12 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
     assert told <= set(_end([after_others]).splitlines())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "number"), [("jobs", 20224), ("mirrored", 50170)])
+def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
+    _end([_begin({kind: 1}, number)])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "count", "mend", "message"),

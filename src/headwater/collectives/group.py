@@ -153,7 +153,10 @@ class Group:
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:
-                    channel = self.shell.link(self.members[rank].task).take_answered(Frame(OPEN_COLLECTIVE))
+                    # One deadline for all: a process that gives up meanwhile must not begin it anew for the others.
+                    left = patience.deadline_s - (time.monotonic() - began)
+                    link = self.shell.link(self.members[rank].task)
+                    channel = link.take_answered(Frame(OPEN_COLLECTIVE), max(0.0, left))
                     with self._arrived:
                         self._channels[rank] = channel
             missing = self._missing()

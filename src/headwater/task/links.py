@@ -41,15 +41,20 @@ class WaitingLink(Link):
     def _open(self) -> Channel:
         return self._wait_for(self._attempt, None)
 
-    def take_answered(self, greeting: Frame) -> Channel:
+    def take_answered(self, greeting: Frame, deadline_s: float) -> Channel:
         """A channel on which the other task has answered ``greeting``; tried again where it ends the channel instead.
 
+        Args:
+          greeting: the first frame.
+          deadline_s: how long the other task is waited for, in seconds.
+
         Raises:
-          GaveUpError: it did not before this process's deadline.
+          GaveUpError: it did not answer before that.
         """
 
         def attempt() -> Channel:
-            channel = self.take()
+            channel = self._attempt()
+            self._pool.adopt(channel, self._peer)
             try:
                 channel.send(greeting)
                 channel.recv(_ANSWER_S)
@@ -61,7 +66,9 @@ class WaitingLink(Link):
                 raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_S:g} s") from error
             return channel
 
-        return self._wait_for(attempt, None)
+        return self._wiring.waiter.connect(
+            attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
+        )
 
     def take_now(self) -> Channel:
         """As `take`, without any wait for a task that is not there.
