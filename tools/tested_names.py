@@ -73,7 +73,7 @@ def _value(name: str) -> Any:
             value = (
                 importlib.import_module(place) if not hasattr(value, word) and first != "tf" else getattr(value, word)
             )
-        except Exception:  # noqa: BLE001 - whatever a name that is none gives
+        except Exception:  # noqa: BLE001 - a lazy module may raise anything for a name that it does not have
             return None
     return value
 

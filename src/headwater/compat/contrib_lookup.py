@@ -97,7 +97,7 @@ def index_to_string_table_from_tensor(
 
 
 def string_to_index_table_from_tensor(
-    mapping: Any,
+    mapping: TensorLike,
     num_oov_buckets: int = 0,
     default_value: int = -1,
     hasher_spec: HasherSpec = FastHashSpec,
@@ -107,11 +107,13 @@ def string_to_index_table_from_tensor(
     return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name)
 
 
-def string_to_index(tensor: TensorLike, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
+def string_to_index(tensor: TensorLike, mapping: TensorLike, default_value: int = -1, name: str | None = None) -> Any:
     """The place in ``mapping`` of each text of ``tensor``, int64 of its shape; ``default_value`` for others."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(convert_to_tensor(tensor))
 
 
-def index_to_string(tensor: TensorLike, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+def index_to_string(
+    tensor: TensorLike, mapping: TensorLike, default_value: str = "UNK", name: str | None = None
+) -> Any:
     """The text of ``mapping`` in each place of ``tensor`` (int64), of its shape; ``default_value`` past the end."""
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(convert_to_tensor(tensor))

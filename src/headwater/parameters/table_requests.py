@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.table_protocol import Array, smallest
 from headwater.tables.flat import divide, pack_keys
-from headwater.tables.kernels import bag_divisors, pool, pool_gradients
+from headwater.tables.pooling import bag_divisors, pool, pool_gradients
 from headwater.tables.row_formats import Format, row_bytes
 from headwater.tables.table import COMBINERS
 
@@ -232,7 +232,7 @@ class Ids(Batch):
         super().__init__(names, words, seconds, bounds)
 
     def are(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
-        """Whether these ids are others, which is not told of strings."""
+        """Whether these are the ids of this one; never said of strings."""
         return (
             not len(checks)
             and not len(self.checks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headwater.tables.compiled import add_reals, compiled, copy_numbers, inlined
-from headwater.tables.hashing import U64, Reals, Words, mix, owner_of
+from headwater.tables.hashing import U64, Reals, Words, mix, owner_of, slots_for
 
 _REAL_BYTES = 4
 _WORD_BYTES = 8
@@ -34,18 +34,13 @@ def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, W
     for t in range(len(ends)):
         largest = max(largest, ends[t] - first)
         first = ends[t]
-    most = 4
-    while most < 2 * largest:
-        most *= 2
-    slots = np.empty(most, np.int32)
+    slots = np.empty(slots_for(largest), np.int32)
     words, seconds = np.empty(n, np.int64), np.empty(n if two else 0, np.int64)
     inverse = np.empty(n, np.int64)
     bounds = np.empty((len(ends), tasks + 1), np.int64)
     first, total = 0, 0
     for t in range(len(ends)):
-        size = 4
-        while size < 2 * (ends[t] - first):
-            size *= 2
+        size = slots_for(ends[t] - first)
         slots[:size] = -1
         count = 0
         for i in range(first, ends[t]):
@@ -151,7 +146,7 @@ def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
 
 @inlined
 def _room(count: int, size: int) -> int:
-    """How many words hold so many keys."""
+    """How many words ``count`` keys of ``size`` bytes take."""
     return (count * size + _WORD_BYTES - 1) // _WORD_BYTES
 
 

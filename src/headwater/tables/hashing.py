@@ -43,6 +43,15 @@ def share(word: Any, parts: int) -> Any:
 
 
 @inlined
+def slots_for(count: int) -> int:
+    """The size of an open-addressing index that ``count`` keys fill to half at most: a power of two."""
+    size = 4
+    while size < 2 * count:
+        size *= 2
+    return size
+
+
+@inlined
 def owner_of(key: int, tasks: int) -> Any:
     """Which of ``tasks`` tasks a key belongs to."""
     return share(mix(np.int64(U64(key) ^ _OWNER)), tasks)
@@ -70,9 +79,7 @@ def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
     """
     n = len(keys)
     two = len(checks) > 0
-    size = 4
-    while size < 2 * n:
-        size *= 2
+    size = slots_for(n)
     slots = np.full(size, -1, np.int32)
     first = np.empty(n, np.int64)
     inverse = np.empty(n, np.int64)

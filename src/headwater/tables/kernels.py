@@ -356,22 +356,31 @@ def _log_has_room(d: Words) -> bool:
 
 
 @inlined
+def _described(handle: Words) -> Any:
+    """What describes a handle's table: its shape, its real numbers, its optimizer's, and rates by step."""
+    shape = words_at(handle[SHAPE], SHAPE_SIZE)
+    return (
+        shape,
+        doubles_at(handle[REALS], SLOTS + shape[WIDTH] // shape[DIM]),
+        doubles_at(handle[HYPER], 8),
+        doubles_at(handle[RATES], 4096),
+    )
+
+
+@inlined
 def _look_up_in(
-    base: int,
-    shape: Any,
-    reals: Any,
-    hyper: Any,
-    rates: Any,
+    handle: Words,
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
     first: int,
-    step: int,
     training: bool,
     out: int,
 ) -> int:
+    base, step = handle[DIRECTORY], handle[STEP]
+    shape, reals, hyper, rates = _described(handle)
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     exact = shape[EXACT] != 0
     total = base + shape[SHARDS] * f.FIELDS * _WORD
@@ -448,21 +457,18 @@ def _look_up_in(
 
 @inlined
 def _update_in(
-    base: int,
-    shape: Any,
-    reals: Any,
-    hyper: Any,
-    rates: Any,
+    handle: Words,
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
     first: int,
-    step: int,
     gradients: int,
     count: int,
 ) -> int:
+    base, step = handle[DIRECTORY], handle[STEP]
+    shape, reals, hyper, rates = _described(handle)
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     slopes = grid_at(gradients, count, dim)
     exact = shape[EXACT] != 0
@@ -518,18 +524,6 @@ def _update_in(
     return result
 
 
-@inlined
-def _first_of(handle: Any) -> Any:
-    """What a handle's addresses name."""
-    shape = words_at(handle[SHAPE], SHAPE_SIZE)
-    return (
-        shape,
-        doubles_at(handle[REALS], SLOTS + shape[WIDTH] // shape[DIM]),
-        doubles_at(handle[HYPER], 8),
-        doubles_at(handle[RATES], 4096),
-    )
-
-
 def needed(result: int) -> tuple[int, int]:
     """What a call that could not finish needs, `f.BUSY` and so on, and which table does."""
     return result & 255, result >> 8
@@ -552,24 +546,9 @@ def look_up(
     result, first, slot, at = 0, 0, 0, np.int64(out.ctypes.data)
     for t in range(len(ends)):
         handle = handles[t]
-        shape, reals, hyper, rates = _first_of(handle)
+        shape = words_at(handle[SHAPE], SHAPE_SIZE)
         to = slot + shape[SHARDS]
-        status = _look_up_in(
-            handle[DIRECTORY],
-            shape,
-            reals,
-            hyper,
-            rates,
-            keys,
-            checks,
-            order,
-            cursor[slot:to],
-            stop[slot:to],
-            first,
-            handle[STEP],
-            training,
-            at,
-        )
+        status = _look_up_in(handle, keys, checks, order, cursor[slot:to], stop[slot:to], first, training, at)
         if status > result & 255:
             result = status | t << 8
         at += (ends[t] - first) * shape[DIM] * _ROW_WORD_BYTES
@@ -593,24 +572,9 @@ def update(
     result, first, slot, at = 0, 0, 0, np.int64(gradients.ctypes.data)
     for t in range(len(ends)):
         handle = handles[t]
-        shape, reals, hyper, rates = _first_of(handle)
+        shape = words_at(handle[SHAPE], SHAPE_SIZE)
         to = slot + shape[SHARDS]
-        status = _update_in(
-            handle[DIRECTORY],
-            shape,
-            reals,
-            hyper,
-            rates,
-            keys,
-            checks,
-            order,
-            cursor[slot:to],
-            stop[slot:to],
-            first,
-            handle[STEP],
-            at,
-            ends[t] - first,
-        )
+        status = _update_in(handle, keys, checks, order, cursor[slot:to], stop[slot:to], first, at, ends[t] - first)
         if status > result & 255:
             result = status | t << 8
         at += (ends[t] - first) * shape[DIM] * _ROW_WORD_BYTES
@@ -857,67 +821,6 @@ def all_finite(gradients: Reals) -> int:
         if total != 0.0:
             return i
     return -1
-
-
-@compiled
-def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int) -> Reals:
-    """Pooled rows of bags.
-
-    Args:
-      rows: of distinct keys, [m, dim].
-      inverse: by id its row, [n].
-      offsets: where each bag begins, and the end of the last, [bags + 1].
-      weights: of the ids, [n], or [0]: all 1.
-      kind: 0 sum, 1 mean (divided by the weights' sum), 2 sqrtn (by the root of the sum of their squares).
-
-    Returns:
-      [bags, dim]; zeros for an empty bag.
-    """
-    bags = len(offsets) - 1
-    out = np.zeros((bags, rows.shape[1]), np.float32)
-    for bag in range(bags):
-        divisor = bag_divisor(offsets[bag], offsets[bag + 1], weights, kind)
-        for i in range(offsets[bag], offsets[bag + 1]):
-            weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
-            for j in range(rows.shape[1]):
-                out[bag, j] += weight * rows[inverse[i], j]
-    return out
-
-
-@compiled
-def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int, count: int) -> Reals:
-    """Gradients of ``count`` distinct rows, [count, dim], from those of their bags, [bags, dim]."""
-    total = np.zeros((count, gradients.shape[1]), np.float32)
-    for bag in range(len(offsets) - 1):
-        divisor = bag_divisor(offsets[bag], offsets[bag + 1], weights, kind)
-        for i in range(offsets[bag], offsets[bag + 1]):
-            weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
-            for j in range(gradients.shape[1]):
-                total[inverse[i], j] += weight * gradients[bag, j]
-    return total
-
-
-@compiled
-def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
-    """What each bag's sum is divided by, [bags]; arguments as for `pool`."""
-    out = np.empty(len(offsets) - 1, np.float32)
-    for bag in range(len(out)):
-        out[bag] = bag_divisor(offsets[bag], offsets[bag + 1], weights, kind)
-    return out
-
-
-@inlined
-def bag_divisor(start: int, stop: int, weights: Reals, kind: int) -> Any:
-    """What a bag's sum is divided by; 1 where that would be 0."""
-    if kind == 0 or start == stop:
-        return np.float32(1.0)
-    total = np.float32(0.0)
-    for i in range(start, stop):
-        weight = weights[i] if len(weights) > 0 else np.float32(1.0)
-        total += weight if kind == 1 else weight * weight
-    if kind == 2:
-        total = np.float32(np.sqrt(total))
-    return total if total != 0.0 else np.float32(1.0)
 
 
 @compiled

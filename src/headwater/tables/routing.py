@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.tables.compiled import compiled
-from headwater.tables.hashing import U64, Words, mix
+from headwater.tables.hashing import U64, Words, mix, slots_for
 
 
 @compiled
@@ -35,10 +35,7 @@ def route(
     largest = 0
     for lookup in range(lookups):
         largest = max(largest, ends[lookup] - (ends[lookup - 1] if lookup else 0))
-    most = 4
-    while most < 2 * largest:
-        most *= 2
-    slots = np.empty(most, np.int32)
+    slots = np.empty(slots_for(largest), np.int32)
     keys, placed = np.empty(largest, np.int64), np.empty(largest, np.int32)
     counts = np.zeros((lookups, parts), np.int64)
     routed, places = np.full(np.sum(room), none, np.int64), np.empty(n, np.int32)
@@ -58,9 +55,7 @@ def route(
                     to[part] += room[other, part]
         short, longer = total // parts, total % parts
         less = max(short, 1)
-        size = 4
-        while size < 2 * (ends[lookup] - first):
-            size *= 2
+        size = slots_for(ends[lookup] - first)
         slots[:size] = -1
         requests = 0
         for i in range(first, ends[lookup]):

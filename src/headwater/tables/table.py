@@ -25,7 +25,7 @@ from headwater.errors import (
     ResourceExhaustedError,
 )
 from headwater.tables import fields as f
-from headwater.tables import kernels, together
+from headwater.tables import kernels, pooling, together
 from headwater.tables.hashing import Words, add_up, distinct, string_keys
 from headwater.tables.initializers import KINDS, Initializer
 from headwater.tables.leaving import Leaving
@@ -322,7 +322,7 @@ class Table:
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)
         first, inverse = distinct(keys.words, keys.checks)
         rows = self.look_up(keys[first], training=training)
-        return kernels.pool(rows, inverse, np.asarray(offsets, np.int64), weights, kind)
+        return pooling.pool(rows, inverse, np.asarray(offsets, np.int64), weights, kind)
 
     def _bags(
         self, ids: npt.ArrayLike, offsets: Words, combiner: str, weights: Reals | None
@@ -391,7 +391,7 @@ class Table:
             )
         first, inverse = distinct(keys.words, keys.checks)
         ends = np.asarray(offsets, np.int64)
-        self.update(keys[first], kernels.pool_gradients(values, inverse, ends, weights, kind, len(first)))
+        self.update(keys[first], pooling.pool_gradients(values, inverse, ends, weights, kind, len(first)))
 
     def apply(self, keys: Keys, gradients: Reals) -> None:
         """One update of distinct keys, with gradients that were checked."""

@@ -27,7 +27,7 @@ from headwater.tables.compiled import (
     reals_at,
     words_at,
 )
-from headwater.tables.hashing import U64, mix
+from headwater.tables.hashing import U64, mix, slots_for
 
 #: Words of ``XLA_FFI_CallFrame``.
 _EXTENSION: Final = 1
@@ -164,9 +164,7 @@ def _sum_rows(frame: int) -> int:
     width, count = _elements_of_row(given), _length(places)
     rows, sums, row_bytes = given[_DATA], _result(frame, 0)[_DATA], _NUMBER_BYTES * width
     indices, distinct = words_at(places[_DATA], count), words_at(_result(frame, 1)[_DATA], count)
-    size = 4
-    while size < 2 * count:
-        size *= 2
+    size = slots_for(count)
     slots = np.full(size, -1, np.int32)
     found = 0
     for i in range(count):

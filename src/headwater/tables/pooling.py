@@ -1,0 +1,71 @@
+"""Bags of rows, added up and divided: pooled rows, and the gradients of their rows, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headwater.tables.compiled import compiled, inlined
+from headwater.tables.hashing import Reals, Words
+
+
+@compiled
+def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int) -> Reals:
+    """Pooled rows of bags.
+
+    Args:
+      rows: of distinct keys, [m, dim].
+      inverse: by id its row, [n].
+      offsets: where each bag begins, and the end of the last, [bags + 1].
+      weights: of the ids, [n], or [0]: all 1.
+      kind: 0 sum, 1 mean (divided by the weights' sum), 2 sqrtn (by the root of the sum of their squares).
+
+    Returns:
+      [bags, dim]; zeros for an empty bag.
+    """
+    bags = len(offsets) - 1
+    out = np.zeros((bags, rows.shape[1]), np.float32)
+    for bag in range(bags):
+        divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
+        for i in range(offsets[bag], offsets[bag + 1]):
+            weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
+            for j in range(rows.shape[1]):
+                out[bag, j] += weight * rows[inverse[i], j]
+    return out
+
+
+@compiled
+def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int, count: int) -> Reals:
+    """Gradients of ``count`` distinct rows, [count, dim], from those of their bags, [bags, dim]."""
+    total = np.zeros((count, gradients.shape[1]), np.float32)
+    for bag in range(len(offsets) - 1):
+        divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
+        for i in range(offsets[bag], offsets[bag + 1]):
+            weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
+            for j in range(gradients.shape[1]):
+                total[inverse[i], j] += weight * gradients[bag, j]
+    return total
+
+
+@compiled
+def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
+    """What each bag's sum is divided by, [bags]; arguments as for `pool`."""
+    out = np.empty(len(offsets) - 1, np.float32)
+    for bag in range(len(out)):
+        out[bag] = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
+    return out
+
+
+@inlined
+def _divisor(start: int, stop: int, weights: Reals, kind: int) -> Any:
+    """What a bag's sum is divided by; 1 where that would be 0."""
+    if kind == 0 or start == stop:
+        return np.float32(1.0)
+    total = np.float32(0.0)
+    for i in range(start, stop):
+        weight = weights[i] if len(weights) > 0 else np.float32(1.0)
+        total += weight if kind == 1 else weight * weight
+    if kind == 2:
+        total = np.float32(np.sqrt(total))
+    return total if total != 0.0 else np.float32(1.0)
