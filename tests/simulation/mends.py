@@ -10,7 +10,9 @@ from typing import Any
 
 import headwater.cluster.claims
 import headwater.parameters.attendance
+import headwater.parameters.conversation
 import headwater.parameters.host_state
+import headwater.parameters.service
 import headwater.parameters.updates
 import headwater.resources.replica_lives
 import headwater.training.monitored_wrappers
@@ -91,6 +93,25 @@ def _asked_again() -> None:
     updates.asked_again = lambda _: set[str]()
 
 
+def _who_ended() -> None:
+    """A ``ps`` that was started anew does not ask the others whether the program of a worker has ended."""
+    service: Any = headwater.parameters.service.ParameterService
+    service.ask_who_ended = lambda *_: None
+
+
+def _gone_gradients() -> None:
+    """That a ``ps`` was started anew, and gradients with it are gone, does not release a worker from waiting."""
+    conversation: Any = headwater.parameters.conversation.Conversation
+    lost = conversation.lost
+
+    def forgets(self: Any, index: int, error: Any) -> None:
+        late = self._late
+        lost(self, index, error)
+        self._late = late
+
+    conversation.lost = forgets
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -100,4 +121,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "deadlines": _deadlines,
     "evidence": _evidence,
     "asked again": _asked_again,
+    "who ended": _who_ended,
+    "gone gradients": _gone_gradients,
 }

@@ -25,7 +25,9 @@ def main() -> int:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "kinds", nargs="+", help="such as graphs:10; of examples, graphs, jobs, mirrored, moves, own and parameters"
+        "kinds",
+        nargs="+",
+        help="such as graphs:10; of ended, examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -42,7 +44,19 @@ def main() -> int:
 def run(options: argparse.Namespace) -> int:
     """Runs histories; the number of those that broke a rule, at most 100."""
     # Only in a process that has its environment.
-    from tests.simulation import caches, examples, facades, graphs, jobs, mends, mirrored, moves, own_states, parameters
+    from tests.simulation import (
+        caches,
+        examples,
+        facades,
+        graphs,
+        jobs,
+        mends,
+        mirrored,
+        moves,
+        own_states,
+        parameters,
+        rounds,
+    )
     from tests.simulation.cluster import Journal
     from tests.simulation.scheduler import Killed
 
@@ -57,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     log.propagate = False
     log.addHandler(Journal())
     kinds = {
+        "ended": rounds.ended_history,
         "examples": examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,
@@ -64,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
         "moves": moves.history,
         "own": own_states.history,
         "parameters": parameters.history,
+        "rounds": rounds.history,
     }
     gc.collect()
     gc.freeze()

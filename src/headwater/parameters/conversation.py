@@ -246,7 +246,10 @@ class Conversation:
             self._asked.pop(index, None)
             self.meet(index)
             frame, filled = self._repeated.get(index, (None, None))
-            if frame is None or filled not in (None, session.filled):
+            if frame is None:
+                return
+            if filled not in (None, session.filled):  # what it took of the gradients is gone
+                self._late = self._late or frame.kind == kinds.PUSH
                 return
             try:
                 self._send_asked(index, frame)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from headwater.cluster.claims import Claim
+from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.holder import ShardHolder
@@ -17,11 +18,15 @@ from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header
+from headwater.task.links import WaitingLink
 from headwater.task.service import Service
 from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+
+ENDED_DETAIL: Final = "a worker has ended"
+"""Key of the status detail of a ``ps`` that has heard that the program of a worker has ended without an error."""
 
 
 class Hosted(Protocol):
@@ -87,6 +92,8 @@ class ParameterService(Service):
         self._savers: dict[str, ParameterSaver] = {}
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
+        self._has_ended = False
+        self._closed = threading.Event()
         self._changed = threading.Condition()
 
     def host(self, name: str, parameters: Hosted, saver: ParameterSaver | None = None) -> None:
@@ -95,9 +102,12 @@ class ParameterService(Service):
             saver.restore()
         with self._changed:
             self._hosted[name] = parameters
+            has_ended = self._has_ended
             if saver is not None:
                 self._savers[name] = saver
             self._changed.notify_all()
+        if has_ended:
+            parameters.worker_ended()
 
     def use(self, client: ParameterClient) -> ParameterClient:
         """Shows in snapshots what ``client`` does."""
@@ -152,14 +162,41 @@ class ParameterService(Service):
                 one.hand_over()
 
     def ended(self, task: str) -> None:
+        self.worker_ended()
+
+    def worker_ended(self) -> None:
+        """The program of a worker has ended without an error, as it says itself or another ``ps`` does."""
+        with self._changed:
+            self._has_ended = True
         for parameters in self._all_hosted():
             parameters.worker_ended()
+
+    def ask_who_ended(self, others: Sequence[WaitingLink]) -> None:
+        """Asks each of the other ``ps`` once, as soon as it is there, whether the program of a worker has ended: this
+        task may have been started anew, and would wait for that worker to come."""
+        while (others := [link for link in others if not self._hears_who_ended(link)]) and not self._has_ended:
+            if self._closed.wait(LOOK_S):
+                return
+
+    def _hears_who_ended(self, other: WaitingLink) -> bool:
+        """Whether another ``ps`` is there and has said it."""
+        try:
+            told = other.reach(0.0).details
+        except OpError:
+            return False
+        if ENDED_DETAIL in told:
+            self.worker_ended()
+        return True
+
+    def details(self) -> Mapping[str, bytes]:
+        return {ENDED_DETAIL: b""} if self._has_ended else {}
 
     def _all_hosted(self) -> list[Hosted]:
         with self._changed:
             return list(self._hosted.values())
 
     def close(self) -> None:
+        self._closed.set()
         for one in (*list(self._hosted.values()), *list(self._savers.values())):
             one.close()
 

@@ -258,11 +258,17 @@ class TaskShell:
         if self.is_chief:
             self.say_over()
             return
-        for task in self._servers():
-            try:
-                self.link(task).tell(Frame(LEAVES))
-            except (ConnectFailure, OpError) as error:
-                _log.debug("%s did not hear that %s is done: %s", task, self.me, error)
+        missed = self._servers()
+        for _ in range(2):  # one that starts meanwhile asks the others, and these may not have been told yet
+            missed = [task for task in missed if not self._hears_leaving(task)]
+
+    def _hears_leaving(self, server: TaskName) -> bool:
+        try:
+            self.link(server).tell(Frame(LEAVES))
+        except (ConnectFailure, OpError) as error:
+            _log.debug("%s did not hear that %s is done: %s", server, self.me, error)
+            return False
+        return True
 
     def say_over(self) -> None:
         """Tells every ``ps``, and every task that has worked for this one, that the job is over."""

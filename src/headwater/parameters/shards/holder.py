@@ -122,6 +122,7 @@ class ShardHolder:
         self._begun = False
         self._leaves = False
         self._over = False
+        self._has_ended = False
         self._late = False
         self._closed = False
         self._steps = 0
@@ -178,6 +179,8 @@ class ShardHolder:
             host.secured = lambda channel: self._secure(slot, host, channel)
         if self._over:
             host.job_over()
+        elif self._has_ended:
+            host.worker_ended()
 
     def _secure(self, slot: _Slot, host: HostedParameters, channel: Channel) -> None:
         """Returns once what was answered is not in question; raises UnavailableError where the shard has moved."""
@@ -253,6 +256,7 @@ class ShardHolder:
     def worker_ended(self) -> None:
         """See `HostedParameters.worker_ended`."""
         with self._changed:
+            self._has_ended = True
             hosts = self._hosts
         for host in hosts:
             host.worker_ended()
