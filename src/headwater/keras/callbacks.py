@@ -141,7 +141,7 @@ class BackupAndRestore(_backup):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
             with files.atomic_write(self._path) as file:
-                file.write(written.getbuffer())
+                file.write(written.getvalue())  # no view, which the traceback of an exception would keep
 
     def restore(self) -> None:
         """Gives the model what was saved; does nothing where nothing was.

@@ -44,7 +44,7 @@ def save_model(model: object, path: Any) -> None:
         return
     archive = io.BytesIO()
     _lib.save_model(model, archive)
-    _write(path, archive.getbuffer())
+    _write(path, archive.getvalue())  # no view, which the traceback of an exception would keep
 
 
 def save_weights(model: object, path: Any) -> None:
