@@ -103,12 +103,14 @@ simulate-scale: $(READY)
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)
 
-# A part of the tests that takes a minute or two: what rests on JAX, and one cluster of processes.
+# A part of the tests that takes a minute or two: what rests on JAX, one cluster of processes, and other users, who may be able to run
+# this interpreter only.
 test-other:
 	PYTHON=$(OTHER) tools/venv.sh .venv-other
 	.venv-other/bin/python -m pytest -q --numprocesses $(JOBS) --dist loadfile tests/pure/test_shapes.py tests/pure/graph tests/pure/passes \
 	    tests/inproc/session tests/inproc/keras/eager/test_loops.py tests/inproc/training/test_divided_tables.py \
-	    tests/processes/test_jaxlib_faults.py tests/processes/cluster/test_divided_table.py $(ARGS)
+	    tests/processes/test_jaxlib_faults.py tests/processes/cluster/test_divided_table.py \
+	    tests/processes/cluster/test_other_users.py $(ARGS)
 
 # Two at a time, on as many cores.
 check: $(READY)
@@ -121,8 +123,9 @@ check-style: $(READY)
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/stubs.py --check
 
+# NumPy's stubs are written for the versions that it runs on.
 check-pyright: $(READY)
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonversion $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 check-programs: $(READY)
 	$(BIN)/pyrefly check --summary=none

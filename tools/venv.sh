@@ -1,26 +1,35 @@
 #!/bin/sh
 # Makes the virtual environment DIR with the project and its development tools in it: venv.sh DIR
 #
-# Needs Python 3.11 or newer, named by PYTHON or found on the PATH. Installs with uv where there is one, else with pip.
+# Needs Python 3.11 or newer: the one that PYTHON names, else the newest of the PATH that is supported, which gets the newest JAX.
+# Installs with uv where there is one, else with pip.
 set -eu
 cd "$(dirname "$0")/.."
 dir=${1:?usage: venv.sh DIR}
 
 find_python() {
-    for name in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do
-        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            echo "$name"
-            return
-        fi
+    # Some systems ship Python without what venv needs: uv does without, and any other Python is taken first.
+    for modules in sys,ensurepip sys; do
+        for name in ${PYTHON:-python3.13 python3.12 python3.11 python3 python}; do
+            if "$name" -c "import $modules; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then
+                echo "$name"
+                return
+            fi
+        done
     done
     echo "venv.sh: no Python 3.11 or newer on the PATH; name one with PYTHON=..." >&2
     return 1
 }
 
+# An environment of another Python than the one that is named is made anew.
+version='import sys; print(sys.version_info[:2])'
+if [ -n "${PYTHON:-}" ] && [ -f "$dir/pyvenv.cfg" ] && [ "$("$dir/bin/python" -c "$version")" != "$("$PYTHON" -c "$version")" ]; then
+    rm -rf "$dir"
+fi
+
 if [ ! -x "$dir/bin/python" ]; then
     python=$(find_python)
     if ! "$python" -m venv "$dir" 2>/dev/null; then
-        # Some systems ship the module venv without pip.
         rm -rf "$dir"
         command -v uv >/dev/null || { echo "venv.sh: '$python -m venv' failed; install python3-venv or uv" >&2; exit 1; }
         uv venv --quiet --python "$python" "$dir"

@@ -434,10 +434,10 @@ class Dataset:
         dims: Any = shape.as_dims if hasattr(shape, "as_dims") else shape
         if type(dims) in (tuple, list):
             dims = [getattr(dim, "value", dim) for dim in dims]
-            dims = [-1 if dim is None else dim for dim in dims]
+            dims = np.asarray([-1 if dim is None else dim for dim in dims], np.int64)
         elif isinstance(dims, int):
-            dims = [dims]
-        return self.as_value(np.asarray(dims, np.int64) if isinstance(dims, list) else dims, int64)
+            dims = np.asarray([dims], np.int64)
+        return self.as_value(dims, int64)
 
     def _spread(self, values: Structure) -> list[Any]:
         """The parts of ``values``, one for each component of an element."""

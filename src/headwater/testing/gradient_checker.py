@@ -98,7 +98,7 @@ def _start(x: Any, shape: Any, value: object) -> npt.NDArray[Any]:
         if given.shape != size:
             raise ValueError(f"x_init_value has the shape {given.shape}, and x_shape says {size}")
         return given
-    random = np.random.random_sample(size)
+    random: npt.NDArray[Any] = np.random.random_sample(size)
     if dtype.is_complex:
         random = random + 1j * np.random.random_sample(size)
     return np.asarray(random, dtype.as_numpy_dtype)

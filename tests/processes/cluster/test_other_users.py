@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -33,6 +34,21 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
+def as_user(user: int) -> tuple[str, ...]:
+    """What runs a command as another user."""
+    return ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def others_can_run_python() -> None:
+    """Skips where another user cannot read the interpreter or its packages, such as one in a home folder."""
+    tried = subprocess.run(
+        [*as_user(NOBODY), sys.executable, "-c", "import numpy"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip(f"user {NOBODY} cannot run {sys.executable}: {tried.stderr.strip().splitlines()[-1]}")
+
+
 def everything(pids: list[int]) -> dict[str, list[Any]]:
     """Where the processes and their children listen, and who they are."""
     family = [psutil.Process(pid) for pid in pids]
@@ -50,8 +66,7 @@ def everything(pids: list[int]) -> dict[str, list[Any]]:
 
 def stranger(cluster: Processes, targets: dict[str, list[Any]], user: int = NOBODY) -> dict[str, str]:
     """What became of all attempts of another user."""
-    as_user = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
-    command = (*as_user, sys.executable, str(PROGRAMS / "stranger.py"), json.dumps(targets))
+    command = (*as_user(user), sys.executable, str(PROGRAMS / "stranger.py"), json.dumps(targets))
     output = cluster.run(*command, HEADWATER_TOKEN="", HOME="/").succeeds()
     return dict(json.loads(output.splitlines()[-1]))
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Primitive
+from jax.extend.core import (
+    ClosedJaxpr,  # pyright: ignore[reportPrivateImportUsage]  # JAX 0.12 does not mark it as a name for others
+    Primitive,
+)
 from jax.interpreters import ad
 
 from headwater.keras.mirrored.steps import Replicas
