@@ -51,6 +51,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.contrib.learn.DNNLinearCombinedClassifier": "without `gradient_clip_norm`",
     "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are the estimator's own",
     "tf.contrib.layers.batch_norm": "without `batch_weights`, `zero_debias_moving_mean`, `renorm` and `adjustment`",
+    "tf.estimator.tpu.TPUEstimator": "with `use_tpu=False`, as TensorFlow trains where there are no TPUs",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`: `tf.train.init_from_checkpoint` does it",
     "tf.feature_column.shared_embedding_columns": "without `ckpt_to_load_from`",
     "tf.keras.backend.set_learning_phase": (
@@ -84,7 +85,7 @@ PARTIAL: Final[Mapping[str, str]] = {
 LEFT_OUT: Final[Mapping[str, str]] = {
     "models for phones: the converter and its interpreter are TensorFlow's own": "tf.lite.",
     "TPUs: on them JAX itself runs, without parameter servers": (
-        "tf.tpu. tf.estimator.tpu. tf.distribute.cluster_resolver.TPUClusterResolver "
+        "tf.tpu. tf.estimator.tpu.experimental. tf.distribute.cluster_resolver.TPUClusterResolver "
         "tf.distribute.experimental.TPUStrategy"
     ),
     "graphs that compute with quantised integers": (
@@ -93,7 +94,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.nn.quantized_ tf.train.do_quantize_training_on_graphdef"
     ),
     "libraries of compiled operations for TensorFlow's own runtime": (
-        "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig."
+        "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig.get_"
     ),
     "files of LMDB, which needs its library": "tf.LMDBReader",
     "Keras 2's own: Keras 3, which `tf.keras` is, has them no more": (

@@ -142,7 +142,7 @@ class VariableStore:
             variable = Variable(
                 initial_value=initial,
                 name=name,
-                trainable=trainable,
+                trainable=synchronization is not VariableSynchronization.ON_READ if trainable is None else trainable,
                 collections=collections,
                 caching_device=caching_device,
                 dtype=initial_dtype,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from headwater.graph.operation import Operation, Tensor, TensorOperators
 from headwater.shapes import TensorShape, as_shape, unknown_shape
 from headwater.tensorboard_protos import variable_pb2
 from headwater.variables import state
+from headwater.variables.creators import any_creators, made_by_creators
 from headwater.variables.initial_values import with_initialized_values
 from headwater.variables.save_slice import SaveSliceInfo
 
@@ -48,7 +50,20 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_TOWER = ONLY_FIRST_REPLICA
 
 
-class Variable(TensorOperators):
+class _MadeByCreators(type):
+    """Has the creators of open scopes make a variable; see `variable_creator_scope`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        make = super().__call__
+        if cls is not Variable or not any_creators():
+            return make(*args, **kwargs)
+        bound = _SIGNATURE.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        bound.arguments.pop("self")
+        return made_by_creators(make, **bound.arguments)
+
+
+class Variable(TensorOperators, metaclass=_MadeByCreators):
     """A tensor that keeps its value between steps.
 
     It lives in the container of the task it is placed on, shared by all sessions with that task, under the name of its
@@ -431,6 +446,9 @@ def _collections(collections: object, trainable: bool) -> list[str]:
     if trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
         keys.append(GraphKeys.TRAINABLE_VARIABLES)
     return keys
+
+
+_SIGNATURE = inspect.signature(Variable.__init__)
 
 
 def init_scope() -> AbstractContextManager[None]:

@@ -246,6 +246,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 LinearEstimator add_metrics""",
             "headwater.training.estimator.public_heads": """
                 BinaryClassHead Head LogisticRegressionHead MultiClassHead PoissonRegressionHead RegressionHead""",
+            "headwater.training.estimator.several_heads": "MultiHead MultiLabelHead",
             "headwater.training.estimator.train_and_evaluate": "train_and_evaluate",
             "headwater.training.estimator.example_specs": "classifier_parse_example_spec regressor_parse_example_spec",
             "headwater.training.estimator.export": "BestExporter Exporter FinalExporter LatestExporter",
@@ -259,13 +260,23 @@ AREAS: Final[Mapping[str, Area]] = {
             "experimental": "headwater.compat.tf.estimator_experimental",
             "export": "headwater.compat.tf.estimator_export",
             "inputs": "headwater.compat.tf.estimator_inputs",
+            "tpu": "headwater.compat.tf.estimator_tpu",
+        },
+    ),
+    "tf.estimator_tpu": Area(
+        "``tf.estimator.tpu``: programs that may use TPUs, where there are none.",
+        names={
+            "headwater.training.estimator.tpu": """
+                InputPipelineConfig RunConfig=TPURunConfig TPUConfig TPUEstimator TPUEstimatorSpec""",
         },
     ),
     "tf.estimator_experimental": Area(
         "``tf.estimator.experimental``: hooks that end a training early.",
         names={
             "headwater.training.estimator.canned": "dnn_logit_fn_builder linear_logit_fn_builder",
+            "headwater.training.estimator.export": "build_raw_supervised_input_receiver_fn",
             "headwater.training.estimator.headed": "call_logit_fn",
+            "headwater.training.estimator.in_memory": "InMemoryEvaluatorHook",
             "headwater.training.estimator.early_stopping": """
                 make_early_stopping_hook make_stop_at_checkpoint_step_hook stop_if_higher_hook stop_if_lower_hook
                 stop_if_no_decrease_hook stop_if_no_increase_hook""",
@@ -556,6 +567,10 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
         },
+    ),
+    "tf.sysconfig": Area(
+        "``tf.sysconfig``: how the package was built; there are no libraries to link with.",
+        names={"headwater.compat.tf": "CXX11_ABI_FLAG MONOLITHIC_BUILD"},
     ),
     "tf.user_ops": Area(
         "``tf.user_ops``: the example of an operation of one's own.",

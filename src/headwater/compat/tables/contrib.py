@@ -26,6 +26,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "slim": "headwater.compat.tf.contrib.slim",
             "staging": "headwater.compat.tf.contrib.staging",
             "tfprof": "headwater.compat.tf.contrib.tfprof",
+            "tpu": "headwater.compat.tf.estimator_tpu",
             "training": "headwater.compat.tf.contrib.training",
         },
     ),

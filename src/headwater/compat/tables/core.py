@@ -48,6 +48,7 @@ CORE: Final = Area(
         "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
         "tensorboard.compat.proto.node_def_pb2": "NodeDef",
         "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
+        "headwater.variables.creators": "variable_creator_scope",
         "headwater.variables.module": "Module",
         "headwater.variables.variables": "Variable VariableAggregation VariableSynchronization init_scope",
         "headwater.variables.variable_lists": """
@@ -228,6 +229,7 @@ CORE: Final = Area(
         "train": "headwater.compat.tf.train",
         "raw_ops": "headwater.functional.raw_ops",
         "resource_loader": "headwater.compat.resource_loader",
+        "sysconfig": "headwater.compat.tf.sysconfig",
         "user_ops": "headwater.compat.tf.user_ops",
         "version": "headwater.compat.tf.version",
         "xla": "headwater.compat.tf.xla",

@@ -78,6 +78,7 @@ from headwater.compat.tf import sparse as sparse
 from headwater.compat.tf import spectral as spectral
 from headwater.compat.tf import strings as strings
 from headwater.compat.tf import summary as summary
+from headwater.compat.tf import sysconfig as sysconfig
 from headwater.compat.tf import test as test
 from headwater.compat.tf import train as train
 from headwater.compat.tf import user_ops as user_ops
@@ -565,6 +566,7 @@ from headwater.shapes import Dimension as Dimension
 from headwater.shapes import TensorShape as TensorShape
 from headwater.shapes import dimension_at_index as dimension_at_index
 from headwater.shapes import dimension_value as dimension_value
+from headwater.variables.creators import variable_creator_scope as variable_creator_scope
 from headwater.variables.initializers import Constant as constant_initializer
 from headwater.variables.initializers import GlorotNormal as glorot_normal_initializer
 from headwater.variables.initializers import GlorotUniform as glorot_uniform_initializer
@@ -1220,6 +1222,7 @@ __all__ = [
     "summary",
     "svd",
     "switch_case",
+    "sysconfig",
     "tables_initializer",
     "tan",
     "tanh",
@@ -1268,6 +1271,7 @@ __all__ = [
     "unstack",
     "user_ops",
     "variable_axis_size_partitioner",
+    "variable_creator_scope",
     "variable_op_scope",
     "variable_scope",
     "variables_initializer",

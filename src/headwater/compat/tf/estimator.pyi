@@ -4,6 +4,7 @@
 from headwater.compat.tf import estimator_experimental as experimental
 from headwater.compat.tf import estimator_export as export
 from headwater.compat.tf import estimator_inputs as inputs
+from headwater.compat.tf import estimator_tpu as tpu
 from headwater.training.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
 from headwater.training.basic_session_run_hooks import CheckpointSaverListener as CheckpointSaverListener
 from headwater.training.basic_session_run_hooks import FeedFnHook as FeedFnHook
@@ -44,6 +45,8 @@ from headwater.training.estimator.public_heads import MultiClassHead as MultiCla
 from headwater.training.estimator.public_heads import PoissonRegressionHead as PoissonRegressionHead
 from headwater.training.estimator.public_heads import RegressionHead as RegressionHead
 from headwater.training.estimator.run_config import RunConfig as RunConfig
+from headwater.training.estimator.several_heads import MultiHead as MultiHead
+from headwater.training.estimator.several_heads import MultiLabelHead as MultiLabelHead
 from headwater.training.estimator.specs import EstimatorSpec as EstimatorSpec
 from headwater.training.estimator.specs import EvalSpec as EvalSpec
 from headwater.training.estimator.specs import ModeKeys as ModeKeys
@@ -87,6 +90,8 @@ __all__ = [
     "LogisticRegressionHead",
     "ModeKeys",
     "MultiClassHead",
+    "MultiHead",
+    "MultiLabelHead",
     "NanLossDuringTrainingError",
     "NanTensorHook",
     "PoissonRegressionHead",
@@ -110,5 +115,6 @@ __all__ = [
     "export",
     "inputs",
     "regressor_parse_example_spec",
+    "tpu",
     "train_and_evaluate",
 ]

@@ -9,9 +9,13 @@ from headwater.training.estimator.early_stopping import stop_if_higher_hook as s
 from headwater.training.estimator.early_stopping import stop_if_lower_hook as stop_if_lower_hook
 from headwater.training.estimator.early_stopping import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from headwater.training.estimator.early_stopping import stop_if_no_increase_hook as stop_if_no_increase_hook
+from headwater.training.estimator.export import build_raw_supervised_input_receiver_fn as build_raw_supervised_input_receiver_fn
 from headwater.training.estimator.headed import call_logit_fn as call_logit_fn
+from headwater.training.estimator.in_memory import InMemoryEvaluatorHook as InMemoryEvaluatorHook
 
 __all__ = [
+    "InMemoryEvaluatorHook",
+    "build_raw_supervised_input_receiver_fn",
     "call_logit_fn",
     "dnn_logit_fn_builder",
     "linear_logit_fn_builder",

@@ -42,7 +42,7 @@ from headwater.training.scaffold import Scaffold
 from headwater.training.training_util import create_global_step, get_global_step
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import SessionLike, Structure, TensorLike
     from headwater.registry import HostArray
     from headwater.training.estimator.export import ServingInputReceiver
 
@@ -295,6 +295,29 @@ class Estimator:
         path = checkpoint_path or self.latest_checkpoint()
         if path is None:
             _logger.info("No trained model in model_dir: %s, running initialization to evaluate.", self._model_dir)
+        return self._evaluate(input_fn, steps, hooks, path, name, None)
+
+    def evaluate_with(
+        self, input_fn: Callable[..., Any], steps: int | None, hooks: Any, name: str | None, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """As `evaluate`, of variables that have these ``values``, by name, in place of a checkpoint's."""
+
+        def fill(session: SessionLike) -> None:
+            for variable in get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES):
+                if variable.op.name in values:
+                    variable.load(values[variable.op.name], session)
+
+        return self._evaluate(input_fn, steps, hooks, None, name, fill)
+
+    def _evaluate(
+        self,
+        input_fn: Callable[..., Any],
+        steps: int | None,
+        hooks: Any,
+        path: str | None,
+        name: str | None,
+        fill: Callable[[SessionLike], None] | None,
+    ) -> dict[str, Any]:
         with self._graph():
             step = create_global_step()
             features, labels, input_hooks = features_and_labels(self._call_input_fn(input_fn, ModeKeys.EVAL))
@@ -314,9 +337,10 @@ class Estimator:
                 spec.scaffold,
                 self._config.evaluation_master,
                 self._config.session_config,
+                fill,
             )
         found.update(self.metrics_of_host())
-        _logger.info("Evaluated %s in %.2f s: %s", path, seconds, found)
+        _logger.info("Evaluated %s in %.2f s: %s", path or "variables of a session", seconds, found)
         self._write_metrics(found, name)
         return found
 
@@ -494,15 +518,25 @@ class Estimator:
         )
 
     def _call_input_fn(self, input_fn: Callable[..., Any], mode: str) -> Any:
+        return self._call_input_with(input_fn, mode, self.params)
+
+    def _call_input_with(self, input_fn: Callable[..., Any], mode: str, params: Any) -> Any:
         with get_default_graph().device("/cpu:0"):
-            return call_input_fn(input_fn, mode, self.params, self.config)
+            return call_input_fn(input_fn, mode, params, self.config)
+
+    def _params_of(self, mode: str) -> Any:
+        """What a model function gets as ``params``."""
+        del mode
+        return self.params
 
     def _call_model_fn(self, features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
         wanted = arguments_of(self._model_fn)
-        given: dict[str, Any] = {"mode": mode, "params": self.params, "config": config, "labels": labels}
+        given: dict[str, Any] = {"mode": mode, "params": self._params_of(mode), "config": config, "labels": labels}
         if "labels" not in wanted and labels is not None:
             raise ValueError("model_fn does not take labels, but input_fn returns labels.")
         spec = self._model_fn(features=features, **{key: value for key, value in given.items() if key in wanted})
+        if hasattr(spec, "as_estimator_spec"):  # as of a TPUEstimator
+            spec = spec.as_estimator_spec()
         if not isinstance(spec, EstimatorSpec):
             raise ValueError("model_fn should return an EstimatorSpec.")
         return spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
@@ -19,7 +19,7 @@ from headwater.variables.variable_scope import get_local_variable
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import SessionLike, Structure, TensorLike
     from headwater.shapes import ShapeLike
     from headwater.training.estimator.run_config import RunConfig
     from headwater.variables.partitioned import PartitionInfo
@@ -79,12 +79,14 @@ def evaluate_once(
     scaffold: Scaffold | None = None,
     master: str = "",
     config: RunConfig | None = None,
+    fill: Callable[[SessionLike], object] | None = None,
 ) -> tuple[dict[str, Any], float]:
     """Runs ``eval_ops`` for ``steps`` batches and then ``final_ops`` once.
 
     Args:
       checkpoint_path: what to restore; None initialises.
       steps: None for all that there are.
+      fill: gives variables other values when the session is there, as from another session.
 
     Returns:
       The values of ``final_ops``, and how many seconds it took.
@@ -97,10 +99,25 @@ def evaluate_once(
     creator = ChiefSessionCreator(
         scaffold=scaffold, checkpoint_filename_with_path=checkpoint_path, master=master, config=config
     )
-    with MonitoredSession(creator, [_Stop(steps, counted), *hooks, final]) as session:
+    with MonitoredSession(creator, [*_filling(fill), _Stop(steps, counted), *hooks, final]) as session:
         while not session.should_stop():
             session.run(update)
     return final.final_ops_values or {}, time.monotonic() - begin_s
+
+
+def _filling(fill: Callable[[SessionLike], object] | None) -> list[SessionRunHook]:
+    return [] if fill is None else [_Fill(fill)]
+
+
+class _Fill(SessionRunHook):
+    """Gives variables their values in each new session."""
+
+    def __init__(self, fill: Callable[[SessionLike], object]) -> None:
+        self._fill = fill
+
+    def after_create_session(self, session: SessionLike, coord: object) -> None:
+        del coord
+        self._fill(session)
 
 
 class _Stop(StopAfterNEvalsHook):

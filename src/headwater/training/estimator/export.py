@@ -197,12 +197,62 @@ def build_raw_serving_input_receiver_fn(
     def receiver() -> ServingInputReceiver:
         fed: dict[str, object] = {}
         for name, like in features.items():
-            tensor = convert_to_tensor(like)
-            dims = None if tensor.dims is None else [default_batch_size, *tensor.dims[1:]]
-            fed[name] = arrays.placeholder(tensor.dtype.base_dtype, dims, name=tensor.op.name.rpartition("/")[2])
+            fed[name] = _placeholders(like, default_batch_size)
         return ServingInputReceiver(fed, dict(fed))
 
     return receiver
+
+
+class SupervisedInputReceiver(NamedTuple):
+    """Where an exported model gets features and labels from.
+
+    Attributes:
+      features: a tensor, or tensors by name.
+      labels: likewise.
+      receiver_tensors: what a request feeds, by name.
+    """
+
+    features: Structure
+    labels: Structure
+    receiver_tensors: dict[str, Tensor]
+
+
+def build_raw_supervised_input_receiver_fn(
+    features: Structure, labels: Structure, default_batch_size: int | None = None
+) -> Callable[[], SupervisedInputReceiver]:
+    """A function that takes features and labels themselves.
+
+    Args:
+      features: a tensor, or tensors by name, whose types and shapes, but for the batch's size, the requests have.
+      labels: likewise.
+      default_batch_size: how many examples; any number when None.
+
+    Raises:
+      ValueError: features and labels with the same names.
+    """
+
+    def receiver() -> SupervisedInputReceiver:
+        named: list[set[Any]] = [set(each) if isinstance(each, dict) else set() for each in (features, labels)]  # pyright: ignore[reportUnknownArgumentType]
+        twice = named[0] & named[1]
+        if twice:
+            raise ValueError(f"Features and labels must have distinct keys. Found overlapping keys: {twice}")
+        of_features = _placeholders(features, default_batch_size)
+        of_labels = _placeholders(labels, default_batch_size)
+        fed = {
+            **(of_features if isinstance(of_features, dict) else {"input": of_features}),
+            **(of_labels if isinstance(of_labels, dict) else {_LABEL: of_labels}),
+        }
+        return SupervisedInputReceiver(of_features, of_labels, fed)
+
+    return receiver
+
+
+def _placeholders(like: Any, batch_size: int | None) -> Any:
+    if isinstance(like, dict):
+        return {str(name): _placeholders(each, batch_size) for name, each in like.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
+    tensor = convert_to_tensor(like)
+    dims = None if tensor.dims is None else [batch_size, *tensor.dims[1:]]
+    return arrays.placeholder(tensor.dtype.base_dtype, dims, name=tensor.op.name.rpartition("/")[2])
 
 
 # Exporters ------------------------------------------------------------------------------------------------------------

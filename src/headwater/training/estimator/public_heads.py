@@ -73,7 +73,9 @@ class Head(heads.Head):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         each = self._each_loss(labels, logits)
         weights = None if features is None else self._weights(features)
-        loss = compute_weighted_loss(each, 1.0 if weights is None else weights, reduction=self.loss_reduction)
+        loss = compute_weighted_loss(
+            each, 1.0 if weights is None else weights, reduction=_REDUCTIONS[self.loss_reduction]
+        )
         for item in more or ():
             loss = loss + reduce_sum(item)
         return loss, each, weights
@@ -121,27 +123,36 @@ class Head(heads.Head):
             suffix = "" if self._name is None else f"/{self._name}"
             metrics = {f"{key}{suffix}": value for key, value in metrics.items()}
             return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=metrics)
-        if (optimizer is None) == (train_op_fn is None):
-            raise ValueError("train_op_fn and optimizer cannot both be None, nor both be given")
-        with control_dependencies(list(update_ops or ())):
-            if train_op_fn is not None:
-                train = train_op_fn(loss)
-            else:
-                train = optimizer.minimize(loss, get_global_step(), var_list=trainable_variables)
+        train = training_op(loss, optimizer, trainable_variables, train_op_fn, update_ops)
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train)
 
 
-def _reduction(value: str) -> str:
-    """As losses call it.
+def training_op(
+    loss: Tensor, optimizer: Any, trainable_variables: Any, train_op_fn: Any, update_ops: Any
+) -> OpOrTensor:
+    """What trains, after ``update_ops``.
+
+    Raises:
+      ValueError: both or neither of ``optimizer`` and ``train_op_fn``.
+    """
+    if (optimizer is None) == (train_op_fn is None):
+        raise ValueError("train_op_fn and optimizer cannot both be None, nor both be given")
+    with control_dependencies(list(update_ops or ())):
+        if train_op_fn is not None:
+            return train_op_fn(loss)
+        return optimizer.minimize(loss, get_global_step(), var_list=trainable_variables)
+
+
+def reduction_of(value: str) -> str:
+    """A reduction, by the name that heads call it by.
 
     Raises:
       ValueError: there is no such reduction.
     """
-    if value in (Reduction.SUM, Reduction.SUM_OVER_BATCH_SIZE):
-        return value
-    if value not in _REDUCTIONS:
+    found = {Reduction.SUM: "sum", Reduction.SUM_OVER_BATCH_SIZE: "sum_over_batch_size"}.get(value, value)
+    if found not in _REDUCTIONS:
         raise ValueError(f"Invalid loss_reduction: {value}. It must be one of {sorted(_REDUCTIONS)}")
-    return _REDUCTIONS[value]
+    return found
 
 
 class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -173,7 +184,7 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
             raise ValueError(f"thresholds not in (0, 1): {tuple(thresholds or ())}.")
         super().__init__(
             weight_column=weight_column,
-            loss_reduction=_reduction(loss_reduction),
+            loss_reduction=reduction_of(loss_reduction),
             label_vocabulary=label_vocabulary,
         )
         self._set(name, loss_fn, _thresholds=tuple(thresholds or ()))
@@ -217,7 +228,7 @@ class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncom
         super().__init__(
             n_classes=n_classes,
             weight_column=weight_column,
-            loss_reduction=_reduction(loss_reduction),
+            loss_reduction=reduction_of(loss_reduction),
             label_vocabulary=label_vocabulary,
         )
         self._set(name, loss_fn)
@@ -249,7 +260,7 @@ class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncom
         if label_dimension < 1:
             raise ValueError(f"Invalid label_dimension {label_dimension}.")
         super().__init__(
-            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=_reduction(loss_reduction)
+            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=reduction_of(loss_reduction)
         )
         self._set(name, loss_fn, _inverse_link_fn=inverse_link_fn)
 

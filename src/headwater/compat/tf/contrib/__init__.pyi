@@ -4,6 +4,7 @@
 from headwater.compat import contrib_lookup as lookup
 from headwater.compat import contrib_metrics as metrics
 from headwater.compat import slim_losses as losses
+from headwater.compat.tf import estimator_tpu as tpu
 from headwater.compat.tf.contrib import data as data
 from headwater.compat.tf.contrib import deprecated as deprecated
 from headwater.compat.tf.contrib import distribute as distribute
@@ -34,5 +35,6 @@ __all__ = [
     "slim",
     "staging",
     "tfprof",
+    "tpu",
     "training",
 ]
