@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -154,7 +154,7 @@ def tls_channel() -> Iterator[Channel]:
             yield channel
 
 
-KINDS: dict[str, Callable[[], object]] = {
+KINDS: dict[str, Callable[[], AbstractContextManager[Channel]]] = {
     "tcp": lambda: socket_channel(local=False, security=Security()),
     "shared": lambda: socket_channel(local=True, security=Security()),
     "tls": tls_channel,
@@ -212,7 +212,7 @@ def main() -> None:
     codec, memory = measure_codec()
     print(f"five small tensors: {codec:.1f} µs to encode and decode, {memory:.1f} µs through memory")
     with ExitStack() as stack:
-        channels = {kind: stack.enter_context(KINDS[kind]()) for kind in kinds}  # type: ignore[arg-type]
+        channels = {kind: stack.enter_context(KINDS[kind]()) for kind in kinds}
         rounds = [{kind: measure(channel) for kind, channel in channels.items()} for _ in range(ROUNDS)]
     headings = ["channel", "round trip µs", *(f"{size >> 10} KiB MB/s" for size in SIZES)]
     print("  ".join(f"{heading:>16}" for heading in headings))

@@ -52,16 +52,16 @@ class RealCluster:
         self._account = self.namespace
         self.minor = int("".join(filter(str.isdigit, client.VersionApi(self._api).get_code().minor)))
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-        # pyrefly: ignore[bad-argument-type]
-        self.core.create_namespace({"metadata": {"name": self.namespace, "labels": labels}})
+        metadata = client.V1ObjectMeta(name=self.namespace, labels=labels)
+        self.core.create_namespace(client.V1Namespace(metadata=metadata))
         for one in rights(self.namespace, self._account, nodes=True):
             utils.create_from_dict(self._api, one)
         wanted = client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
-        # pyrefly: ignore[missing-attribute]
-        token = self.core.create_namespaced_service_account_token(self._account, self.namespace, wanted).status.token
+        granted = self.core.create_namespaced_service_account_token(self._account, self.namespace, wanted)
+        assert granted.status is not None
         given = yaml.safe_load(Path(CONFIG).read_text())
         for user in given["users"]:
-            user["user"] = {"token": token}
+            user["user"] = {"token": granted.status.token}
         self.config = folder / "kubeconfig"
         self.config.write_text(yaml.safe_dump(given))
         self.backends = folder / "backends.yaml"

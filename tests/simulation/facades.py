@@ -189,7 +189,8 @@ _BY_VALUE: list[tuple[Any, Any]] = [
 
 def network() -> Network:
     """The network of the history that the calling thread is part of."""
-    return running().network  # type: ignore[attr-defined]
+    found: Network = vars(running())["network"]
+    return found
 
 
 class _Listener:

@@ -290,7 +290,7 @@ class Thread:
         simulation = running()
         simulation.check(simulation.current)
         self._thread = simulation.thread(simulation.current.process, self.name, self._main)
-        self._thread.facade = self  # type: ignore[attr-defined]
+        self._thread.facade = self
         self.ident = self._thread.number
         self._thread.start()
         simulation.pause()
@@ -328,10 +328,10 @@ class MainThread(Thread):
 def current_thread() -> Any:
     """The running thread."""
     thread = running().current
-    facade = getattr(thread, "facade", None)
+    facade = thread.facade
     if facade is None:
         facade = Thread(name=thread.name)
         facade.ident = thread.number
         facade._thread = thread
-        thread.facade = facade  # type: ignore[attr-defined]
+        thread.facade = facade
     return facade

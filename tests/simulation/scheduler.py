@@ -73,6 +73,7 @@ class Thread:
       waits_for: what it waits for, in words; empty while it can run.
       ended: whether it has.
       locals: what it has of its own of each `threading.local`, by that.
+      facade: what a program sees of it; None until it looks.
     """
 
     def __init__(self, simulation: Simulation, process: Process, name: str, run: Callable[[], None]) -> None:
@@ -87,6 +88,7 @@ class Thread:
         self.is_ready = False
         self.timed_out = False
         self.locals: dict[Any, Any] = {}
+        self.facade: Any = None
         self._run = run
         self._carrier = _Carrier(self._main, simulation.hub)
 

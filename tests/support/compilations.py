@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import jax.monitoring
 
@@ -15,11 +14,10 @@ def compilations() -> Iterator[list[str]]:
     found: list[str] = []
     listening = True
 
-    def listen(event: str, duration: float, **_: Any) -> None:
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if listening and event == "/jax/core/compile/backend_compile_duration":
-            found.append(f"{duration} s")
+            found.append(f"{duration_secs} s")
 
-    # pyrefly: ignore[bad-argument-type]
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
         yield found

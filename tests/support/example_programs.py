@@ -43,6 +43,6 @@ def load(name: str, **values: Any) -> ModuleType:
             delattr(flags.FLAGS, flag)
     unknown = set(values) - set(defined)
     assert not unknown, f"{name}.py has no flags {unknown}"
-    module.tf = tf  # type: ignore[attr-defined]  # what the finder gave finds the rest by importing, too
-    module.FLAGS = SimpleNamespace(**{**defined, **values})  # type: ignore[attr-defined]
+    vars(module)["tf"] = tf  # what the finder gave finds the rest by importing, too
+    vars(module)["FLAGS"] = SimpleNamespace(**{**defined, **values})
     return module

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Callable
+from typing import Any
 
 from headwater.io.disk import Change, Disk
 
@@ -77,8 +78,8 @@ class Stream(io.RawIOBase):
         self._piece = piece
         self._raw = raw
 
-    def write(self, data: object) -> int:
-        return self._piece(self._raw, memoryview(data).cast("B"))  # pyright: ignore[reportArgumentType]
+    def write(self, data: Any) -> int:
+        return self._piece(self._raw, memoryview(data).cast("B"))
 
     def writable(self) -> bool:
         return True

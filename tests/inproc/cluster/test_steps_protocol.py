@@ -238,7 +238,7 @@ def test_a_step_is_forgotten_whose_session_ends_before_its_channel(served: Serve
     found: list[weakref.ref[Any]] = []
 
     def session_ends() -> None:
-        found.extend(map(weakref.ref, served.service._known.values()))  # pyright: ignore[reportPrivateUsage]
+        found.extend(map(weakref.ref, served.service._known.values()))
         served.runtime.release(SESSION, "its master has ended")
 
     run_and_go(served, session_ends)
@@ -282,7 +282,7 @@ def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
     served.send(TRANSFER, (SESSION, 5, 0), ONES)
     served.run(1, 5)  # lacks its feed
     assert served.recv()[0] == ERROR
-    assert not served.runtime.rendezvous._arrived  # pyright: ignore[reportPrivateUsage]
+    assert not served.runtime.rendezvous._arrived
 
 
 def test_channels_of_one_task_are_independent(served: Served) -> None:

@@ -531,7 +531,8 @@ def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path:
     class Stop(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             if epoch == 1 and "val_loss" in (logs or {}):
-                self.model.stop_training = True  # pyrefly: ignore[missing-attribute]
+                assert self.model is not None
+                self.model.stop_training = True
 
     histories = cluster.fit(
         X,

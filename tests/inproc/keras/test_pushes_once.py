@@ -25,12 +25,12 @@ STEPS = 5
 
 def cut(local: LocalServers, cuts: Cuts) -> None:
     """Has the connections to the servers cut where ``cuts`` says."""
-    open_channel = local._open_pair  # pyright: ignore[reportPrivateUsage]
+    open_channel = local._open_pair
 
     def open_pair(index: int) -> tuple[Channel, Channel]:
         return cuts.between(*open_channel(index))
 
-    local._open_pair = open_pair  # pyright: ignore[reportPrivateUsage]
+    local._open_pair = open_pair
 
 
 class _Noted(Round):

@@ -49,7 +49,7 @@ def record(tf, expression, cases):
     """What TensorFlow makes of one expression."""
     names = inputs_of(expression, cases.INPUTS)
     with tf.Graph().as_default() as graph:
-        scope = {"tf": tf, "np": np}
+        scope: dict[str, Any] = {"tf": tf, "np": np}
         feeds = {}
         for name in names:
             array, open_dims = cases.INPUTS[name]
@@ -73,7 +73,6 @@ def record(tf, expression, cases):
             found["values"] = [encode(value) for value in values]
             pairs = zip(outputs, values)  # noqa: B905 - not in Python 3.7
             floating = [(t, v) for t, v in pairs if t.dtype.is_floating]
-            # pyrefly: ignore[missing-attribute]
             sources = [name for name in names if scope[name].dtype.is_floating]
             if floating and sources:
                 given = [tf.constant(weights(v.shape), t.dtype) for t, v in floating]

@@ -27,11 +27,11 @@ class _Asked:
         waits = threading.Event()
         wait_until = self.step.wait_until
 
-        def announced(*args: Any) -> None:
+        def announced(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
             waits.set()
-            wait_until(*args)
+            wait_until(condition, ready, what)
 
-        self.step.wait_until = announced  # pyrefly: ignore[bad-assignment]
+        self.step.wait_until = announced
 
         def taken() -> None:
             run(float(gathered.take(self.step, 2)[0][0][0]))

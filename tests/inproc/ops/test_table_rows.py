@@ -120,8 +120,7 @@ def test_gradients_of_gradients_and_many_at_once() -> None:
 
     def loss(array: Any, rows: Any) -> Any:
         taken = table_rows.take_rows(array, INDICES)
-        # pyrefly: ignore[bad-argument-type]
-        total = table_rows.add_rows(jnp.zeros_like(array), INDICES[::-1], rows * taken * taken)
+        total = table_rows.add_rows(jnp.zeros_like(array), jnp.asarray(INDICES[::-1]), rows * taken * taken)
         return jnp.sum(total**2)
 
     def slopes(array: Any, rows: Any) -> Any:

@@ -70,8 +70,8 @@ def worker(local: LocalServers, number: int = 0, **settings: Any) -> ParameterSe
     client = local.client(_tree.leaves(PARAMS), number)
     client.connect()
     client.pull()
-    ps._client, ps.is_chief = client, number == 0  # pyright: ignore[reportPrivateUsage]
-    ps._examples = Examples(client)  # pyright: ignore[reportPrivateUsage]
+    ps._client, ps.is_chief = client, number == 0
+    ps._examples = Examples(client)
     return ps
 
 
@@ -121,7 +121,7 @@ def ledger_text(local: LocalServers) -> str:
 
 def stop(local: LocalServers, *workers: ParameterServer) -> None:
     for ps in workers:
-        ps._client.close()  # pyright: ignore[reportPrivateUsage]
+        ps._client.close()
     local.stop()
 
 

@@ -39,17 +39,17 @@ BATCHES = -(-SIZE // BATCH)
 
 
 def cut(local: LocalServers, cuts: Cuts) -> None:
-    open_channel = local._open_pair  # pyright: ignore[reportPrivateUsage]
+    open_channel = local._open_pair
 
     def open_pair(index: int) -> tuple[Channel, Channel]:
         return cuts.between(*open_channel(index))
 
-    local._open_pair = open_pair  # pyright: ignore[reportPrivateUsage]
+    local._open_pair = open_pair
 
 
 def let_go(local: LocalServers, ps: ParameterServer) -> None:
     """Both parameter servers take a worker for lost, which does not know of it."""
-    for session in ps._client._sessions:  # pyright: ignore[reportPrivateUsage]
+    for session in ps._client._sessions:
         assert session.channel is not None
         session.channel.break_off("the test has cut it")
 
@@ -101,7 +101,7 @@ def test_what_a_lost_worker_had_is_done_by_the_others(consistency: str, tmp_path
             lives.push(gradients(batch))
         lives.finish()
 
-    together([live, dies._client.close])  # pyright: ignore[reportPrivateUsage]
+    together([live, dies._client.close])
     found = exact(tmp_path, 1)
     (run,) = found.runs.values()
     assert run.epochs[0, 0].back >= len(seconds[1])
@@ -274,7 +274,7 @@ def test_a_program_that_was_started_anew_after_the_training_is_done_does_nothing
     local = servers(tmp_path)
     ps = worker(local)
     assert train(ps, epochs=2)
-    ps._client.close()  # pyright: ignore[reportPrivateUsage]
+    ps._client.close()
     again = worker(local)
     assert train(again, epochs=2) == []
     assert train(again)  # the second training

@@ -82,7 +82,7 @@ def test_a_ps_goes_back_by_itself_and_says_what_is_lost(
     close(LAYOUT.split(client.values(), lost), LAYOUT.split(alone_of(0, 1, 5), lost))
     close(LAYOUT.split(client.values(), 1 - lost), LAYOUT.split(alone_of(0, 1, 2, 3, 4, 5), 1 - lost))
     told = caplog.text
-    names = local.hosts[lost]._names  # pyright: ignore[reportPrivateUsage]
+    names = local.hosts[lost]._names
     assert f"/job:ps/task:{lost} goes on with its own state of version 2" in told
     assert "updates 3 to 5 are lost" in told
     assert f"of {len(names)} variables: {', '.join(names)}; /job:worker/task:0 had read version 5" in told
@@ -133,7 +133,7 @@ def test_a_push_that_comes_again_is_applied_where_it_is_lost_and_not_where_it_is
     if not saved_before:
         save(local)
     local.restart(1)
-    client._number -= 1  # pyright: ignore[reportPrivateUsage] - the worker asks again, as it got no answer
+    client._number -= 1  # the worker asks again, as it got no answer
     push(client, 1)
     assert [host.version for host in local.hosts] == [2, 2]
     close(client.values(), alone_of(0, 1))
@@ -158,9 +158,9 @@ def test_a_save_copies_nothing_and_holds_what_there_was(tmp_path: Path) -> None:
     client = connected(local)
     push(client, 0)
     host = local.hosts[0]
-    updater = host._updater  # pyright: ignore[reportPrivateUsage]
+    updater = host._updater
     assert isinstance(updater, OptaxUpdater)
-    blocks: BlockValues = updater._blocks  # pyright: ignore[reportPrivateUsage]
+    blocks: BlockValues = updater._blocks
     state = host.memory.state()
     assert state is not None
     for held, array in zip(blocks.optimized, state.values, strict=True):

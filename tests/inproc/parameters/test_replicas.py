@@ -152,7 +152,7 @@ def test_updates_count_with_the_memory_of_whose_they_were() -> None:
     client = servers.client()
     servers.paired()
     copy = servers.copies[0][0]
-    updater, host = copy._updater, copy._host  # pyright: ignore[reportPrivateUsage]
+    updater, host = copy._updater, copy._host
     with host.lock:
         for _ in range(2):
             updater.apply([np.full(value.shape, -1, np.float32) for value in updater.values(None)], {}, (), ())
@@ -232,7 +232,7 @@ def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -
     servers = Replicated(params, optax.sgd(-1.0), log_dir=str(tmp_path))
     client = servers.client()
     ps = ParameterServer(params, optax.sgd(-1.0))
-    ps._client, ps._examples = client, Examples(client)  # pyright: ignore[reportPrivateUsage]
+    ps._client, ps._examples = client, Examples(client)
     servers.paired()
     dropped = 0
     for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=2)):

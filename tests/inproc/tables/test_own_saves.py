@@ -91,7 +91,7 @@ def test_an_update_that_comes_again_is_applied_where_it_is_lost_and_not_where_it
     wanted = rows(client)
     for index in range(2):
         tables.restart(index)
-    client._updates -= 1  # pyright: ignore[reportPrivateUsage] - the worker asks again, as it got no answer
+    client._updates -= 1  # the worker asks again, as it got no answer
     update(client, [5, 6, 7, 8])
     for found, expected in zip(rows(client), wanted, strict=True):
         assert np.array_equal(found, expected)

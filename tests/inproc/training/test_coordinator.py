@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -10,8 +11,8 @@ from headwater.errors import CancelledError, OutOfRangeError
 from headwater.training.coordinator import Coordinator, LooperThread
 
 
-def started(*targets: object) -> list[threading.Thread]:
-    threads = [threading.Thread(target=target) for target in targets]  # pyright: ignore[reportArgumentType]
+def started(*targets: Callable[[], object]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
         thread.start()
     return threads

@@ -280,8 +280,12 @@ def test_profiles(tmp_path: Path) -> None:
         (lambda: tf.train.LoggingTensorHook([], every_n_iter=0), ValueError),
         (lambda: tf.train.LoggingTensorHook([], every_n_iter=1, every_n_secs=1), ValueError),
         (lambda: tf.train.CheckpointSaverHook("x"), ValueError),
-        # pyrefly: ignore[bad-argument-type]
-        (lambda: tf.train.CheckpointSaverHook("x", save_secs=1, saver=1, scaffold=1), ValueError),
+        (
+            lambda: tf.train.CheckpointSaverHook(
+                "x", save_secs=1, saver=tf.train.Saver(defer_build=True), scaffold=tf.train.Scaffold()
+            ),
+            ValueError,
+        ),
         (lambda: tf.train.StepCounterHook(1, 1), ValueError),
         (lambda: tf.train.SummarySaverHook(1), ValueError),
         (lambda: tf.train.SecondOrStepTimer(1, 1), ValueError),
@@ -320,7 +324,7 @@ def test_scaffold() -> None:
 def test_queue_runners_and_their_errors() -> None:
     queue = tf.FIFOQueue(3, "int64", shapes=[[]])
     count = tf.get_local_variable("count", initializer=tf.constant(0, tf.int64))
-    # pyrefly: ignore[missing-attribute]
+    assert isinstance(count, tf.Variable)
     tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(count.count_up_to(3))]))
     item = queue.dequeue()
     found: list[int] = []
@@ -345,12 +349,14 @@ class Flaky(tf.train.SessionCreator):
         if self.made == 1:
             run, steps = session.run, iter(range(100))
 
-            def lossy(fetches: Any, *args: Any) -> Any:
+            def lossy(
+                fetches: object, feed_dict: Any = None, options: object = None, run_metadata: object = None
+            ) -> Any:
                 if next(steps) == 1:
                     raise tf.errors.AbortedError(None, None, "ps restarted")
-                return run(fetches, *args)
+                return run(fetches, feed_dict, options, run_metadata)
 
-            session.run = lossy  # pyrefly: ignore[bad-assignment]
+            session.run = lossy
         return session
 
 

@@ -14,6 +14,8 @@ def _no_batches() -> Any:
     raise AssertionError("refused before it is asked")
 
 
+_NONE: Any = None
+
 CALLS: dict[str, Callable[[], Any]] = {
     "write_version=V1": lambda: tf.train.Saver(write_version=tf.train.Saver.V1),
     "builder": lambda: tf.train.Saver(builder=object()),
@@ -22,10 +24,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "enable_centered_bias": lambda: tf.contrib.learn.LinearClassifier([], enable_centered_bias=True),
     "_joint_weight": lambda: tf.contrib.learn.LinearClassifier([], _joint_weight=True),
     "embedding_lr_multipliers": lambda: tf.contrib.learn.DNNClassifier([2], [], embedding_lr_multipliers={"x": 1.0}),
-    # pyrefly: ignore[bad-argument-type]
-    "eval_metrics": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, eval_metrics={"x": 1}),
-    # pyrefly: ignore[bad-argument-type]
-    "export_strategies": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, export_strategies=[1]),
+    "eval_metrics": lambda: tf.contrib.learn.Experiment(_NONE, _no_batches, _no_batches, eval_metrics={"x": 1}),
+    "export_strategies": lambda: tf.contrib.learn.Experiment(_NONE, _no_batches, _no_batches, export_strategies=[1]),
     "combiner": lambda: tf.contrib.layers.sparse_column_with_keys("x", ["a"], combiner="mean"),
     "fancy_upscaling": lambda: tf.image.decode_jpeg(b"", fancy_upscaling=False),
     "acceptable_fraction": lambda: tf.image.decode_jpeg(b"", acceptable_fraction=0.5),

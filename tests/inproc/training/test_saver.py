@@ -37,7 +37,7 @@ def test_round_trip(tmp_path: Path) -> None:
         saver.restore(sess, path)
         assert sess.run(v).tolist() == [[1.0, 2.0], [3.0, 4.0]]
         assert sess.run(w).tolist() == [0, 1, 2]
-    # pyrefly: ignore[bad-argument-type]
+    assert path is not None
     assert BundleReader(path).keys() == ["s/w", "v"]
     assert tf.train.latest_checkpoint(str(tmp_path)) == path
 
@@ -59,7 +59,7 @@ def test_renaming(tmp_path: Path) -> None:
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         path = tf.train.Saver({"x": v, "y": w}).save(sess, str(tmp_path / "m"))
-        # pyrefly: ignore[bad-argument-type]
+        assert path is not None
         assert BundleReader(path).keys() == ["x", "y"]
         tf.train.Saver({"y": v}).restore(sess, path)
         assert sess.run([v, w]) == [[2.0], [2.0]]
@@ -80,7 +80,7 @@ def test_partitioned_variables_are_one_tensor(tmp_path: Path) -> None:
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         path = tf.train.Saver().save(sess, str(tmp_path / "m"))
-    # pyrefly: ignore[bad-argument-type]
+    assert path is not None
     reader = BundleReader(path)
     assert reader.keys() == ["v"]
     assert len(reader.slices("v")) == 3
@@ -253,7 +253,7 @@ def test_meta_graph(tmp_path: Path) -> None:
         path = tf.train.Saver().save(sess, str(tmp_path / "m"))
     with tf.Graph().as_default() as graph, tf.Session() as sess:
         saver = tf.train.import_meta_graph(f"{path}.meta")
-        # pyrefly: ignore[missing-attribute]
+        assert saver is not None
         saver.restore(sess, path)
         (again,) = tf.global_variables()
         assert (again.name, again.trainable, sess.run(again).tolist()) == ("s/v:0", True, [1.0, 2.0])
@@ -262,7 +262,7 @@ def test_meta_graph(tmp_path: Path) -> None:
         assert (graph.get_collection("names"), graph.get_collection("numbers")) == ([b"a"], [3])
     with tf.Graph().as_default(), tf.Session() as sess:
         saver = tf.train.import_meta_graph(f"{path}.meta", import_scope="imported", clear_devices=True)
-        # pyrefly: ignore[missing-attribute]
+        assert saver is not None
         saver.restore(sess, path)
         assert sess.run(tf.global_variables()[0]).tolist() == [1.0, 2.0]
         assert tf.global_variables()[0].name == "imported/s/v:0"

@@ -194,7 +194,7 @@ def test_an_error_of_a_service_is_raised() -> None:
 def test_queue_runners_run_and_end() -> None:
     queue = tf.FIFOQueue(3, "int64", shapes=[[]])
     count = tf.get_local_variable("count", initializer=tf.constant(0, tf.int64))
-    # pyrefly: ignore[missing-attribute]
+    assert isinstance(count, tf.Variable)
     runner = tf.train.QueueRunner(queue, [queue.enqueue(count.count_up_to(4))])
     tf.train.add_queue_runner(runner)
     item = queue.dequeue()
@@ -226,9 +226,8 @@ def test_who_is_not_the_chief_has_no_files_and_no_services(tmp_path: Path) -> No
     sv = tf.train.Supervisor(is_chief=False, logdir=str(tmp_path / "logs"))
     assert (sv.summary_writer, sv.save_path, sv.save_model_secs) == (None, None, None)
     assert not (tmp_path / "logs").exists()
-    with pytest.raises(RuntimeError, match="Only chief"):
-        # pyrefly: ignore[bad-argument-type]
-        sv.start_standard_services(None)
+    with tf.Session() as session, pytest.raises(RuntimeError, match="Only chief"):
+        sv.start_standard_services(session)
 
 
 def test_a_worker_waits_for_the_chief_and_says_for_what(

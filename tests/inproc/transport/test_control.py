@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -300,9 +301,8 @@ def test_certificates_that_do_not_fit(serve: Serve, tls: Security, tmp_path: Pat
 def test_health_and_reflection(serve: Serve) -> None:
     server, _ = serve(Security(token="secret"))
     with grpc.insecure_channel(str(server.address)) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
+        health: Any = health_pb2_grpc.HealthStub(channel)
         for service in ("", "headwater.Task", "headwater.Master"):
-            # pyrefly: ignore[missing-attribute]
             reply = health.Check(health_pb2.HealthCheckRequest(service=service))
             assert reply.status == health_pb2.HealthCheckResponse.SERVING
     server, _ = serve()

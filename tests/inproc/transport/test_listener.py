@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -221,12 +222,12 @@ def test_a_ticket_is_good_once(start: Start) -> None:
 
 
 def refused(
-    listener: Listener, caplog: pytest.LogCaptureFixture, problem: Problem, **how: object
+    listener: Listener, caplog: pytest.LogCaptureFixture, problem: Problem, **how: Any
 ) -> tuple[ConnectFailure, str]:
     """Dials, is refused, and gives what the dialling end was told and what the accepting end has logged."""
     before = listener.statistics().refused
     with caplog.at_level(logging.WARNING), pytest.raises(ConnectFailure) as caught:
-        dial(listener, **how)  # type: ignore[arg-type]
+        dial(listener, **how)
     assert caught.value.problem is problem, caught.value
     statistics = listener.statistics()
     while statistics.strangers:  # the accepting thread is at its last lines

@@ -26,6 +26,7 @@ from headwater.transport.frames import PREFIX, Frame
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
 from headwater.transport.security import Security
+from headwater.transport.sockets import SocketChannel
 from tests.support.processes import EXEC, Process, processes
 
 LOOP = Path(__file__).with_name("programs") / "loop.py"
@@ -146,7 +147,8 @@ def test_what_strangers_send(tmp_path: Path) -> None:
         for local in (True, False):
             for data in [*malformed(trap), *fuzzed(random.Random(local), 100)]:
                 channel = open_channel(address, local=local)
-                channel._socket.sendall(data)  # type: ignore[attr-defined]
+                assert isinstance(channel, SocketChannel)
+                channel._socket.sendall(data)
                 until_closed(channel)
             for frame in wrong():
                 channel = open_channel(address, local=local)

@@ -33,8 +33,7 @@ with tf.Graph().as_default():
     tf.Variable([["a", "bb"], ["", "d\u00e9" * 100]], name="strings")
     tf.Variable(tf.cast([1.5, -2.0, 3.25], tf.bfloat16), name="bfloat16")
     tf.Variable([True, False], name="bool")
-    # pyrefly: ignore[no-matching-overload]
-    tf.Variable(np.complex64([1 + 2j]), name="complex64")
+    tf.Variable(np.array([1 + 2j], np.complex64), name="complex64")
     tf.Variable(np.zeros((0, 3), np.float32), name="empty")
     for dtype in (np.float16, np.uint8, np.int8, np.int16, np.uint16, np.int32):
         tf.Variable(np.array([1, 2, 100], dtype), name=np.dtype(dtype).name)

@@ -25,8 +25,8 @@ class Stop(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         del batch, logs
-        # pyrefly: ignore[missing-attribute]
-        first, second = (session.version for session in strategy._served()[0]._client._sessions)
+        client: Any = strategy._served()[0]._client
+        first, second = (session.version for session in client._sessions)
         print(f"read {first} and {second}", flush=True)
         if (arguments.folder / "stop").exists():
             self.model.stop_training = True

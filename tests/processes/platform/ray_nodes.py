@@ -25,8 +25,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 def try_it(cluster: Cluster, folder: Path) -> None:
     other = cluster.add_node(**NODE)
-    # pyrefly: ignore[bad-argument-type]
-    backend = RayBackend(RaySettings(state_dir=folder, address=cluster.address, place_s=60.0))
+    backend = RayBackend(RaySettings(state_dir=folder, address=str(cluster.address), place_s=60.0))
     told = Told(folder)
     assert sum(host.total.cpus for host in backend.capacity().hosts) == 2
 
@@ -53,8 +52,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert backend.adopt(living)
 
     # There is nothing left for others.
-    # pyrefly: ignore[bad-argument-type]
-    impatient = RayBackend(RaySettings(state_dir=folder, address=cluster.address, place_s=0.5))
+    impatient = RayBackend(RaySettings(state_dir=folder, address=str(cluster.address), place_s=0.5))
     for asked, beyond in ((ONE_CPU, False), (Resources(gpus=1), True)):
         with pytest.raises(NotEnough) as refused:
             impatient.reserve("j2", [TaskRequest(task=WORKER, resources=asked)])

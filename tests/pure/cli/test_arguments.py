@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from headwater.cli.arguments import Invocation, UsageError, parse_arguments
@@ -31,8 +33,8 @@ def test_reads_what_python_reads(arguments: list[str], expected: Invocation) -> 
 
 
 @pytest.mark.parametrize("kind", ["file", "module", "code"])
-def test_command_line_reads_back(kind: str) -> None:
-    invocation = Invocation(kind=kind, program="x", arguments=("-a", "b c"), insecure=True)  # type: ignore[arg-type]
+def test_command_line_reads_back(kind: Literal["file", "module", "code"]) -> None:
+    invocation = Invocation(kind=kind, program="x", arguments=("-a", "b c"), insecure=True)
     assert parse_arguments(invocation.command_line()) == invocation
 
 

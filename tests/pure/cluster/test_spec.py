@@ -29,7 +29,7 @@ def test_as_dict() -> None:
     assert ClusterSpec({"w": {0: "a:1", 1: "b:2"}}).as_dict() == {"w": ["a:1", "b:2"]}
     assert ClusterSpec({"w": ("a:1",)}).as_dict() == {"w": ["a:1"]}
     assert ClusterSpec({"w": []}).as_dict() == {"w": {}}
-    SPEC.as_dict()["worker"][5] = "changed:1"  # type: ignore[index,call-overload]
+    SPEC.as_dict()["worker"][5] = "changed:1"
     assert SPEC.num_tasks("worker") == 2
 
 
@@ -77,7 +77,7 @@ def test_made_from_others() -> None:
     assert ClusterSpec(SPEC.as_dict()) == SPEC
     assert ClusterSpec(SPEC.as_cluster_def()) == SPEC
     assert hash(ClusterSpec(SPEC.as_dict())) == hash(SPEC)
-    assert ClusterSpec({b"a": [b"b:1"]}).as_dict() == {"a": ["b:1"]}  # type: ignore[dict-item]
+    assert ClusterSpec({b"a": [b"b:1"]}).as_dict() == {"a": ["b:1"]}
 
 
 def test_cluster_def_has_the_tasks_by_index() -> None:

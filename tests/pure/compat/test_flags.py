@@ -134,8 +134,13 @@ class TestRun:
     def test_main_gets_the_rest(self, values: flags.LazyFlags, command_line: Callable[..., None]) -> None:
         command_line("--rate=2", "a", "--unknown=3", "--nois_chief", "b")
         seen: list[list[str]] = []
+
+        def main(argv: list[str]) -> int:
+            seen.append(argv)
+            return 3
+
         with pytest.raises(SystemExit) as stopped:
-            app.run(lambda argv: seen.append(argv) or 3)  # type: ignore[func-returns-value]
+            app.run(main)
         assert stopped.value.code == 3
         assert seen == [["folder/program.py", "a", "--unknown=3", "b"]]
         assert values.rate == 2.0

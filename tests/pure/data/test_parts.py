@@ -42,8 +42,7 @@ def number(value: int) -> np.ndarray[tuple[()], np.dtype[np.int64]]:
 def batches(function: Function, size: int, drop: bool, shuffled: bool) -> Batch:
     source: Node = Slices(components=(np.arange(1000),))
     if shuffled:
-        # pyrefly: ignore[bad-argument-type]
-        source = Shuffle(input=source, buffer_size=number(300), seed=number(1), seed2=number(2), reshuffle=False)
+        source = Shuffle(input=source, buffer_size=number(300), seed=1, seed2=2, reshuffle=False)
     mapped = Map(input=source, function=function, parallel=number(1))
     return Batch(input=mapped, batch_size=number(size), drop_remainder=np.asarray(drop))
 

@@ -80,10 +80,11 @@ def test_import_maps_inputs_and_returns_elements() -> None:
         )
     assert found is not None
     assert [element.name for element in found] == ["of/parts:1", "of/mul", "of/mul:0"]
-    # pyrefly: ignore[missing-attribute]
-    assert found[1].inputs[0] is mine
-    # pyrefly: ignore[missing-attribute]
-    assert found[0].op.control_inputs == [after]
+    part, product, _ = found
+    assert isinstance(product, tf.Operation)
+    assert product.inputs[0] is mine
+    assert isinstance(part, tf.Tensor)
+    assert part.op.control_inputs == [after]
 
 
 def _with_unknown_type(proto: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from headwater.errors import InvalidArgumentError
 from headwater.io import summary_protos
 
 
-def pixels(value: object) -> list[object]:
-    encoded = value.image.encoded_image_string  # type: ignore[attr-defined]
+def pixels(value: Any) -> list[object]:
+    encoded = value.image.encoded_image_string
     return np.asarray(Image.open(io.BytesIO(encoded))).tolist()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -16,8 +17,8 @@ server = tf.train.Server(cluster, job_name=args.job_name, task_index=args.task_i
 @atexit.register
 def ask() -> None:
     with grpc.insecure_channel(server.target.removeprefix("grpc://")) as channel:
-        # pyrefly: ignore[missing-attribute]
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
+        health: Any = health_pb2_grpc.HealthStub(channel)
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=60)
         print("asked at the end:", health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status), flush=True)
 
 

@@ -63,7 +63,6 @@ def main(_):
             _, value = session.run([train_op, loss])
             if step % 20 == 0:
                 supervisor.summary_computed(session, session.run(summary_op))
-        # pyrefly: ignore[unbound-name]
         print("0.8: better %s after %d steps" % (value < first / 1.5, session.run(global_step)))
     supervisor.stop()
 

@@ -50,5 +50,5 @@ with tf.Session(graph=graph) as session:
     again = session.run(scores, feeds)[:, 0].argmax(1)
 print(
     "0.11: right %s, the same from %s: %s"
-    % ((best == context).mean() > 0.9, os.path.basename(path), (best == again).all())  # pyrefly: ignore[no-matching-overload]
+    % ((best == context).mean() > 0.9, os.path.basename(path), (best == again).all())
 )
