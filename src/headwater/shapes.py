@@ -333,7 +333,7 @@ class TensorShape:
     def __iter__(self) -> Iterator[Dimension]:
         if self._dims is None:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
-        return iter([Dimension(d) for d in self._dims])
+        return iter([_shown(d) for d in self._dims])
 
     @overload
     def __getitem__(self, key: int) -> Dimension: ...
@@ -342,7 +342,7 @@ class TensorShape:
     def __getitem__(self, key: int | slice) -> Dimension | TensorShape:
         """A dimension, or the shape of a range of them; of an unknown rank, what can be known of it."""
         if not isinstance(key, slice):
-            return Dimension(None if self._dims is None else self._dims[key])
+            return _shown(None if self._dims is None else self._dims[key])
         if self._dims is not None:
             return TensorShape(self._dims[key])
         start, stop, step = key.start or 0, key.stop, key.step or 1  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -368,11 +368,26 @@ class TensorShape:
     def __str__(self) -> str:
         if self._dims is None:
             return "<unknown>"
-        inner = ", ".join("?" if d is None else str(d) for d in self._dims)
+        inner = ", ".join(("None" if _Public.numbers else "?") if d is None else str(d) for d in self._dims)
         return f"({inner},)" if len(self._dims) == 1 else f"({inner})"
 
     def __repr__(self) -> str:
-        return f"TensorShape({None if self._dims is None else [Dimension(d) for d in self._dims]})"
+        return f"TensorShape({None if self._dims is None else [_shown(d) for d in self._dims]})"
+
+
+class _Public:
+    """Whether dimensions are shown as numbers, as TensorFlow 2 does."""
+
+    numbers = False
+
+
+def use_numbers(wanted: bool) -> None:
+    """Says whether the dimensions of a `TensorShape` are numbers, or `Dimension`."""
+    _Public.numbers = wanted
+
+
+def _shown(size: int | None) -> Any:
+    return size if _Public.numbers else Dimension(size)
 
 
 def _as_dims(dims: Any) -> Dims:

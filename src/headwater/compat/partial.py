@@ -75,6 +75,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     ),
     "tf.recompute_grad": "what a gradient computes again rather than keep is XLA's choice",
     "tf.repeat": "with repeats that are known when the graph is built",
+    "tf.train.experimental.enable_mixed_precision_graph_rewrite": "scales losses; the graph is not rewritten",
     "tf.saved_model.Builder": "binary files only",
     "tf.space_to_depth": "for channels last only",
     "tf.string_split": "gives a `tf.SparseTensor` only",
@@ -88,11 +89,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.tpu. tf.estimator.tpu.experimental. tf.distribute.cluster_resolver.TPUClusterResolver "
         "tf.distribute.experimental.TPUStrategy"
     ),
-    "graphs that compute with quantised integers": (
-        "tf.quantize tf.quantize_v2 tf.dequantize tf.quantized_concat tf.quantization.quantize "
-        "tf.quantization.dequantize tf.quantization.quantized_concat tf.quantization.quantize_and_dequantize "
-        "tf.nn.quantized_ tf.train.do_quantize_training_on_graphdef"
-    ),
+    "graphs that compute with quantised integers": ("tf.nn.quantized_ tf.train.do_quantize_training_on_graphdef"),
     "libraries of compiled operations for TensorFlow's own runtime": (
         "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig.get_"
     ),
@@ -103,8 +100,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.keras.wrappers."
     ),
     "eager execution: programs of this dialect build graphs, and sessions run them": (
-        "tf.GradientTape tf.enable_eager_execution tf.enable_tensor_equality tf.enable_v2_behavior "
-        "tf.enable_v2_tensorshape tf.config.experimental_run_functions_eagerly tf.experimental.function_executor_type"
+        "tf.GradientTape tf.enable_eager_execution tf.enable_v2_behavior "
+        "tf.config.experimental_run_functions_eagerly tf.experimental.function_executor_type"
     ),
     "asks Google's cloud which machines there are; `TF_CONFIG` tells it here": (
         "tf.distribute.cluster_resolver.GCEClusterResolver"
@@ -137,11 +134,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.profiler.write_op_log"
     ),
     "descriptions of messages that are known only when a graph is built": "tf.io.decode_proto tf.io.encode_proto",
-    "tables of scripts that neither Python nor NumPy has": "tf.strings.unicode_script",
     "switches of TensorFlow's own rewriting of graphs; XLA does this": (
-        "tf.train.experimental.disable_mixed_precision_graph_rewrite "
-        "tf.train.experimental.enable_mixed_precision_graph_rewrite tf.experimental.output_all_intermediates "
-        "tf.layers.experimental."
+        "tf.experimental.output_all_intermediates tf.layers.experimental."
     ),
     "batches of requests to a server of models": "tf.nondifferentiable_batch_function",
     "written by the writers of TensorFlow 2's summaries, which programs of that dialect have": "tf.summary.initialize",

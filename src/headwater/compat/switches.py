@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater import shapes
 from headwater.compat.dialect import is_eager
 
 if TYPE_CHECKING:
@@ -12,14 +13,27 @@ if TYPE_CHECKING:
 
 
 def disable_v2_behavior() -> None:
-    """Does nothing: graphs, reference variables and TensorFlow 1's shapes are what there is."""
+    """Does nothing: graphs, reference variables and TensorFlow 1's ways are what there is."""
 
 
 disable_control_flow_v2: Callable[[], None] = disable_v2_behavior
 disable_eager_execution: Callable[[], None] = disable_v2_behavior
 disable_resource_variables: Callable[[], None] = disable_v2_behavior
 disable_tensor_equality: Callable[[], None] = disable_v2_behavior
-disable_v2_tensorshape: Callable[[], None] = disable_v2_behavior
+
+
+def enable_tensor_equality() -> None:
+    """Does nothing: in graphs ``==`` asks whether two tensors are the same one, with it or without."""
+
+
+def enable_v2_tensorshape() -> None:
+    """From now on the dimensions of a `tf.TensorShape`, by index and in loops, are numbers, or None."""
+    shapes.use_numbers(True)
+
+
+def disable_v2_tensorshape() -> None:
+    """From now on the dimensions of a `tf.TensorShape` are `tf.Dimension` again."""
+    shapes.use_numbers(False)
 
 
 def executing_eagerly() -> bool:

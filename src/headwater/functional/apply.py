@@ -34,11 +34,13 @@ _INTEGER = (
     dtypes.uint64,
 )
 _QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32)
+_ALL_QUANTIZED = (*_QUANTIZED, dtypes.qint16, dtypes.quint16)
 _CLASSES: dict[str, tuple[DType, ...]] = {
     "floating": _FLOATING,
     "complex": _COMPLEX,
     "inexact": (*_FLOATING, *_COMPLEX),
     "integer": _INTEGER,
+    "quantized": _ALL_QUANTIZED,
     "index": (dtypes.int32, dtypes.int64, dtypes.uint8),
     "real": (*_FLOATING, *_INTEGER),
     "numeric": (*_FLOATING, *_INTEGER, *_COMPLEX, *_QUANTIZED),

@@ -269,3 +269,12 @@ def ngrams(
         if squeezes:
             return gather_rows(found, [0]).values
         return found.to_tensor("") if fills else found
+
+
+def unicode_script(input: TensorLike, name: str | None = None) -> Tensor:
+    """The script of each character, by the number that the library ICU gives it, int32; -1 for what is no character.
+
+    Args:
+      input: characters by their numbers in Unicode, int32.
+    """
+    return one("UnicodeScript", input, name=name)

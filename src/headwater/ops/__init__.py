@@ -44,6 +44,7 @@ from headwater.ops import (
     nn,
     optimizers,
     parsing,
+    quantized,
     queues,
     ragged,
     random,

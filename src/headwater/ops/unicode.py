@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -165,3 +167,25 @@ def split_bytes(context: HostContext, input: HostArray) -> tuple[HostArray, Host
     rows = [bytes(text) for text in input]
     splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return _texts([row[at : at + 1] for row in rows for at in range(len(row))]), splits
+
+
+@functools.cache
+def _scripts() -> tuple[HostArray, HostArray]:
+    """The first character of each run of one script, and the number of the script, as ICU has them."""
+    text = (Path(__file__).parent / "unicode_scripts.txt").read_text("ascii").partition("\n")[2]
+    runs = [run.partition(".") for run in text.split()]
+    begins = np.cumsum([int(gap, 16) for gap, _, _ in runs])
+    return begins, np.asarray([int(number) for _, _, number in runs], np.int32)
+
+
+def _same_shape_of_numbers(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int32, inference.inputs[0].dims)]
+
+
+@host("UnicodeScript", inputs="input:int32", infer=_same_shape_of_numbers)
+def unicode_script(context: HostContext, input: HostArray) -> HostArray:
+    """The script of each character, by ICU's number; -1 for what is no character."""
+    del context
+    begins, numbers = _scripts()
+    found = numbers[np.searchsorted(begins, np.maximum(input, 0), "right") - 1]
+    return np.where((input < 0) | (input > 0x10FFFF), np.int32(-1), found).astype(np.int32)

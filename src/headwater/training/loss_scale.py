@@ -212,3 +212,31 @@ def _divided(grad: Any, scale: Tensor) -> Any:
     if isinstance(grad, IndexedSlices):
         return grad.scaled(lambda values: values * math.cast(math.reciprocal(scale), values.dtype))
     return grad * math.cast(math.reciprocal(scale), grad.dtype)
+
+
+def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: Any = "dynamic") -> Optimizer:
+    """An optimizer whose gradients are those of a loss that is scaled up, as float16 needs it.
+
+    Which operations compute in fewer bits is what the program says: the graph is not rewritten, as TensorFlow does not
+    rewrite what runs on a CPU.
+
+    Args:
+      opt: an optimizer.
+      loss_scale: a number, "dynamic", or a `LossScale`.
+
+    Raises:
+      ValueError: ``opt`` is no optimizer, or scales already.
+    """
+    if isinstance(opt, MixedPrecisionLossScaleOptimizer):
+        raise ValueError(
+            '"opt" must not already be an instance of a MixedPrecisionLossScaleOptimizer. '
+            "`enable_mixed_precision_graph_rewrite` will automatically wrap the optimizer with a "
+            "MixedPrecisionLossScaleOptimizer."
+        )
+    if not isinstance(opt, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f'"opt" must be an instance of a tf.train.Optimizer, but got: {opt}')
+    return MixedPrecisionLossScaleOptimizer(opt, loss_scale)
+
+
+def disable_mixed_precision_graph_rewrite() -> None:
+    """Does nothing: graphs are not rewritten."""

@@ -556,6 +556,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.quantization": Area(
         "``tf.quantization``: numbers rounded to those that a few bits can hold.",
         names={
+            "headwater.functional.quantized": "dequantize quantize quantize_and_dequantize quantized_concat",
             "headwater.functional.fake_quantization": """
                 fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
                 fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
@@ -734,7 +735,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 unsorted_segment_join upper=string_upper""",
             "headwater.functional.unicode": """
                 bytes_split=string_bytes_split ngrams unicode_decode unicode_decode_with_offsets unicode_encode
-                unicode_split unicode_split_with_offsets unicode_transcode""",
+                unicode_script unicode_split unicode_split_with_offsets unicode_transcode""",
             "headwater.functional.tables": """
                 to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
                 to_hash_bucket_strong=string_to_hash_bucket_strong""",
@@ -839,7 +840,8 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.train.experimental``.",
         names={
             "headwater.training.loss_scale": """
-                DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer""",
+                DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer
+                disable_mixed_precision_graph_rewrite enable_mixed_precision_graph_rewrite""",
             "headwater.training.object_graph": "PythonState",
         },
     ),

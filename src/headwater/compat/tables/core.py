@@ -37,7 +37,8 @@ CORE: Final = Area(
         "headwater.compat.switches": """
             control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
             disable_tensor_equality disable_v2_behavior disable_v2_tensorshape enable_control_flow_v2
-            enable_eager_execution enable_resource_variables enable_v2_behavior executing_eagerly
+            enable_eager_execution enable_resource_variables enable_tensor_equality enable_v2_behavior
+            enable_v2_tensorshape executing_eagerly
             resource_variables_enabled""",
         "headwater.compat.logging": "get_logger",
         "tensorboard.compat.proto.attr_value_pb2": "AttrValue NameAttrList",
@@ -48,6 +49,7 @@ CORE: Final = Area(
         "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
         "tensorboard.compat.proto.node_def_pb2": "NodeDef",
         "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
+        "headwater.functional.quantized": "dequantize quantize=quantize_v2 quantize_v2 quantized_concat",
         "headwater.variables.creators": "variable_creator_scope",
         "headwater.variables.module": "Module",
         "headwater.variables.variables": "Variable VariableAggregation VariableSynchronization init_scope",

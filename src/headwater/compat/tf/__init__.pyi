@@ -35,7 +35,9 @@ from headwater.compat.switches import disable_v2_tensorshape as disable_v2_tenso
 from headwater.compat.switches import enable_control_flow_v2 as enable_control_flow_v2
 from headwater.compat.switches import enable_eager_execution as enable_eager_execution
 from headwater.compat.switches import enable_resource_variables as enable_resource_variables
+from headwater.compat.switches import enable_tensor_equality as enable_tensor_equality
 from headwater.compat.switches import enable_v2_behavior as enable_v2_behavior
+from headwater.compat.switches import enable_v2_tensorshape as enable_v2_tensorshape
 from headwater.compat.switches import executing_eagerly as executing_eagerly
 from headwater.compat.switches import resource_variables_enabled as resource_variables_enabled
 from headwater.compat.tf import audio as audio
@@ -398,6 +400,10 @@ from headwater.functional.math import to_int64 as to_int64
 from headwater.functional.math import truediv as truediv
 from headwater.functional.math import truncatediv as truncatediv
 from headwater.functional.math import truncatemod as truncatemod
+from headwater.functional.quantized import dequantize as dequantize
+from headwater.functional.quantized import quantize_v2 as quantize
+from headwater.functional.quantized import quantize_v2 as quantize_v2
+from headwater.functional.quantized import quantized_concat as quantized_concat
 from headwater.functional.ragged_tensor import RaggedTensor as RaggedTensor
 from headwater.functional.random import get_seed as get_seed
 from headwater.functional.random import multinomial as multinomial
@@ -855,6 +861,7 @@ __all__ = [
     "decode_raw",
     "delete_session_tensor",
     "depth_to_space",
+    "dequantize",
     "deserialize_many_sparse",
     "device",
     "diag",
@@ -882,7 +889,9 @@ __all__ = [
     "enable_control_flow_v2",
     "enable_eager_execution",
     "enable_resource_variables",
+    "enable_tensor_equality",
     "enable_v2_behavior",
+    "enable_v2_tensorshape",
     "encode_base64",
     "ensure_shape",
     "equal",
@@ -1077,6 +1086,9 @@ __all__ = [
     "qint8",
     "qr",
     "quantization",
+    "quantize",
+    "quantize_v2",
+    "quantized_concat",
     "queue",
     "quint16",
     "quint8",

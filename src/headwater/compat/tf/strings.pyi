@@ -23,6 +23,7 @@ from headwater.functional.unicode import string_bytes_split as bytes_split
 from headwater.functional.unicode import unicode_decode as unicode_decode
 from headwater.functional.unicode import unicode_decode_with_offsets as unicode_decode_with_offsets
 from headwater.functional.unicode import unicode_encode as unicode_encode
+from headwater.functional.unicode import unicode_script as unicode_script
 from headwater.functional.unicode import unicode_split as unicode_split
 from headwater.functional.unicode import unicode_split_with_offsets as unicode_split_with_offsets
 from headwater.functional.unicode import unicode_transcode as unicode_transcode
@@ -48,6 +49,7 @@ __all__ = [
     "unicode_decode",
     "unicode_decode_with_offsets",
     "unicode_encode",
+    "unicode_script",
     "unicode_split",
     "unicode_split_with_offsets",
     "unicode_transcode",

@@ -5,6 +5,8 @@ from headwater.training.loss_scale import DynamicLossScale as DynamicLossScale
 from headwater.training.loss_scale import FixedLossScale as FixedLossScale
 from headwater.training.loss_scale import LossScale as LossScale
 from headwater.training.loss_scale import MixedPrecisionLossScaleOptimizer as MixedPrecisionLossScaleOptimizer
+from headwater.training.loss_scale import disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite
+from headwater.training.loss_scale import enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite
 from headwater.training.object_graph import PythonState as PythonState
 
 __all__ = [
@@ -13,4 +15,6 @@ __all__ = [
     "LossScale",
     "MixedPrecisionLossScaleOptimizer",
     "PythonState",
+    "disable_mixed_precision_graph_rewrite",
+    "enable_mixed_precision_graph_rewrite",
 ]
