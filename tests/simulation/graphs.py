@@ -36,6 +36,9 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 #: Longest time that a worker waits for a task that never starts: its deadline twice, once after a loss.
 _LONGEST_WAIT_S = 300.0
 
+_SLACK = 0.001
+"""How far a sum of units may be off."""
+
 Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 
 
@@ -243,7 +246,9 @@ class GraphHistory:
                     running().sleep(running().random.expovariate(1.0) * setting.work_s)
                     unit = account.give()
                     account.open.add(unit)
-                    sess.run(model.train, {model.unit: np.arange(UNITS) == unit})
+                    before = account.acknowledged - account.void
+                    _, seen = sess.run([model.train, model.seen], {model.unit: np.arange(UNITS) == unit})
+                    self._check_seen(seen, before)
                     account.open.discard(unit)
                     account.acknowledged.add(unit)
                     running().note(f"unit {unit} is acknowledged")
@@ -266,6 +271,14 @@ class GraphHistory:
             one, other = values[f"a_ps{server}"], values[f"b_ps{server}"]
             if not np.array_equal(one, other):
                 raise HistoryError(f"a reader of ps{server} saw half an update: {np.flatnonzero(one != other)}")
+
+    def _check_seen(self, seen: np.ndarray[Any, Any], before: set[int]) -> None:
+        """A step computes from what was acknowledged before it began, whoever has done that."""
+        if self.setting.mode not in ("asynchronous", "synchronous"):
+            return  # gradients that come too late are dropped, or are a part of a mean
+        missing = [unit for unit in sorted(before - self.account.void - {NO_UNIT}) if abs(seen[unit] - 1.0) > _SLACK]
+        if missing:
+            raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
 
     # Rules ------------------------------------------------------------------------------------------------------------
 
@@ -323,6 +336,7 @@ class _Model:
                 with tf.device(f"/job:ps/task:{server}"):
                     variable = tf.get_variable(f"{name}_ps{server}", [UNITS], initializer=tf.zeros_initializer())
                 with tf.device(worker):
+                    self.seen = variable + 0.0  # as the step's gradients are computed from it
                     self.variables[f"{name}_ps{server}"] = variable
                     parts.append(tf.reduce_sum(variable * self.unit))
         with tf.device(worker):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
-from headwater.master.protocol import transfer_of
+from headwater.master.ahead import OutdatedError, ReadsAhead, Values
+from headwater.master.protocol import WANTS_VALUES, transfer_of
 from headwater.runtime.step import Step
 from headwater.task.answers import bad_header, raise_error
 from headwater.task.kinds import DONE, ERROR, GIVE_UP, RESUME, RESUMED, RUN, TENSORS
@@ -64,11 +65,34 @@ class ChannelConversation:
         self._feeds: Sequence[Any] = ()
         self._sent: list[Frame] = []
         self._resuming = False
+        # What the step has read ahead, until the task has said whether it is current, and whether it was sent.
+        self._ahead: ReadsAhead | None = None
+        self._values: Values | None = None
+        self._unproved = False
 
-    def begin(self, feeds: Sequence[Any]) -> None:
-        """Asks the task to run its part."""
+    def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
+        """Asks the task to run its part; with what `send` is given first, where the step has read ``ahead``."""
         self._feeds = feeds
+        if ahead is not None:
+            self._ahead, self._values = ahead, ahead.take()
+            if self._values is not None:
+                return
+            if ahead.wanted():
+                self._put(Frame(RUN, (*self._request(), WANTS_VALUES), feeds))
+                return
         self._put(Frame(RUN, self._request(), feeds))
+
+    def begin_again(self) -> bool:
+        """Asks for present values in place of those read ahead, from which the step's own part has come to an error.
+
+        Returns:
+          Whether it did: these were used, and the task has not heard of the step.
+        """
+        if self._values is None:
+            return False
+        self._values = None
+        self._put(Frame(RUN, self._request(), self._feeds))
+        return True
 
     def _request(self) -> tuple[object, ...]:
         step = self._step
@@ -77,6 +101,10 @@ class ChannelConversation:
 
     def send(self, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer."""
+        if self._values is not None:
+            self._unproved, version, self._values = True, self._values.version, None
+            self._put(Frame(RUN, (*self._request(), version), [*self._feeds, *tensors]))
+            return
         if self._reconnect is None:
             self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
             return
@@ -85,13 +113,19 @@ class ChannelConversation:
         self._put(frame)
 
     def recv(self, transfer: int) -> Sequence[Any]:
-        """Waits for a transfer; raises what the task raises instead."""
+        """Waits for a transfer; raises what the task raises instead.
+
+        Raises:
+          OutdatedError: what the step has read ahead is not current; what is, comes as this step's first transfer.
+        """
+        if self._values is not None:
+            return self._values.tensors
         while transfer not in self._stash:
             self._next()
         return self._stash.pop(transfer)
 
     def finish(self) -> Sequence[Any]:
-        """Waits for the fetches, and ends the conversation."""
+        """Waits for the fetches, and ends the conversation; raises as `recv` does."""
         while self._done is None:
             self._next()
         self._close(True)
@@ -168,6 +202,17 @@ class ChannelConversation:
         if transfer not in self._came:  # else it came before, on a channel that was lost
             self._came.add(transfer)
             self._stash[transfer] = tensors
+            if self._unproved:
+                self._prove(transfer)
+
+    def _prove(self, transfer: int | None) -> None:
+        """The task has answered what was computed from values read ahead, with a transfer or the step's end."""
+        assert self._ahead is not None
+        self._unproved = False
+        current = transfer != self._ahead.transfer
+        self._ahead.tell(current)
+        if not current:
+            raise OutdatedError
 
     def _take_end(self, frame: Frame) -> None:
         tensors = frame.tensors
@@ -178,9 +223,20 @@ class ChannelConversation:
                 results = tensors[: len(tensors) - count]
                 if step == self._step.number:
                     self._keep(transfer, tensors[len(results) :])
+            case (int(step), int(transfer), int(count), int(ahead), int(version)) if (
+                count >= 0 and 0 <= ahead <= len(tensors) - count and self._ahead is not None
+            ):
+                last, end = len(tensors) - ahead - count, len(tensors) - ahead
+                results = tensors[:last]
+                if step == self._step.number:
+                    if count:
+                        self._keep(transfer, tensors[last:end])
+                    self._ahead.keep(Values(version, tensors[end:]))
             case _:
                 raise bad_header(frame, self._task)
         if step == self._step.number:
+            if self._unproved:
+                self._prove(None)
             self._done = results
 
     def _put(self, frame: Frame) -> None:

@@ -16,6 +16,8 @@ import msgpack
 from headwater.cluster.devices import Device, canonical_device_name
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
+from headwater.master.ahead import OutdatedError, ReadsAhead
+from headwater.passes.ahead import can_read_ahead, exchange_of
 from headwater.passes.blocks import can_repeat
 from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition
@@ -76,7 +78,9 @@ class SessionOptions:
 class Conversation(Protocol):
     """A step's exchange with one other task."""
 
-    def begin(self, feeds: Sequence[Any]) -> None: ...
+    def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None: ...
+
+    def begin_again(self) -> bool: ...
 
     def send(self, transfer: int, tensors: Sequence[object]) -> None: ...
 
@@ -138,6 +142,7 @@ class PreparedStep:
         self._local_feeds = [names.index(name) for name in local.plan.feeds] if local else []
         self._remote_feeds = {task: [names.index(name) for name in plan.feeds] for task, plan in remote.items()}
         self._sources = _fetch_sources(request, local.plan if local else None, remote)
+        self._ahead = None if local is None else _reads_ahead(local.plan, remote)
 
     def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
         """Runs the step.
@@ -170,15 +175,13 @@ class PreparedStep:
         assert peers is not None
         step.conversations = peers.conversations(step, self.number, list(self.remote))
         try:
+            ahead = self._ahead if step.trace is None else None
             for task, conversation in step.conversations.items():
-                conversation.begin([feeds[i] for i in self._remote_feeds[task]])
-            if self.local is not None:
-                local_feeds = [feeds[i] for i in self._local_feeds]
-                results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
-            for task, conversation in step.conversations.items():
-                results[task] = conversation.finish()
-                if step.trace is not None:
-                    step.trace.merge(results[task][-1], task)
+                conversation.begin([feeds[i] for i in self._remote_feeds[task]], ahead)
+            try:
+                self._take_part(feeds, step, results)
+            except OutdatedError:
+                self._take_part(feeds, step, results)
         except BaseException as error:
             for conversation in step.conversations.values():
                 conversation.abort(str(error))
@@ -186,6 +189,31 @@ class PreparedStep:
         finally:
             step.conversations = {}  # they know the step: a circle, which only the garbage collector would find
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
+
+    def _take_part(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
+        """Runs this master's own part and awaits the others; OutdatedError where it is to be done again."""
+        if self.local is not None:
+            local_feeds = [feeds[i] for i in self._local_feeds]
+            try:
+                results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
+            except OpError:
+                # It may be of values that are not current: only an error of those that are is one.
+                if not any(conversation.begin_again() for conversation in step.conversations.values()):
+                    raise
+                raise OutdatedError from None
+        for task, conversation in step.conversations.items():
+            results[task] = conversation.finish()
+            if step.trace is not None:
+                step.trace.merge(results[task][-1], task)
+
+
+def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead | None:
+    """What a request's runs have read ahead, if they may: where one other task takes part in them."""
+    if len(remote) != 1:
+        return None
+    (plan,) = remote.values()
+    exchange = exchange_of(plan, local.task) if can_read_ahead(local, plan) else None
+    return None if exchange is None else ReadsAhead(exchange.read.transfer)
 
 
 def _fetch_sources(

@@ -4,10 +4,14 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
 
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
                                whether to trace it, whether it may resume)
+             likewise          (..., whether it may resume, ahead)           the feeds; where ``ahead`` is a version,
+                                                                            then the transfer computed from that
     TENSORS  either way       (step, transfer)                              a transfer between the two
                               (step, transfer, how many transfers have come) likewise, of a step that may resume
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
                               (step, transfer, its tensors' count)          likewise, then a transfer that came last
+                              (step, transfer, its tensors' count,          likewise, then what the next run of the
+                               how many tensors follow, their version)      plan will read, which ``ahead`` asked for
     ERROR    task -> master   (step, code, message)                         instead of DONE
     TRANSFER task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
@@ -20,6 +24,11 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
                                how many frames are sent again)
     GIVE_UP  master -> task   (step, reason)                                the master wants no answer any more
 
+Where RUN has a version of variables, the master has read these ahead (`headwater.master.ahead`), and has computed from
+them what it sends after reading them. Where they are current, the task takes that, and its next frame is whatever comes
+after. Otherwise it drops that, and sends the variables, as where RUN has no version. `WANTS_VALUES` is none: it
+only asks for the values of the next run.
+
 A master that gives a step up says so, where the step may resume, and closes the channel. Frames of a step that is over
 are passed over by its number.
 
@@ -29,8 +38,13 @@ step where it is, or begins it where RUN has never come, and each end sends agai
 
 from __future__ import annotations
 
+from typing import Final
+
 from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
+
+WANTS_VALUES: Final = -1
+"""In a RUN frame, in place of the version of values read ahead: there are none yet, but the next run wants some."""
 
 
 def transfer_of(frame: Frame, sender: str) -> tuple[int, int, int]:

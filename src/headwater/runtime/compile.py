@@ -15,7 +15,8 @@ import numpy as np
 
 from headwater.errors import FailedPreconditionError
 from headwater.ops.faults import error_of
-from headwater.passes.plan import Compute, Node, VariableInfo
+from headwater.passes.ahead import shown_variables
+from headwater.passes.plan import Compute, VariableInfo
 from headwater.registry import Kind
 from headwater.resources.containers import Cell, Resources
 from headwater.runtime.devices import is_default, local_device
@@ -72,11 +73,9 @@ class Executable:
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
-        self.only_reads: bool = (
-            not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
-        )
-        if self.only_reads:
-            self._output_cells = [self._cells[name] for name in _read_outputs(compute)]
+        shown = shown_variables(compute)
+        self.only_reads: bool = shown is not None
+        self._output_cells = [self._cells[name] for name in shown or ()]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -230,16 +229,6 @@ def cell_value(cell: Cell) -> Any:
 def _static_key(value: Any) -> object:
     array = np.asarray(value)
     return array.tobytes(), array.shape, array.dtype.str
-
-
-def _is_read(node: Node) -> bool:
-    return node.type == "VariableV2" or (node.type == "Identity" and 0 in node.refs)
-
-
-def _read_outputs(compute: Compute) -> list[str]:
-    """For every output of a `Compute` that only reads: the variable it shows."""
-    shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
-    return [shown[name] for name in compute.outputs]
 
 
 def _stores(compute: Compute) -> dict[str, int] | None:

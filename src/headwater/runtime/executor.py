@@ -11,6 +11,7 @@ import numpy as np
 
 from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from headwater.passes.ahead import exchange_of
 from headwater.passes.blocks import can_repeat, in_blocks
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 from headwater.passes.training import trains
@@ -20,6 +21,7 @@ from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
+from headwater.runtime.first_reads import FirstReads
 from headwater.runtime.memory import NO_MEMORY, out_of_memory
 from headwater.runtime.step import Step, TaskContext
 from headwater.runtime.tracing import PlanTracer
@@ -46,6 +48,7 @@ class CompiledPlan:
       changes: whether to run it twice would make a difference: it changes state, uses the host, or exchanges tensors
         with tasks other than its master.
       trains: whether a run is a step of training of its master.
+      first_reads: the variables that it sends to its master before that sends anything; None for other plans.
     """
 
     def __init__(self, plan: TaskPlan, resources: Resources, master: str = "") -> None:
@@ -68,6 +71,8 @@ class CompiledPlan:
         actions = [self._action(item) for item in plan.instructions]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             actions[-1] = self._send(last, ends=True)
+        exchange = exchange_of(plan, master)
+        self.first_reads: FirstReads | None = exchange and FirstReads(exchange, resources, self._cell)
         self._fetches = [self._index[name] for name in plan.fetches]
         computed = {name for item in plan.instructions if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
@@ -89,6 +94,10 @@ class CompiledPlan:
         return BlockRunner(
             block, self.plan.task, self._resources, lambda step: setup.execute((), step), needed, self.plan.block
         )
+
+    def _cell(self, variable: str) -> Cell:
+        info = self._variables[variable]
+        return self._resources.cell(info.container, info.cell)
 
     def _slot(self, name: str) -> int:
         if name not in self._index:
@@ -268,10 +277,7 @@ class CompiledPlan:
         definition = node.definition
         attrs = _attrs(node)
         sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
-        cells = {
-            index: self._resources.cell(self._variables[name].container, self._variables[name].cell)
-            for index, name in node.refs.items()
-        }
+        cells = {index: self._cell(name) for index, name in node.refs.items()}
         on_host = definition.kind is Kind.HOST
         if node.type == "Assign":
             return self._assign_strings(node, cells[0])

@@ -16,8 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
-from headwater.master.protocol import transfer_of
+from headwater.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
+from headwater.master.protocol import WANTS_VALUES, transfer_of
+from headwater.runtime.first_reads import FirstReads
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.task.answers import bad_header, error_frame
@@ -84,6 +92,50 @@ class ServedStep(Step):
         self._ended = False
         self._away_since: float | None = None
         self._changed: threading.Condition | None = None
+        # What its master reads ahead, and of which version it has what it has sent already.
+        self._reads: FirstReads | None = None
+        self._read = WANTS_VALUES
+        self._given: Sequence[Any] = ()
+
+    # What its master reads ahead --------------------------------------------------------------------------------------
+
+    def read_ahead(self, reads: FirstReads, version: int, given: Sequence[Any]) -> None:
+        """The master wants the values that the plan's next run reads, and has perhaps read those of this run ahead.
+
+        Args:
+          reads: what the plan reads first.
+          version: of the values that the master has; `WANTS_VALUES` where it has none.
+          given: the transfer that it has computed from these.
+
+        Raises:
+          InvalidArgumentError: that is not what the plan awaits.
+        """
+        awaited = len(reads.exchange.given.tensors) if version != WANTS_VALUES else 0
+        if len(given) != awaited:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"step {self.number} of {self._master} brings {len(given)} tensors after its feeds, not {awaited}",
+            )
+        self._reads, self._read, self._given = reads, version, given
+
+    def _take_given(self) -> bool:
+        """Takes what the master has computed from what it had read ahead, if that is current."""
+        reads, version, given = self._reads, self._read, self._given
+        assert reads is not None
+        self._read, self._given = WANTS_VALUES, ()
+        if not reads.is_current(version):
+            self._reads = None  # others update in between: the next run's values would be outdated, too
+            return False
+        transfer = reads.exchange.given.transfer
+        self._came.add(transfer)
+        self._stash[transfer] = given
+        return True
+
+    @property
+    def gives_values(self) -> bool:
+        """Whether the values of the next run are to go with the answer, so that it has to follow the update."""
+        return self._reads is not None
 
     # Transfers --------------------------------------------------------------------------------------------------------
 
@@ -91,6 +143,8 @@ class ServedStep(Step):
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
             self._push(destination, frame, self.check if self.resumes else None)
+            return
+        if self._read != WANTS_VALUES and self._take_given():
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         if self._sender is not None:
@@ -158,6 +212,11 @@ class ServedStep(Step):
         if self._closing is not None:
             transfer, last = self._closing
             header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
+        if self._reads is not None:
+            with contextlib.suppress(FailedPreconditionError):  # another session has thrown the values away
+                version, values = self._reads.read()
+                header = (*(*header, 0, 0)[:3], len(values), version)
+                tensors = [*tensors, *values]
         self._put(Frame(DONE, header, tensors))
 
     def answer_early(self, results: Sequence[Any]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
+from headwater.master.protocol import WANTS_VALUES
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
 from headwater.server.served_step import Push, ServedStep
@@ -111,11 +112,13 @@ class StepService:
                         self._known.pop((last.session, last.number), None)
                         if self._left:
                             self._left.pop((last.session, last.number), None)
+                        last = None  # with the values that it gave, which an update then changes in place
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
                     self._take_push(channel, frame)
                 elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these are of a step that ended early
                     raise bad_header(frame, channel.peer)
+                del frame  # and its tensors, which may lie in memory that the other end waits for
                 frame = channel.recv()
         finally:
             if last is not None and last.channel is channel:
@@ -212,7 +215,7 @@ class StepService:
         Args:
           trained: has the sessions of which the channel has brought steps of training, and their workers.
         """
-        session, plan, number, seconds, traced, resumes, received = _run_header(channel, frame)
+        session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
         step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
@@ -233,7 +236,7 @@ class StepService:
             step.trace = StepTrace()
         self._unanswered.add(step)
         try:
-            self._run_step(channel, frame, step, plan, compiled, trained)
+            self._run_step(channel, frame, step, plan, compiled, ahead, trained)
         finally:
             self._unanswered.discard(step)
             step.end()
@@ -246,22 +249,25 @@ class StepService:
         step: ServedStep,
         plan: int,
         compiled: CompiledPlan | None,
+        ahead: int | None,
         trained: dict[str, str],
     ) -> None:
         session, traced = step.session, step.trace is not None
         try:
             if compiled is None:
                 compiled = self._runtime.plan(session, plan)
-            if len(frame.tensors) != len(compiled.plan.feeds):
-                raise InvalidArgumentError(
-                    None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"
-                )
+            feeds, count = frame.tensors, len(compiled.plan.feeds)
+            if ahead is not None and compiled.first_reads is not None:
+                step.read_ahead(compiled.first_reads, ahead, feeds[count:])
+                feeds = feeds[:count]
+            if len(feeds) != count:
+                raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
             if compiled.trains and session not in trained:
                 trained[session] = channel.peer.partition(" (")[0]
                 self.watchdog.opened(trained[session], session)
-            answer = None if traced else step.answer_early
+            answer = None if traced or step.gives_values else step.answer_early
             watched = trained.get(session) if compiled.trains else None
-            results = self._execute(compiled, frame.tensors, step, answer, plan, watched)
+            results = self._execute(compiled, feeds, step, answer, plan, watched)
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
@@ -299,9 +305,12 @@ class StepService:
             step.fail(error)
 
 
-def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None, bool, bool, int | None]:
+def _run_header(
+    channel: Channel, frame: Frame
+) -> tuple[str, int, int, float | None, bool, bool, int | None, int | None]:
     """What a RUN or RESUME frame says: session, plan, step, seconds left, whether to trace it, whether it may resume,
-    and how many of its transfers have come to the master; None for the last where it is sent for the first time."""
+    how many of its transfers have come to the master (None where it is sent for the first time), and what the master
+    reads ahead (None: nothing)."""
     match frame.kind, frame.header:
         case int(kind), (
             str(session),
@@ -310,8 +319,15 @@ def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | 
             float() | int() | None as seconds,
             bool(traced),
             bool(resumes),
+            *ahead,
         ) if kind == RUN:
-            return session, plan, number, seconds, traced, resumes, None
+            match ahead:
+                case []:
+                    return session, plan, number, seconds, traced, resumes, None, None
+                case [int(version)] if version >= WANTS_VALUES:
+                    return session, plan, number, seconds, traced, resumes, None, version
+                case _:
+                    raise bad_header(frame, channel.peer)
         case int(kind), (
             str(session),
             int(plan),
@@ -321,6 +337,6 @@ def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | 
             True,
             int(received),
         ) if kind == RESUME:
-            return session, plan, number, seconds, traced, True, received
+            return session, plan, number, seconds, traced, True, received, None
         case _:
             raise bad_header(frame, channel.peer)

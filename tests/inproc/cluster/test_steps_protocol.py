@@ -52,7 +52,8 @@ def serving(service: StepService, channel: Channel, other: Callable[[Frame], boo
 
 
 class Served:
-    """A task with one channel to it, and plans 1 and 2: 1 doubles a feed, 2 asks the master to."""
+    """A task with one channel to it, and plans: 1 doubles a feed, 2 asks the master to, 3 waits, 5 has the master
+    compute what a variable becomes."""
 
     def __init__(self) -> None:
         self.runtime = TaskRuntime(TASK)
@@ -76,6 +77,10 @@ class Served:
             with tf.device(TASK):
                 waiting = tf.get_default_graph().create_op("TestWait", [], {"gate": "protocol"}).outputs[0]
                 self._add_plan(3, Request((waiting + 0,)))
+                w = tf.get_variable("w", [2])
+            with tf.device(MASTER):
+                more = w * 2.0
+            self._add_plan(5, Request((), (), (tf.assign_add(w, more).op,)))
 
     def _add_plan(self, number: int, request: Request) -> None:
         devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK)]
@@ -132,6 +137,9 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
         (("nobody", 1, 5, None, False, False), [ONES], ABORTED, "session nobody"),
         ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
         ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+        ((SESSION, 1, 5, None, False, False, 7), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+        ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "brings 0 tensors after its feeds, not 1"),
+        ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "brings 1 tensors after its feeds, not 0"),
     ],
 )
 def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:
@@ -153,6 +161,9 @@ def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], cod
         (RUN, (SESSION, 1, 5, "soon", False, False)),
         (RUN, (SESSION, 1, 5, None, None, False)),
         (RUN, (SESSION, 1, 5, None, False, 1)),
+        (RUN, (SESSION, 1, 5, None, False, False, -2)),
+        (RUN, (SESSION, 1, 5, None, False, False, "7")),
+        (RUN, (SESSION, 1, 5, None, False, False, 7, 7)),
         (RESUME, (SESSION, 1, 5, None, False, True)),
         (RESUME, (SESSION, 1, 5, None, False, False, 0)),
         (RESUME, (SESSION, 1, 5, None, False, True, "0")),

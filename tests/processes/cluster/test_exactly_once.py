@@ -15,6 +15,7 @@ from tests.support.processes import EXEC, Process, processes
 from tests.support.relay import Relay, relay
 
 PROGRAM = str(Path(__file__).with_name("programs") / "values.py")
+AHEAD = str(Path(__file__).with_name("programs") / "values_ahead.py")
 STEPS = 1000
 #: Steps that a worker may make while it is disturbed once.
 _ENOUGH = 200
@@ -78,6 +79,28 @@ def test_values_are_what_acknowledged_steps_say(seed: int) -> None:
             _disturb(kind, choice, ps, workers, networks)
             for worker in workers:
                 wait_for_step(worker, min(STEPS, newest_step(worker) + 20))
+        for worker in workers:
+            assert f"right {STEPS}" in worker.succeeds()
+            assert "The session is made anew" not in worker.output
+
+
+def test_steps_that_read_ahead_are_done_once_and_see_those_before() -> None:
+    with processes(ps=1, worker=2) as cluster, contextlib.ExitStack() as stack:
+        places, hosts = cluster.release("ps"), ",".join(cluster.release("worker"))
+        network = stack.enter_context(relay(places[0]))
+
+        def start(job: str, index: int, ps_host: str) -> Process:
+            flags = f"--ps_hosts={ps_host}", f"--worker_hosts={hosts}", f"--steps={STEPS}"
+            return cluster.run(*EXEC, AHEAD, *flags, f"--job_name={job}", f"--task_index={index}")
+
+        start("ps", 0, places[0])
+        workers = [start("worker", index, network.address) for index in range(2)]
+        for worker in workers:
+            wait_for_step(worker, 20)
+        while max(map(newest_step, workers)) <= STEPS - _ENOUGH:
+            network.drop()
+            for worker in workers:
+                wait_for_step(worker, min(STEPS, newest_step(worker) + 40))
         for worker in workers:
             assert f"right {STEPS}" in worker.succeeds()
             assert "The session is made anew" not in worker.output

@@ -1,0 +1,85 @@
+"""Which requests may read ahead: a run starts from variables that came with the answer to the run before it.
+
+What such a run sends back says which values it has seen. Where these are not the variables' values any more, the task
+gives the present ones, and the run's own part is done again: so until then it must be one that leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+
+
+class Exchange(NamedTuple):
+    """What a task and its master send each other first.
+
+    Attributes:
+      read: the transfer of variables' values to the master.
+      given: the transfer that the master answers with.
+      variables: what is read, in the order of the first transfer.
+    """
+
+    read: Send
+    given: Receive
+    variables: Sequence[str]
+
+
+def shown_variables(compute: Compute) -> list[str] | None:
+    """For every output of a `Compute` that only reads variables: the one that it shows; None for any other."""
+    if compute.inputs or not all(_is_read(node) for node in compute.nodes):
+        return None
+    shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
+    return [shown[name] for name in compute.outputs]
+
+
+def _is_read(node: Node) -> bool:
+    return node.type == "VariableV2" or (node.type == "Identity" and 0 in node.refs)
+
+
+def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
+    """The exchange that a plan begins with; None where it begins with anything else.
+
+    It is to read variables, to send them to its ``master``, and to wait for what that sends.
+    """
+    match plan.instructions[:3]:
+        case (Compute() as first, Send() as read, Receive() as given):
+            variables = shown_variables(first)
+            if variables is None or not read.destination == given.source == master:
+                return None
+            shown = dict(zip(first.outputs, variables, strict=True))
+            return (
+                Exchange(read, given, [shown[name] for name in read.tensors])
+                if shown.keys() >= set(read.tensors)
+                else None
+            )
+        case _:
+            return None
+
+
+def can_read_ahead(local: TaskPlan, remote: TaskPlan) -> bool:
+    """Whether runs of a master's own plan, with one other task in it, may start from what they have read ahead."""
+    found = exchange_of(remote, local.task)
+    return found is not None and _is_repeatable(local.instructions, found)
+
+
+def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:
+    """Whether nothing shows that instructions were carried out twice, up to where the other task is heard of again."""
+    given = False
+    for item in instructions:
+        match item:
+            case Receive(transfer=transfer):
+                if transfer != exchange.read.transfer:
+                    return given
+            case Send(transfer=transfer):
+                if transfer != exchange.given.transfer:
+                    return False
+                given = True
+            case Compute(nodes=nodes):
+                # Random numbers are those of the step, however often it is carried out.
+                if any(node.definition.updates for node in nodes):
+                    return False
+            case Host():
+                return False
+    return given

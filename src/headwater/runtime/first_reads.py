@@ -1,0 +1,42 @@
+"""The variables that a plan reads first, for a master that has them before it asks; see `headwater.master.ahead`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.passes.ahead import Exchange
+from headwater.resources.containers import Cell, Resources
+from headwater.runtime.compile import values_of
+
+
+class FirstReads:
+    """The variables that go to the master in the first transfer of a plan.
+
+    Args:
+      exchange: the transfer, and the one that answers it.
+      resources: where they are.
+      cell: gives a variable's place.
+    """
+
+    def __init__(self, exchange: Exchange, resources: Resources, cell: Callable[[str], Cell]) -> None:
+        self.exchange = exchange
+        self._lock = resources.lock
+        self._cells = [cell(name) for name in exchange.variables]
+
+    def is_current(self, version: int) -> bool:
+        """Whether the variables are as they were when `read` gave ``version``; waits for an update in progress."""
+        with self._lock:
+            return self._version() == version
+
+    def read(self) -> tuple[int, list[NDArray[Any]]]:
+        """The variables' version and values; FailedPreconditionError where one has no value."""
+        with self._lock:
+            return self._version(), [np.asarray(value) for value in values_of(self._cells)]
+
+    def _version(self) -> int:
+        """Each variable counts its updates, so that no other values in the life of this task have the same sum."""
+        return sum([cell.counts[cell.slot] for cell in self._cells])
