@@ -24,7 +24,7 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
       as_json: print JSON.
 
     Raises:
-      FailedPreconditionError: no parameters have shards that move, or there are not so many ``ps``.
+      FailedPreconditionError: no parameters have shards that move, or there are fewer ``ps``.
       OpError: a task cannot be reached, or a move was not made.
       ValueError: ``address`` is none.
     """

@@ -98,7 +98,7 @@ def _raised_cosine(
 def hann_window(
     window_length: TensorLike, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Hann's window of so many elements: ``0.5 - 0.5 cos``; periodic, or symmetric.
+    """Hann's window of ``window_length`` elements: ``0.5 - 0.5 cos``; periodic, or symmetric.
 
     Raises:
       ValueError: ``dtype`` is no type of floats.
@@ -109,7 +109,7 @@ def hann_window(
 def hamming_window(
     window_length: TensorLike, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Hamming's window of so many elements: ``0.54 - 0.46 cos``; periodic, or symmetric.
+    """Hamming's window of ``window_length`` elements: ``0.54 - 0.46 cos``; periodic, or symmetric.
 
     Raises:
       ValueError: ``dtype`` is no type of floats.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
-"""A value of JSON. What `json.loads` gives has no closer type: whoever reads it says what it must hold."""
+"""A value of JSON. What `json.loads` gives has no closer type: what reads it says what it must hold."""
 
 JsonObject: TypeAlias = dict[str, Any]
 """An object of JSON: values by name."""

@@ -19,7 +19,7 @@ from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 
 Draw: TypeAlias = Callable[[jax.Array, int], jax.Array]
-"""From a key and a number to so many classes."""
+"""From a key and a number to that number of classes."""
 Probability: TypeAlias = Callable[[jax.Array], jax.Array]
 """From classes to how probable each is, in float64."""
 Drawn: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]

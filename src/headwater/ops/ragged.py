@@ -42,7 +42,7 @@ def _same_as_first(inference: Inference) -> Sequence[Spec]:
 
 @host("RaggedCheckedSplits", inputs="splits:T|index, count:T", infer=_same_as_first)
 def checked_splits(context: HostContext, splits: HostArray, count: HostArray) -> HostArray:
-    """The splits, where they are those of so many values."""
+    """The splits, where they are those of this number of values."""
     del context
     if splits.ndim != 1 or not splits.size or splits[0] != 0:
         raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:zero")

@@ -217,7 +217,7 @@ class ParameterTask:
         """Moves shards of all sets between ``ps``; see `headwater.parameters.shards.moves.spread`.
 
         Raises:
-          FailedPreconditionError: no set has shards that move, or there are not so many ``ps``.
+          FailedPreconditionError: no set has shards that move, or there are fewer ``ps``.
           OpError: a move was not made; those before it were.
         """
         if not self._directories:

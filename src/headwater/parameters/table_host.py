@@ -154,7 +154,7 @@ class TableService:
             return known
 
     def go_on(self, clients: Mapping[int, int]) -> None:
-        """Tables will be those of a save, which holds so many updates of each worker's program."""
+        """Tables will be those of a save, which holds the counted updates of each worker's program."""
         self._went_back = True
         self._clients = {number: _Client(last=last, restored=True) for number, last in clients.items()}
 

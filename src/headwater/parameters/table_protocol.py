@@ -7,8 +7,8 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
                                             Answered by DONE. A table that the task has stays as it is
     LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
                                             tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
-                                            so many keys, of so many bytes. Then second words of the tables whose keys
-                                            are strings, and parts of bags where rows are pooled
+                                            ``counts`` keys, in ``sizes`` bytes. Then second words of the tables
+                                            whose keys are strings, and parts of bags where rows are pooled
                                             (`headwater.parameters.table_requests`). Answered by DONE with the rows, in
                                             the form (`headwater.tables.row_formats`) that is named for each table: a
                                             tensor for each, or one flat one for all (`flat_rows`)

@@ -1,4 +1,4 @@
-"""Secrets: values that jobs name and nobody is shown again, kept encrypted in the server's database.
+"""Secrets: values that jobs name and that are never shown again, kept encrypted in the server's database.
 
 The encryption is Fernet's (AES-128 in CBC mode with an HMAC, https://github.com/fernet/spec), by the package
 ``cryptography``. Its key is not in the database: it is in the variable ``HEADWATER_SECRETS_KEY``, or in a file beside
@@ -21,7 +21,7 @@ from headwater.platform.store import Store
 KEY_VARIABLE = "HEADWATER_SECRETS_KEY"
 KEY_FILE = "secrets.key"
 MAX_BYTES = 64 * 1024
-"""A value may have so many bytes in UTF-8."""
+"""The longest value, in bytes of UTF-8."""
 
 
 class SecretError(Exception):

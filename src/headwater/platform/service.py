@@ -64,7 +64,7 @@ class Platform:
 
     @property
     def secrets(self) -> StoredSecrets:
-        """What jobs may name and nobody is shown."""
+        """What jobs may name, and the platform never shows."""
         assert isinstance(self.manager.secrets, StoredSecrets)
         return self.manager.secrets
 

@@ -332,8 +332,8 @@ class Accumulator:
           waiting: the step that takes them.
           required: how many.
           session: that it is in.
-          start: the start of the training since which there are so many, where another one says so: what is asked for
-            since an earlier one is forgotten, or not yet known here. 0: any.
+          start: the start of the training since which ``required`` are counted, where another one says so: what is
+            asked for since an earlier one is forgotten, or not yet known here. 0: any.
 
         Returns:
           The mean (or sum) of all that have come, for every variable, and the time step from now on.

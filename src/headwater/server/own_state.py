@@ -188,7 +188,7 @@ class GraphSaver(StateSaver):
         )
 
     def end(self) -> None:
-        """The task has ended, and no connection is left: what changes now is acknowledged to nobody.
+        """The task has ended, and no connection is left: what changes now is not acknowledged to any task.
 
         Where the job is over its states have no use any more, and are removed; else the last one is saved.
         """

@@ -123,7 +123,7 @@ def _texts_in(data: Bytes, at: int, end: int) -> int:
 
 @inlined
 def _integers_in(data: Bytes, at: int, end: int) -> int:
-    """How many integers stand in so many bytes; -1 where one does not end, or is too long."""
+    """How many integers stand in these bytes; -1 where one does not end, or is too long."""
     count, length = 0, 0
     for index in range(at, end):
         length += 1

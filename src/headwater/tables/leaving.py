@@ -15,7 +15,7 @@ from headwater.tables.hashing import Words
 from headwater.tables.policies import Eviction
 from headwater.tables.shards import Shards
 
-#: The part of a shard's rows that is ranked at once, and the part that leaves at once, but so many where they are few.
+#: The part of a shard's rows that is ranked at once, the part that leaves at once, and the least number of rows in it.
 _RANKED_PART: Final = 16
 _LEAVING_PART: Final = 256
 _LEAVING: Final = 64

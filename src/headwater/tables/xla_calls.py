@@ -6,7 +6,7 @@ lock, as handlers of XLA's foreign function interface, version 0.3 (``xla/ffi/ap
 of a call frame; the words of a frame and of a buffer that are used here are named below. It takes the sizes from the
 buffers, so that one compiled function serves all shapes.
 
-Indices are int64. Rows that are copied are so many numbers of 4 bytes; those that are added up are float32. An index
+Indices are int64. Rows that are copied are numbers of 4 bytes; those that are added up are float32. An index
 outside of the array reads what the handler's name says, and updates nothing.
 """
 

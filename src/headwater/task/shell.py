@@ -380,7 +380,7 @@ class TaskShell:
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
     def hear_over(self, reason: str) -> None:
-        """The job was over before this task came: it waits for nobody, and ends."""
+        """The job was over before this task came: it waits for no other task, and ends."""
         _log.warning("%s has come too late: the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)

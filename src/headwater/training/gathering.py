@@ -82,7 +82,7 @@ def gather(
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
       renews: whether all replicas have to join again when the training starts once more.
-      start: the start of the training since which so many are there; None: any.
+      start: the start of the training since which they are counted; None: any.
       lives: how many times it was started as far as others know than the accumulators.
 
     Raises:
@@ -133,9 +133,15 @@ def gather(
             starts.append(graph.create_op("GatherStart", [begins, elsewhere, name], {**attrs, "renews": renews}))
     updates = [(means.get(var), var) for _, var in pairs]
     return Gathering(
-        given=given, means=updates, step=steps[0], joins=joins, starts=starts, begins=begins, elsewhere=elsewhere,
+        given=given,
+        means=updates,
+        step=steps[0],
+        joins=joins,
+        starts=starts,
+        begins=begins,
+        elsewhere=elsewhere,
         name=name,
-    )  # fmt: skip
+    )
 
 
 def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:

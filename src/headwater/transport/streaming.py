@@ -16,7 +16,7 @@ from headwater.transport.frames import Buffer, Encoded, Frame, Prefix
 CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
 _JOIN_BYTES = 1 << 16
-#: Once in so many frames that it sends, a channel looks for memory that it uses no more.
+#: Each time it has sent this number of frames, a channel looks for memory that it uses no more.
 LOOKS_AFTER_FRAMES = 256
 
 
@@ -31,7 +31,7 @@ class ByteStreamChannel(ABC):
 
     #: Prefix flags that this kind of channel understands.
     known_flags = 0
-    #: Frames whose payload takes up to so many bytes are sent in one piece.
+    #: Frames whose payload takes at most this number of bytes are sent in one piece.
     joins_up_to = _JOIN_BYTES // 2
 
     def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Environment variable: how rows of tables on a ``ps``, and their gradients, travel.
 WIRE: Final = "HEADWATER_ROWS_WIRE"
-#: A batch of which nobody knows the size has more ids than this, as a rule.
+#: A batch of unknown size has more ids than this, as a rule.
 _FEW_ROWS: Final = 256
 
 

@@ -249,7 +249,7 @@ def log_combinations(total: Tensor, counts: Tensor) -> Tensor:
 
 
 class Multinomial(_OfCounts):
-    """How often each class is drawn in so many draws.
+    """How often each class is drawn in ``total_count`` draws.
 
     Args:
       total_count: draws.

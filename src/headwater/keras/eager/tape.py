@@ -103,7 +103,7 @@ class GradientTape:
 
     Args:
       persistent: whether several gradients may be taken.
-      watch_accessed_variables: whether gradients by trainable variables may be taken that nobody called `watch` for.
+      watch_accessed_variables: whether gradients by trainable variables may be taken without a call of `watch`.
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:

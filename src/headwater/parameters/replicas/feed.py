@@ -33,7 +33,7 @@ from headwater.task.answers import bad_header
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
-#: So many bytes may wait for a copy that is being filled up; workers wait then, in bytes.
+#: The most that may wait for a copy that is being filled up; workers wait then, in bytes.
 MOST_WAITING = 256 << 20
 
 

@@ -8,7 +8,7 @@ from headwater.consistency import Asynchronous, Consistency
 
 
 def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
-    """Looks whether there can be so many copies of each part.
+    """Looks whether there can be that number of copies of each part.
 
     Args:
       replicas: how many.

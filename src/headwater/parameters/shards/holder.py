@@ -71,7 +71,7 @@ class _Slot:
       updater: in that.
       since: when it came (`time.monotonic`).
       moving: whether it is being given away.
-      offered: who is about to give it, and with which term; None where nobody is.
+      offered: who is about to give it, and with which term; None where no task is.
       void: the latest term with which it will not be taken any more.
     """
 
@@ -132,8 +132,8 @@ class ShardHolder:
     # Beginning --------------------------------------------------------------------------------------------------------
 
     def begin(self, first: Mapping[int, Place]) -> None:
-        """Asks the other ``ps`` where the shards are, then has its own: those that they say it has, and those of
-        which nobody knows, and that are here at ``first``.
+        """Asks the other ``ps`` where the shards are, then has its own: those that they say it has, and those that
+        none of them knows of, and that are here at ``first``.
 
         A ``ps`` that cannot be reached knows nothing; one that does not answer is waited for, for a while.
         """
@@ -311,7 +311,7 @@ class ShardHolder:
             if begun:
                 place = self.directory.of(shard)
                 where = (
-                    f"{place.task} has" if place is not None and place.task != self._task else "nobody here knows of"
+                    f"{place.task} has" if place is not None and place.task != self._task else "no ps is known to have"
                 )
                 reason = f"{where} shard {shard} of {self._name!r}"
                 return channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))

@@ -52,7 +52,7 @@ class ShardLink:
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         pause = _PAUSE_S[0]
         self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0
-        if self._soon > 1:  # it has the shard no more, and nobody knows better yet
+        if self._soon > 1:  # it has the shard no more, and no other task knows better yet
             self._never.wait(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
         while True:
             place = self._directory.of(self._shard)

@@ -1,4 +1,4 @@
-"""Who asks for moves: a ``ps`` that comes or goes, and whoever changes their number or evens out their load."""
+"""Who asks for moves: a ``ps`` that comes or goes, and a command that changes their number or load."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def spread(
       What has moved.
 
     Raises:
-      FailedPreconditionError: there are not so many parameter servers.
+      FailedPreconditionError: there are fewer parameter servers.
       UnavailableError: some shards are on a ``ps`` that does not answer.
       OpError: a move was not made; those before it were.
     """
@@ -126,7 +126,7 @@ def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -
     takers = [task for task in told if told[task].takes]
     told[directory.me] = me
     if not takers:
-        _log.warning("%s has nobody to give its shards of %r to", directory.me, directory.name)
+        _log.warning("%s finds no other ps that takes its shards of %r", directory.me, directory.name)
         return left
     places = {shard: place.task for shard, place in directory.places().items()}
     for move in plan_moves(places, _loads(told, by_rate=False), takers):

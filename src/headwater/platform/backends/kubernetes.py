@@ -45,7 +45,7 @@ _TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", 
 _NOT_FOUND, _CONFLICT = 404, 409
 _CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
-# Of so many pods of a job that are asked to end the last words are heard, each by a thread.
+# At most this many pods of a job that are asked to end have their last words heard, each by a thread.
 _MAX_LISTENERS = 64
 # How much of what a task that failed has printed last is kept with its failure, in lines.
 _LAST_LINES = 20
@@ -156,7 +156,7 @@ class KubernetesBackend(JobBackend):
         gang = order.spec.kubernetes.gang
         handle["gang"] = "" if gang is None else str(gang)
         if order.spec.elastic:
-            # Of so many workers a job may be without room for the rest; failures are counted here.
+            # A job may go on with this many fewer workers where there is no room; failures are counted here.
             handle["spare"] = str(order.spec.workers.count.most - order.least)
             handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)
         handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
