@@ -92,7 +92,7 @@ soak: $(READY)
 
 SEEDS := 1000
 FIRST := 0
-KINDS := graphs jobs mirrored parameters examples own moves rounds ended
+KINDS := graphs jobs mirrored parameters examples own moves rounds ended copies
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)

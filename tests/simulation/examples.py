@@ -33,6 +33,7 @@ class ExampleHistory(ParameterHistory):
         self._plan = plan
         self._epochs = epochs
         self._acknowledged: set[int] = set()
+        self._none_left = False
         self._lost_late = False
 
     def run(self) -> None:
@@ -45,8 +46,7 @@ class ExampleHistory(ParameterHistory):
 
     def _serve(self, index: int) -> None:
         # What it gets back from the chief then may be older, and workers may have heard that there is no more to do.
-        done = len(self._acknowledged) == self._epochs * self._plan.size
-        self._lost_late = self._lost_late or (index == 0 and done)
+        self._lost_late = self._lost_late or (index == 0 and self._none_left)
         super()._serve(index)
 
     def _train(self, index: int) -> None:
@@ -65,11 +65,15 @@ class ExampleHistory(ParameterHistory):
             running().note(f"{work} of worker{index} is {'acknowledged' if applied else 'dropped'}")
             if setting.snapshots and index == 0 and steps % setting.snapshots == 0:
                 client.snapshot()
+        self._none_left = True
         client.finish(0)
+        self._finished(index, client)
 
     def _check(self) -> None:
         if self._lost_late:
-            self.simulation.note("the first parameter server was lost after all examples were acknowledged")
+            self.simulation.note(
+                "the first parameter server was lost after a worker had heard that all examples are applied"
+            )
             return
         for name, values in zip("ab", self._updaters[0].values(None), strict=False):
             (applied,) = values

@@ -17,6 +17,8 @@ _KINDS: tuple[Kind, ...] = ("kill", "kill", "vanish", "stop", "stop", "part", "p
 _DISK_KINDS: tuple[Kind, ...] = ("fill disk", "flip bit", "flip bit")
 #: The first faults come within this number of messages.
 _MESSAGES = 1500
+#: Between two looks whether all has recovered, in seconds.
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,7 @@ class Faults:
       may_fail: whether something may still happen to a task.
       may_return: whether a task that was killed is started again.
       disk: where there is one.
+      whole: whether all has recovered from the former fault; given, a fault waits for that.
     """
 
     def __init__(
@@ -86,8 +89,11 @@ class Faults:
         may_fail: Callable[[Task], bool],
         may_return: Callable[[Task], bool],
         disk: SimulatedDisk | None = None,
+        whole: Callable[[], bool] | None = None,
     ) -> None:
         self._disk = disk
+        self._whole = whole
+        self._over_at = 0.0
         self._cluster = cluster
         self._faults = list(faults)
         self._may_fail = may_fail
@@ -99,15 +105,20 @@ class Faults:
         self._number += 1
         if not self._faults:
             return
-        number, fault = self._number, self._faults.pop(0)
+        number, fault, simulation = self._number, self._faults.pop(0), self._cluster.simulation
 
         def due() -> None:
-            if self._number == number:
-                self._happen(fault)
-                self.begin()
+            if self._number != number:
+                return
+            if self._whole is not None and (simulation.now < self._over_at or not self._whole()):
+                simulation.after(_LOOK_S, due)
+                return
+            self._over_at = simulation.now + fault.seconds
+            self._happen(fault)
+            self.begin()
 
         self._cluster.network.after_messages(fault.message, due)
-        self._cluster.simulation.after(fault.after_s, due)
+        simulation.after(fault.after_s, due)
 
     def end(self) -> None:
         """No other fault happens."""

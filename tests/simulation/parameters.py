@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,7 +164,7 @@ class ParameterHistory:
         """The whole history; raises HistoryError where a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return)
+        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, whole=self._recovery())
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
@@ -177,6 +177,10 @@ class ParameterHistory:
 
     def close(self) -> None:
         """Nothing is left."""
+
+    def _recovery(self) -> Callable[[], bool] | None:
+        """What says whether all has recovered from the former fault; None where faults may come together."""
+        return None
 
     def _trained(self) -> None:
         """All workers are done, and nothing happens to tasks any more."""
@@ -193,8 +197,20 @@ class ParameterHistory:
     def _task(self, job: str, index: int) -> ParameterTask:
         return ParameterTask(Members(self._spec, TaskName(job, index)))
 
+    def _start_ended(self) -> None:
+        """Has workers started again that have ended, where no parameter server is left that knows: who starts the last
+        one anew starts all anew."""
+        tasks = self.cluster.tasks
+        if tasks["worker0"].returned or sum(not tasks[f"ps{n}"].process.dead for n in range(self.setting.servers)) > 1:
+            return
+        for name, task in tasks.items():
+            if name.startswith("worker") and name != "worker0" and task.returned and task.done:
+                task.done = False
+                task.start()
+
     def _serve(self, index: int) -> None:
         self.account.lose()
+        self._start_ended()
         task = self._task("ps", index)
 
         def make(number: int) -> CountingUpdater:
@@ -241,6 +257,10 @@ class ParameterHistory:
             if setting.snapshots and index == 0 and self._left[index] % setting.snapshots == 0:
                 client.snapshot()
         client.finish(client.trainings)
+        self._finished(index, client)
+
+    def _finished(self, index: int, client: ParameterClient) -> None:
+        """What a worker does when all have finished."""
 
     def _after_step(self, index: int) -> None:
         """What a worker does besides."""

@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of ended, examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
+        help="such as graphs:10; of copies, ended, examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     # Only in a process that has its environment.
     from tests.simulation import (
         caches,
+        copies,
         examples,
         facades,
         graphs,
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     log.propagate = False
     log.addHandler(Journal())
     kinds = {
+        "copies": copies.history,
         "ended": rounds.ended_history,
         "examples": examples.history,
         "graphs": graphs.history,

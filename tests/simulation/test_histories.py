@@ -15,8 +15,9 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind: together 2,650.
+#: How many histories of each kind: together 2,710.
 _HISTORIES = {
+    "copies": 60,
     "ended": 60,
     "examples": 200,
     "graphs": 160,
@@ -64,7 +65,18 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "number"), [("jobs", 20224), ("mirrored", 50170), ("rounds", 1161), ("rounds", 3482)])
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        ("jobs", 20224),
+        ("mirrored", 50170),
+        ("rounds", 1161),
+        ("rounds", 3482),
+        ("copies", 398),
+        ("copies", 916),
+        ("examples", 105161),
+    ],
+)
 def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
     _end([_begin({kind: 1}, number)])
 

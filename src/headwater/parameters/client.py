@@ -15,7 +15,7 @@ from headwater.accounting.ledger import Work
 from headwater.consistency import Consistency, without_count
 from headwater.errors import AbortedError, FailedPreconditionError, GaveUpError, OpError, UnavailableError
 from headwater.parameters import protocol
-from headwater.parameters.conversation import Conversation, ServerLink, Session
+from headwater.parameters.conversation import Conversation, JobOverError, ServerLink, Session
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.table_copies import TableCopy
 from headwater.parameters.table_transfer import TableTransfer
@@ -111,7 +111,7 @@ class ParameterClient:
             for (task, link), blocks in zip(links, map(list, map(enumerate, layout.blocks)), strict=True)
         ]
         self._sessions = sessions
-        self.conversation = Conversation(worker, sessions, self._greet, follows=follows)
+        self.conversation = Conversation(worker, sessions, self._greet, may_leave=lambda: follows or self._finishes)
         self.tables = TableTransfer(layout, self.conversation, initial)
         self._others = [[block.variable for _, block in session.added] for session in self._sessions]
         self._parts = self._places_of_parts()
@@ -159,7 +159,7 @@ class ParameterClient:
         me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life, self.trainings)
         session = self._sessions[index]
         self.conversation.drop(session)
-        session.link.reach(SPEAK_S if self._follows and session.pieces else None)
+        session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.take()
         welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
         match welcome.header:
@@ -325,7 +325,8 @@ class ParameterClient:
           False where what is left will not come: all who hold some of it rest, as this worker does.
         """
         frames = [Frame(kinds.REST, (wish if index == 0 else None,)) for index in range(len(self._sessions))]
-        answer = self.conversation.exchange(frames)[0]
+        # One that was started anew waits for no worker that rests, where it has heard of it.
+        answer = self.conversation.exchange(frames, again=True, always=True)[0]
         return answer is None or answer.header != (False,)
 
     def push(
@@ -479,6 +480,8 @@ class ParameterClient:
             ):
                 if answer is None:
                     self.conversation.ask_until(index, frame)
+        except JobOverError as error:  # before its answer came through
+            _log.info("%s has finished: %s", self._worker, error.message)
         finally:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)

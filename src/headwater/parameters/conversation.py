@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
+from headwater.errors import AbortedError, DeadlineExceededError, GaveUpError, OpError, UnavailableError
 from headwater.parameters.layout import Block
 from headwater.parameters.updater import Array
 from headwater.parameters.waiting import SILENCE_S
@@ -106,6 +106,10 @@ class Traffic:
         )
 
 
+class JobOverError(UnavailableError):
+    """A ``ps`` is not there, as the job is over, and is not needed any more."""
+
+
 class _MetAnewError(UnavailableError):
     """While an answer of a ``ps`` was waited for, another one was lost, and while that was met, this one was: it has
     another channel now, on which that answer will not come."""
@@ -118,7 +122,7 @@ class Conversation:
       worker: this worker's name.
       sessions: what is known of each ``ps``.
       greet: opens a channel to a ``ps``, by its number, and says who this is there.
-      follows: see `headwater.parameters.client.ParameterClient`.
+      may_leave: whether this worker needs no ``ps`` any more that is not there when the job is over.
 
     Attributes:
       sessions: what is known of each ``ps``.
@@ -127,14 +131,14 @@ class Conversation:
     """
 
     def __init__(
-        self, worker: str, sessions: Sequence[Session], greet: Callable[[int], None], *, follows: bool
+        self, worker: str, sessions: Sequence[Session], greet: Callable[[int], None], *, may_leave: Callable[[], bool]
     ) -> None:
         self.sessions = sessions
         self.rows_read = 0
         self.lost_first = False
         self._worker = worker
         self._greet = greet
-        self._follows = follows
+        self._may_leave = may_leave
         self._sent_bytes = 0
         self._received_bytes = 0
         self._round_trips = 0
@@ -147,16 +151,27 @@ class Conversation:
         self._repeated: dict[int, tuple[Frame, int | None]] = {}
 
     def meet(self, index: int) -> None:
-        session = self.sessions[index]
-        give_up_at = time.monotonic() + Patience.from_environment().deadline_s
+        """Opens a channel to a ``ps``, as soon as it is there.
+
+        Raises:
+          GaveUpError: it did not come before the deadline.
+          JobOverError: the job is over, and this worker only reads values, or has finished.
+        """
+        session, deadline_s = self.sessions[index], Patience.from_environment().deadline_s
+        give_up_at = time.monotonic() + deadline_s
         while True:
             try:
                 self._greet(index)
                 return
             except (UnavailableError, AbortedError) as error:
                 # It is not there yet, or went away again between two of its first answers.
-                if time.monotonic() >= give_up_at or (self._follows and self.others_are_over(index)):
-                    raise
+                if self._may_leave() and self.others_are_over(index):
+                    raise JobOverError(None, None, f"{session.task} has ended with the job: {error.message}") from error
+                if time.monotonic() >= give_up_at:
+                    if isinstance(error, GaveUpError):
+                        raise
+                    waited = f"{self._worker} has waited {deadline_s:g} s for {session.task}"
+                    raise GaveUpError(None, None, f"{waited}: {error.message}") from error
                 _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
 
     def others_are_over(self, index: int) -> bool:

@@ -68,6 +68,7 @@ class ParameterTask:
       table_service: what keeps embedding tables that grow, see `headwater.parameters.table_cluster.service_of`; None
         without any.
       holders: by set the shards that this task, a ``ps``, has.
+      copies: by shard the copies that this task, a ``ps``, has, where each shard has two.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -79,6 +80,7 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: Any = None
         self.holders: dict[str, ShardHolder] = {}
+        self.copies: dict[str, ShardCopy] = {}
         self._directories: dict[str, Directory] = {}
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
@@ -175,6 +177,7 @@ class ParameterTask:
                 link=self.shell.link(other),
                 ask=witness.ask,
             )
+            self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
 
     @staticmethod

@@ -33,7 +33,7 @@ class Servers:
     def __init__(self) -> None:
         self.ends: dict[int, Channel] = {}
         self.sessions = [Session(task=f"ps{at}", link=Link(), optimized=[], added=[], tables=[]) for at in range(2)]
-        self.conversation = Conversation("a worker", self.sessions, self._greet, follows=False)
+        self.conversation = Conversation("a worker", self.sessions, self._greet, may_leave=lambda: False)
         self._greet(1)
 
     def _greet(self, index: int) -> None:

@@ -159,6 +159,13 @@ class ShardCopy:
         return self._steps + self._host.steps
 
     @property
+    def is_whole(self) -> bool:
+        """Whether this copy serves, and the other one would lose nothing in its place."""
+        standing, feed = self._standing, self._feed
+        paired = standing.serves and standing.view is not None and standing.view.second is not None
+        return paired and feed is not None and not feed.broken.is_set() and not feed.filling
+
+    @property
     def way_back(self) -> WayBack | None:
         """None: it has no state of its own in a folder."""
         return None
@@ -170,12 +177,11 @@ class ShardCopy:
     def group(self) -> Group:
         """How training goes, and how the copies stand."""
         feed, serves = self._feed, self._standing.serves
-        whole = feed is not None and not feed.broken.is_set() and not feed.filling
         return replace(
             self._host.group(),
             updates=self.version,
             copies=self.described(),
-            lacks_second=serves and not whole,
+            lacks_second=serves and not self.is_whole,
             second_behind=feed.given - feed.confirmed if serves and feed is not None else 0,
         )
 
@@ -241,8 +247,8 @@ class ShardCopy:
         spoken = time.monotonic()
         while not channel.peer_gone():
             with self._changed:
-                self._changed.wait_for(lambda: self._serving or self._fed is not None or self._closed, LOOK_S)
-                serving, elsewhere, host = self._serving, self._fed is not None or self._closed, self._host
+                self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
+                serving, elsewhere, host = self._serving, self._is_elsewhere(), self._host
             if serving:
                 return host.serve(channel, hello, watchdog)
             if elsewhere:
@@ -253,6 +259,14 @@ class ShardCopy:
                 what = f"{self._task} to hear who serves shard {self._shard} of {self._set!r}"
                 channel.send(Frame(kinds.WAIT, (what,)))
         return None
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the other copy serves, as far as is known, and this one is not to take its place soon."""
+        # Without a second there may be no values yet, which the chief, asking here, is to bring.
+        view = self._standing.view
+        alone = view is not None and view.second is None and not self._standing.serves
+        # When the job is over, the witness makes no other views.
+        return self._fed is not None or self._closed or self._over or alone
 
     def _secure(self, host: HostedParameters, channel: Channel) -> None:
         """Returns once the other copy has all that the next answer on ``channel`` says, or the view has no other one.
@@ -266,8 +280,11 @@ class ShardCopy:
             with self._changed:
                 if self._host is not host or self._closed:
                     raise UnavailableError(None, None, f"{self._task} serves shard {self._shard} no more")
-                alone, now = self._standing.acknowledges_alone, self._feed
-                if alone and (now is None or now.has_room):
+                now = self._feed
+                # When the job is over, and the other copy has ended with it, nobody is there to say so in a view.
+                left = self._over and (now is None or now.broken.is_set())
+                alone = self._standing.acknowledges_alone
+                if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
                     # It began with all there was when it began, which is later than what is to be secured.
