@@ -113,7 +113,8 @@ class Moves(ParameterHistory):
     def _trained(self) -> None:
         tasks = self.cluster.tasks
         # One that came when the others had ended waits for them, until a launcher ends it.
-        self.cluster.killed |= any(not holder.held for holder in self._holders.values())
+        late = len(self._holders) < self.setting.servers
+        self.cluster.killed |= late or any(not holder.held for holder in self._holders.values())
         # What one has that was killed, nobody can reach.
         self._last = [
             index
@@ -129,6 +130,8 @@ class Moves(ParameterHistory):
             # One that comes when the job is over, and the others have ended, finds nobody who has its first shards.
             updaters = {index: holders[index].updater(shard) for index in having}
             having = [index for index, found in updaters.items() if found is not None and found.values(None)] or having
+            if not having and len(self._last) < self.setting.servers:
+                continue  # it was on one that was killed when all workers had what they wanted
             if len(having) != 1:
                 raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
             updater = holders[having[0]].updater(shard)
