@@ -38,6 +38,10 @@ fi
 
 # pip takes a quarter of an hour to find versions that fit together, uv seconds.
 uv=$(command -v "$dir/bin/uv" || command -v uv || true)
+# An environment that uv has made has no pip, and that uv may be gone.
+if [ -z "$uv" ] && ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
+    "$dir/bin/python" -m ensurepip >/dev/null
+fi
 if [ -z "$uv" ] && "$dir/bin/python" -m pip install --quiet --disable-pip-version-check uv; then
     uv=$dir/bin/uv
 fi
