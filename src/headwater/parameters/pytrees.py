@@ -44,7 +44,8 @@ from headwater.task.members import find_members
 from headwater.telemetry.progress import ProgressReporter
 
 if TYPE_CHECKING:
-    from headwater.parameters.table_client import Reals, RowTable, TableClient
+    from headwater.parameters.row_table import RowTable
+    from headwater.parameters.table_client import Reals, TableClient
     from headwater.tables import Admission, Initializer, RowOptimizer
     from headwater.tables.policies import Eviction
     from headwater.tables.row_formats import Format

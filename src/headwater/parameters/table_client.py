@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 import os
-import secrets
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import (
-    AbortedError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
-    OpError,
-    UnavailableError,
 )
 from headwater.io import files
 from headwater.parameters.client import ServerLink
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.table_protocol import Array, flat_rows, pack, parted
 from headwater.parameters.table_requests import Batch, Divided, Ids, in_bags, together
+from headwater.parameters.table_sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.flat import add_up, gather
 from headwater.tables.hashing import owners, string_keys
@@ -35,13 +30,11 @@ from headwater.tables.kernels import all_finite
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Part, Save, commit_parts, delete_older, next_number
 from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.transport.channel import Channel
+from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
-from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
 
 _log = logging.getLogger("headwater")
@@ -52,13 +45,6 @@ Words = NDArray[np.int64]
 #: Rows that one frame brings to a ``ps`` when a table gets other rows.
 _STORED_ROWS = 1 << 16
 _NO_WORDS: Words = np.empty(0, np.int64)
-
-
-@dataclass(kw_only=True, slots=True)
-class _Session:
-    task: str
-    link: ServerLink
-    channel: Channel | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,11 +70,9 @@ class TableClient:
 
     def __init__(self, worker: str, links: Sequence[tuple[str, ServerLink]]) -> None:
         self._worker = worker
-        self._sessions = [_Session(task=task, link=link) for task, link in links]
-        self._number = secrets.randbits(62)
+        self._sessions = TableSessions(worker, links, self._told_first)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
-        self._traffic = Traffic()
         #: What was looked up last, for the gradients that follow.
         self._looked_up: Ids | None = None
 
@@ -114,83 +98,25 @@ class TableClient:
             return
         self._tables[name] = _Opened(config=config, folder=folder, wire=wire)
         try:
-            for session in self._sessions:
-                self._drop(session)
-            for session in self._sessions:
-                self._meet(session)
+            self._sessions.open()
         except BaseException:
             del self._tables[name]
             raise
 
     def close(self) -> None:
         """Ends all conversations."""
-        for session in self._sessions:
-            self._drop(session)
+        self._sessions.close()
 
     def set_rate(self, name: str, rate: float) -> None:
         """Sets a table's learning rate, from its next update on."""
         self._opened(name).rate = float(rate)
 
-    # Conversations ----------------------------------------------------------------------------------------------------
-
-    def _drop(self, session: _Session) -> None:
-        if session.channel is not None:
-            session.link.give_back(session.channel, False)
-            session.channel = None
-
-    def _meet(self, session: _Session) -> Channel:
-        self._drop(session)
-        session.link.reach()
-        channel = session.channel = session.link.take()
-        told = [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
-        channel.send(Frame(kinds.OPEN_TABLES, (self._number, told)))
-        _answer(channel, session.task)
-        return channel
-
-    def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
-        """One frame to each ``ps``, or None; all work at the same time. A ``ps`` that is lost is waited for."""
-        sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
-        answers: list[Frame | None] = []
-        failed: OpError | None = None
-        for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
-            try:
-                answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except OpError as error:  # the others' answers are on their way
-                failed = failed or error
-            except BaseException:
-                self.close()  # an answer that is not read now would be taken for that to a later frame
-                raise
-        if failed is not None:
-            raise failed
-        self._traffic += Traffic(sent_bytes=_nbytes(frames), received_bytes=_nbytes(answers), round_trips=1)
-        return answers
+    def _told_first(self) -> list[tuple[str, object, str | None]]:
+        return [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""
-        return self._traffic
-
-    def _send(self, session: _Session, frame: Frame | None) -> bool:
-        if frame is None or session.channel is None:
-            return False
-        try:
-            session.channel.send(frame)
-        except (UnavailableError, AbortedError):
-            return False
-        return True
-
-    def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
-        give_up_at = time.monotonic() + Patience.from_environment().deadline_s
-        while True:
-            try:
-                if not was_sent:
-                    self._meet(session).send(frame)
-                assert session.channel is not None
-                return _answer(session.channel, session.task)
-            except (UnavailableError, AbortedError) as error:
-                if time.monotonic() >= give_up_at:
-                    raise
-                _log.warning("%s goes on with %s anew: %s", self._worker, session.task, error.message)
-                was_sent = False
+        return self._sessions.traffic
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
@@ -229,7 +155,7 @@ class TableClient:
             last = self._looked_up
             if last is not None and last.are(names, shapes, flat, checks):
                 return last
-        found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions))
+        found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions.tasks))
         return found
 
     def _require_whole(self, name: str, array: Array) -> None:
@@ -277,7 +203,7 @@ class TableClient:
                 name: rows[name].take(divided[name].inverse, axis=0).reshape(*shape, dim)
                 for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True)
             }
-        answers = self._ask(batch, training, forms, [0] * len(forms), [()] * len(self._sessions))
+        answers = self._ask(batch, training, forms, [0] * len(forms), [()] * len(self._sessions.tasks))
         arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
         sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
         found = np.empty(sum(sizes), np.float32)
@@ -303,7 +229,7 @@ class TableClient:
         for task, tensors in enumerate(more):
             counts, sizes, keys = batch.keys(task, strings)
             frames.append(Frame(kinds.LOOK_UP, (training, batch.names, forms, bags, counts, sizes), [*keys, *tensors]))
-        answers = self._exchange(frames)
+        answers = self._sessions.exchange(frames)
         assert all(answer is not None for answer in answers)
         return cast("list[Frame]", answers)
 
@@ -312,8 +238,8 @@ class TableClient:
         counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
         rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
         if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):
-            raise bad_header(answer, self._sessions[task].task)
-        self._traffic += Traffic(rows=rows)
+            raise bad_header(answer, self._sessions.tasks[task])
+        self._sessions.traffic += Traffic(rows=rows)
         return answer.tensors[0]
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
@@ -335,10 +261,10 @@ class TableClient:
                     found.append(part.reshape(-1, dim))
                 continue
             if len(answer.tensors) != len(names):
-                raise bad_header(answer, self._sessions[task].task)
+                raise bad_header(answer, self._sessions.tasks[task])
             for found, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
                 found.append(decode(tensor, dim, form))
-            self._traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
+            self._sessions.traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
         return {
             name: part.wanted(found, dim, of)
             for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
@@ -348,7 +274,7 @@ class TableClient:
         """For each ``ps`` what says which rows it pools."""
         return [
             [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
-            for task in range(len(self._sessions))
+            for task in range(len(self._sessions.tasks))
         ]
 
     def _where(self, name: str) -> str:
@@ -394,7 +320,7 @@ class TableClient:
             number = next(t for t, end in enumerate(batch.bounds[:, -1]) if bad < end)
             raise self._not_finite(batch.names[number], f"key {int(batch.words[bad])}")
         forms = self._gradient_forms(batch.names)
-        by_task = parted(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions))])
+        by_task = parted(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions.tasks))])
         tensors: list[list[Array]] = []
         for task, flat in enumerate(by_task):
             if flat_rows(forms, [0] * len(forms)):
@@ -423,7 +349,7 @@ class TableClient:
             counts, sizes, keys = batch.keys(task, strings)
             header = (self._updates, batch.names, rates, forms, bags, counts, sizes)
             frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
-        self._exchange(frames)
+        self._sessions.exchange(frames)
 
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
         """One update of several tables: gradients of distinct keys, or of bags, one for each.
@@ -466,29 +392,29 @@ class TableClient:
         """All rows, a shard of a ``ps`` at a time: how many updates the ``ps`` had made, words and values, as
         `headwater.tables.Table.shard_records` gives them."""
         self._opened(name)
-        for index, session in enumerate(self._sessions):
+        for index, task in enumerate(self._sessions.tasks):
             shard, shards = 0, 1
             while shard < shards:
-                frames: list[Frame | None] = [None] * len(self._sessions)
+                frames: list[Frame | None] = [None] * len(self._sessions.tasks)
                 frames[index] = Frame(kinds.READ_TABLE, (name, shard))
-                answer = self._exchange(frames)[index]
+                answer = self._sessions.exchange(frames)[index]
                 assert answer is not None
                 match answer.header, answer.tensors:
                     case (int(step), int(shards)), (words, values):
                         yield step, words, values
                     case _:
-                        raise bad_header(answer, session.task)
+                        raise bad_header(answer, task)
                 shard += 1
 
     def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
         """Gives a table other rows, as `all_rows` has given them, and says how many updates it has seen."""
         self._opened(name)
-        owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions))
-        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
+        owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
+        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
             parts = [place[start : start + _STORED_ROWS] for place in places]
             header = (name, None if start else step)
-            self._exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
+            self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 
     # Saving and telling -----------------------------------------------------------------------------------------------
 
@@ -510,17 +436,19 @@ class TableClient:
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
         opened.last_save = None
-        answers = self._exchange([Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions])
+        answers = self._sessions.exchange(
+            [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]
+        )
         parts: list[Part] = []
         steps: list[int] = []
-        for session, answer in zip(self._sessions, answers, strict=True):
+        for task, answer in zip(self._sessions.tasks, answers, strict=True):
             assert answer is not None
             match answer.header:
                 case (str(file), int(rows), int(gone), int(nbytes), int(step)):
                     parts.append(Part(file=file, rows=rows, gone=gone, nbytes=nbytes))
                     steps.append(step)
                 case _:
-                    raise bad_header(answer, session.task)
+                    raise bad_header(answer, task)
         base = number - 1 if delta else None
         made = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
         opened.last_save = path, number
@@ -560,99 +488,7 @@ class TableClient:
 
     def _told(self, name: str, count: int) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
         self._opened(name)
-        answers = self._exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions])
-        for session, answer in zip(self._sessions, answers, strict=True):
+        answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])
+        for task, answer in zip(self._sessions.tasks, answers, strict=True):
             assert answer is not None
-            yield session.task, cast(Any, tuple(answer.header))
-
-
-def _nbytes(frames: Sequence[Frame | None]) -> int:
-    """Bytes of the tensors of some frames."""
-    return sum(tensor.nbytes for frame in frames if frame is not None for tensor in frame.tensors)
-
-
-def _answer(channel: Channel, task: str) -> Frame:
-    answer = channel.recv()
-    if answer.kind == kinds.ERROR:
-        raise_error(answer, task)
-    if answer.kind != kinds.DONE:
-        raise bad_header(answer, task)
-    return answer
-
-
-class RowTable:
-    """An embedding table on the ``ps`` tasks, as a worker's program sees it.
-
-    Args:
-      name: of the table.
-      config: what it is.
-      client: how to reach it.
-    """
-
-    def __init__(self, name: str, config: TableConfig, client: Callable[[], TableClient]) -> None:
-        self.name = name
-        self.config = config
-        self._client = client
-
-    def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
-        """The rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
-
-        With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
-        """
-        return self._client().look_up({self.name: ids}, training=training)[self.name]
-
-    def push(self, ids: Any, gradients: Any) -> None:
-        """Has the table's optimizer change the rows of ids, from gradients ``[*ids.shape, dim]``."""
-        self._client().update({self.name: ids}, {self.name: gradients})
-
-    def pool(
-        self, ids: object, offsets: object, *, combiner: str = "mean", weights: object = None, training: bool = True
-    ) -> Reals:
-        """The pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
-
-        Rows are pooled on the ``ps`` where that is fewer bytes, and otherwise here.
-
-        Args:
-          ids: of all bags, one after the other, ``[n]``.
-          offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
-          combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
-            their squares.
-          weights: of the ids, ``[n]``; all 1 when None.
-          training: as for `lookup`.
-
-        Raises:
-          InvalidArgumentError: an argument does not fit.
-        """
-        client = self._client()
-        bags = client.bags(self.name, ids, offsets, combiner, weights)
-        return client.pool({self.name: bags}, training=training)[self.name]
-
-    def push_pooled(
-        self, ids: object, offsets: object, gradients: Any, *, combiner: str = "mean", weights: object = None
-    ) -> None:
-        """As `push`, from gradients of what `pool` gave, ``[bags, dim]``. Weights get none."""
-        client = self._client()
-        bags = client.bags(self.name, ids, offsets, combiner, weights)
-        client.push({self.name: bags}, {self.name: np.ascontiguousarray(gradients, np.float32)})
-
-    def set_learning_rate(self, rate: float) -> None:
-        """Sets the learning rate, from this worker's next `push` on, for all workers."""
-        self._client().set_rate(self.name, rate)
-
-    def save(self, folder: files.Path, *, delta: bool = False) -> Save:
-        """Saves all rows, or with ``delta`` those that changed since this worker's last save, while others train on."""
-        return self._client().save(self.name, folder, delta=delta)
-
-    def statistics(self) -> dict[str, TableStatistics]:
-        """What each ``ps`` says of the table."""
-        return self._client().statistics(self.name)
-
-    def hottest(self, count: int = 10) -> list[tuple[int, int]]:
-        """The most used keys, each with how often it was used."""
-        return self._client().hottest(self.name, count)
-
-    def __len__(self) -> int:
-        return sum(told.rows for told in self.statistics().values())
-
-    def __repr__(self) -> str:
-        return f"<RowTable {self.name!r}: {dataclasses.asdict(self.config)['dim']} numbers a row>"
+            yield task, cast(Any, tuple(answer.header))

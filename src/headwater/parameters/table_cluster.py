@@ -7,7 +7,8 @@ import threading
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.process import ParameterTask
-from headwater.parameters.table_client import RowTable, TableClient
+from headwater.parameters.row_table import RowTable
+from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
 from headwater.resources.state_saver import Saves

@@ -18,7 +18,7 @@ from headwater.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from headwater.parameters.table_client import RowTable
+from headwater.parameters.row_table import RowTable
 from headwater.parameters.table_cluster import LocalTables
 from headwater.parameters.table_protocol import arrived_keys, pack, smallest, unpack
 from headwater.parameters.table_requests import arrived_bags
