@@ -20,8 +20,8 @@ PARTIAL: Final[Mapping[str, str]] = {
     ),
     "tf.OptimizerOptions": "may be set, and changes nothing",
     "tf.RaggedTensor": (
-        "operators and the functions of `tf.ragged` and the characters of `tf.strings` take it; other functions take "
-        "its `flat_values`, as in `tf.ragged.map_flat_values`, or what `to_tensor` gives"
+        "operators, reductions and the functions of `tf.ragged` and the characters of `tf.strings` take it; other "
+        "functions take its `flat_values`, as in `tf.ragged.map_flat_values`, or what `to_tensor` gives"
     ),
     "tf.RunMetadata": (
         "`step_stats`, `partition_graphs` and `cost_graph` are filled in; operations that XLA fused have one time, by "

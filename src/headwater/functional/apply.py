@@ -41,6 +41,7 @@ _CLASSES: dict[str, tuple[DType, ...]] = {
     "inexact": (*_FLOATING, *_COMPLEX),
     "integer": _INTEGER,
     "quantized": _ALL_QUANTIZED,
+    "int32_or_64": (dtypes.int32, dtypes.int64),
     "index": (dtypes.int32, dtypes.int64, dtypes.uint8),
     "real": (*_FLOATING, *_INTEGER),
     "numeric": (*_FLOATING, *_INTEGER, *_COMPLEX, *_QUANTIZED),

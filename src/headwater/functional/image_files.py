@@ -27,9 +27,9 @@ def decode_jpeg(
       fancy_upscaling, try_recover_truncated, acceptable_fraction: must be as they are by default.
 
     Raises:
-      ValueError: another ``dct_method``, or another value of what must be as it is by default.
+      ValueError: another value of what must be as it is by default.
     """
-    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
     return one(
         "DecodeJpeg",
         contents,
@@ -43,13 +43,11 @@ def decode_jpeg(
     )
 
 
-def _check_jpeg(fancy: bool, recovers: bool, fraction: float, dct_method: str) -> None:
+def _check_jpeg(fancy: bool, recovers: bool, fraction: float) -> None:
     if not fancy:
         raise ValueError("fancy_upscaling=False is not supported; leave it out")
     if recovers or fraction != 1:
         raise ValueError("truncated images are not read: leave out try_recover_truncated and acceptable_fraction")
-    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
-        raise ValueError(f"dct_method must be one of ['', 'INTEGER_FAST', 'INTEGER_ACCURATE'], not {dct_method!r}")
 
 
 def decode_and_crop_jpeg(
@@ -64,7 +62,7 @@ def decode_and_crop_jpeg(
     name: str | None = None,
 ) -> Tensor:
     """A part of a JPEG image, as `decode_jpeg`; ``crop_window`` is top, left, height and width."""
-    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
     return one(
         "DecodeAndCropJpeg",
         contents,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.io.attr_value import read_attr
@@ -32,27 +33,46 @@ def import_graph_def(
       return_elements: names within ``graph_def`` of operations and tensors to return.
       name: prefix of all names (``import`` when None, none at all when empty).
       op_dict: accepted for compatibility.
-      producer_op_list: accepted for compatibility.
+      producer_op_list: an ``OpList`` of the program that made the graph, whose defaults nodes have already.
 
     Raises:
-      TypeError: not a GraphDef.
+      TypeError: not a GraphDef, or names that are no text.
+      AttributeError: ``producer_op_list`` is no ``OpList``.
       ValueError: an unknown operation type, an input that is not there, or a cycle; the message names the node.
     """
-    del op_dict, producer_op_list
+    del op_dict
     if not hasattr(graph_def, "node"):
         raise TypeError("graph_def must be a GraphDef proto.")
+    if producer_op_list is not None and not hasattr(producer_op_list, "op"):
+        raise AttributeError(f"{type(producer_op_list).__name__!r} object has no attribute 'op'")
+    if not _is_map(input_map or {}):
+        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
+    wanted = None if return_elements is None else list(return_elements)
+    if not all(isinstance(each, str) for each in wanted or ()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError("return_elements must be a list of strings.")
     graph = get_default_graph()
     prefix = "import" if name is None else name
     current = graph.get_name_scope()
     with graph.name_scope(prefix or (f"{current}/" if current else None)) as scope:
-        importer = _Importer(graph, graph_def, {_tensor_name(k): v for k, v in (input_map or {}).items()}, scope)
+        importer = _Importer(
+            graph, graph_def, {_tensor_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope
+        )
         importer.run()
         unused = set(importer.input_map) - importer.used
         if unused:
-            raise ValueError(f"Attempted to map inputs that were not found in graph_def: {sorted(unused)}")
-        if return_elements is None:
+            raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]")
+        if wanted is None:
             return None
-        return [importer.element(element) for element in return_elements]
+        return [importer.element(element) for element in wanted]
+
+
+def _mapped(value: Any) -> Any:
+    """What stands for an input: what is of a graph as it is, else a tensor of it."""
+    return value if hasattr(value, "graph") else convert_to_tensor(value)
+
+
+def _is_map(given: object) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(key, str) for key in given)  # pyright: ignore[reportUnknownVariableType]
 
 
 def load_graph(proto: GraphDef) -> Graph:
@@ -185,4 +205,4 @@ class _Importer:
         try:
             return self._tensor(name) if ":" in name else self._made[name]
         except KeyError:
-            raise ValueError(f"Requested return_element {name!r} not found in graph_def.") from None
+            raise ValueError(f"Requested return_element {name!r} not found in graph_def") from None

@@ -77,7 +77,11 @@ def decode_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> HostArray:
-    del context, dct_method
+    del context
+    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
+        raise InvalidArgumentError(None, None, "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}")
+    if ratio not in (1, 2, 4, 8):
+        raise InvalidArgumentError(None, None, f"ratio must be 1, 2, 4, or 8, got {ratio}")
     if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
         # Graphs that other programs built say so with these attributes.
         raise UnimplementedError(

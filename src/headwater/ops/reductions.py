@@ -107,6 +107,9 @@ _reduction("Any", _any, "input:bool", differentiable=False)
 def _position_spec(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
     dtype: DType = inference.attrs.get("output_type", int64)
+    of_axis = inference.inputs[1].dims
+    if of_axis:
+        raise ValueError(f"Shape must be rank 0 but is rank {len(of_axis)}")
     axis = constant_int(inference, 1)
     if dims is None:
         return [Spec(dtype, None)]
@@ -128,7 +131,7 @@ def _position(op_type: str, name: str) -> None:
 
     pure(
         op_type,
-        inputs="input:T|numeric, dimension:Tidx=int32",
+        inputs="input:T|numeric, dimension:Tidx|int32_or_64=int32",
         static=(1,),
         infer=_position_spec,
         differentiable=False,

@@ -326,15 +326,15 @@ class Session(BaseSession):
         self.close()
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: object = None) -> None:
+    def reset(target: str | None, containers: Sequence[str] | None = None, config: object = None) -> None:
         """Forgets the state of the tasks that ``target``'s master knows, and ends their sessions.
 
         Args:
-          target: of a server.
+          target: of a server; this process when None or empty.
           containers: names of containers to forget; all when None.
           config: a ``ConfigProto``, whose ``operation_timeout_in_ms`` counts.
         """
-        _master(target, config).reset(list(containers or ()))
+        _master(target or "", config).reset(list(containers or ()))
 
 
 class InteractiveSession(BaseSession):

@@ -222,10 +222,16 @@ def read_meta_graph_file(filename: str) -> Any:
 def import_graph(
     meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
 ) -> Any:
-    """Adds the graph and the collections of a meta graph to the default graph; gives the ``MetaGraphDef``."""
+    """Adds the graph and the collections of a meta graph to the default graph; gives the ``MetaGraphDef``.
+
+    Raises:
+      OSError: there is no such file.
+    """
     if isinstance(meta_graph_or_file, meta_graph_pb2.MetaGraphDef):
         proto = meta_graph_or_file
     else:
+        if isinstance(meta_graph_or_file, str) and not files.exists(meta_graph_or_file):
+            raise OSError(f"File {meta_graph_or_file} does not exist.")
         proto = read_meta_graph_file(meta_graph_or_file)
     graph_def = type(proto.graph_def)()
     graph_def.CopyFrom(proto.graph_def)

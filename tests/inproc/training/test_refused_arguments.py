@@ -30,7 +30,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "fancy_upscaling": lambda: tf.image.decode_jpeg(b"", fancy_upscaling=False),
     "acceptable_fraction": lambda: tf.image.decode_jpeg(b"", acceptable_fraction=0.5),
     "try_recover_truncated": lambda: tf.image.decode_and_crop_jpeg(b"", [0, 0, 1, 1], try_recover_truncated=True),
-    "dct_method": lambda: tf.image.decode_jpeg(b"", dct_method="SLOW"),
     "write_images": lambda: tf.keras.callbacks.TensorBoard(write_images=True),
     "profile_batch": lambda: tf.keras.callbacks.TensorBoard(profile_batch="10,20"),
     "embeddings_freq": lambda: tf.keras.callbacks.TensorBoard(embeddings_freq=1),

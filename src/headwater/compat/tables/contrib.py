@@ -215,6 +215,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.training``: where variables go.",
         names={
             "headwater.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
+            "headwater.training.buckets": "bucket bucket_by_sequence_length",
             "headwater.training.training_util": "get_or_create_global_step",
         },
     ),

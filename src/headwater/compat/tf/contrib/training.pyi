@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.training.buckets import bucket as bucket
+from headwater.training.buckets import bucket_by_sequence_length as bucket_by_sequence_length
 from headwater.training.device_setter import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
 from headwater.training.device_setter import RandomStrategy as RandomStrategy
 from headwater.training.device_setter import byte_size_load_fn as byte_size_load_fn
@@ -9,6 +11,8 @@ from headwater.training.training_util import get_or_create_global_step as get_or
 __all__ = [
     "GreedyLoadBalancingStrategy",
     "RandomStrategy",
+    "bucket",
+    "bucket_by_sequence_length",
     "byte_size_load_fn",
     "get_or_create_global_step",
 ]
