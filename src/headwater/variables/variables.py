@@ -53,6 +53,12 @@ class VariableAggregation(enum.Enum):
 class _MadeByCreators(type):
     """Has the creators of open scopes make a variable; see `variable_creator_scope`."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What a variable takes, for those that ask the class."""
+        given = inspect.signature(vars(cls).get("__init__", Variable.__init__))
+        return given.replace(parameters=[*given.parameters.values()][1:])
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         make = super().__call__
         if cls is not Variable or not any_creators():

@@ -188,31 +188,33 @@ def case_evaluations_in_memory(tf):
 
 
 def case_estimators_for_tpus_without_them(tf):
-    tpu, seen, folder = tf.estimator.tpu, [], tempfile.mkdtemp()
+    seen, folder = [], tempfile.mkdtemp()
 
     def model_fn(features, labels, mode, params):
         seen.append([mode, sorted(params.items())])
         w = tf.get_variable("w", [1, 1], initializer=tf.ones_initializer())
         y = tf.matmul(features["x"], w)
         if mode == "infer":
-            return tpu.TPUEstimatorSpec(mode, predictions={"y": y})
+            return tf.estimator.tpu.TPUEstimatorSpec(mode, predictions={"y": y})
         loss = tf.losses.mean_squared_error(labels, y)
         if mode == "eval":
             metrics = lambda right, found: {"mse": tf.metrics.mean_squared_error(right, found)}  # noqa: E731
-            return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(metrics, [labels, y]))
+            return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(metrics, [labels, y]))
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
         called = tf.py_func(lambda step: seen.append(int(step)) or 0, [tf.train.get_global_step()], tf.int64)
         host = (lambda value: value), {"value": tf.reshape(called, [1])}
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train, host_call=host)
+        return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train, host_call=host)
 
     def input_fn(params):
         seen.append(["input", sorted(params.items())])
         return tf.data.Dataset.from_tensors(({"x": [2.0]}, [1.0])).repeat(8).batch(params["batch_size"])
 
     try:
-        config = tpu.RunConfig(tpu.TPUConfig(iterations_per_loop=3), model_dir=folder, save_checkpoints_steps=2)
+        config = tf.estimator.tpu.RunConfig(
+            tf.estimator.tpu.TPUConfig(iterations_per_loop=3), model_dir=folder, save_checkpoints_steps=2
+        )
         sizes = {"train_batch_size": 2, "eval_batch_size": 4, "predict_batch_size": 1}
-        estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=False, params={"a": 1}, **sizes)
+        estimator = tf.estimator.tpu.TPUEstimator(model_fn, config=config, use_tpu=False, params={"a": 1}, **sizes)
         estimator.train(input_fn, steps=3)
         found = estimator.evaluate(input_fn, steps=1)
         predicted = next(iter(estimator.predict(lambda params: input_fn(params).map(lambda x, y: x))))
@@ -223,21 +225,24 @@ def case_estimators_for_tpus_without_them(tf):
             [each for each in seen if not isinstance(each, int)],
             [count, found, predicted],
             tried(lambda: estimator.train(lambda: 3, steps=1), "required by TPUEstimator to pass batch size"),
-            tried(lambda: tpu.TPUEstimator(model_fn, use_tpu=False), "`config` must be provided with type"),
             tried(
-                lambda: tpu.TPUEstimator(model_fn, config=config, use_tpu=False, params={"batch_size": 2}), "reserved"
+                lambda: tf.estimator.tpu.TPUEstimator(model_fn, use_tpu=False), "`config` must be provided with type"
             ),
-            tried(lambda: tpu.TPUConfig(num_shards=0)),
-            tried(lambda: tpu.TPUConfig(iterations_per_loop=0)),
-            tried(lambda: tpu.TPUConfig(num_cores_per_replica=3)),
-            tpu.TPUConfig(per_host_input_for_training=False).per_host_input_for_training,
-            tpu.RunConfig(evaluation_master="x", master="y").evaluation_master,
-            tpu.RunConfig(master="y").evaluation_master,
-            [tpu.InputPipelineConfig.PER_HOST_V2, tpu.InputPipelineConfig.BROADCAST],
-            tried(lambda: tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=3)),
-            tried(lambda: tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(3, [1.0]))),
-            tried(lambda: tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(len, 3))),
-            tried(lambda: tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(len, [1.0], 1))),
+            tried(
+                lambda: tf.estimator.tpu.TPUEstimator(model_fn, config=config, use_tpu=False, params={"batch_size": 2}),
+                "reserved",
+            ),
+            tried(lambda: tf.estimator.tpu.TPUConfig(num_shards=0)),
+            tried(lambda: tf.estimator.tpu.TPUConfig(iterations_per_loop=0)),
+            tried(lambda: tf.estimator.tpu.TPUConfig(num_cores_per_replica=3)),
+            tf.estimator.tpu.TPUConfig(per_host_input_for_training=False).per_host_input_for_training,
+            tf.estimator.tpu.RunConfig(evaluation_master="x", master="y").evaluation_master,
+            tf.estimator.tpu.RunConfig(master="y").evaluation_master,
+            [tf.estimator.tpu.InputPipelineConfig.PER_HOST_V2, tf.estimator.tpu.InputPipelineConfig.BROADCAST],
+            tried(lambda: tf.estimator.tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=3)),
+            tried(lambda: tf.estimator.tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(3, [1.0]))),
+            tried(lambda: tf.estimator.tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(len, 3))),
+            tried(lambda: tf.estimator.tpu.TPUEstimatorSpec("eval", loss=1.0, eval_metrics=(len, [1.0], 1))),
         ]
     finally:
         shutil.rmtree(folder)

@@ -49,7 +49,7 @@ CORE: Final = Area(
         "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
         "tensorboard.compat.proto.node_def_pb2": "NodeDef",
         "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
-        "headwater.functional.quantized": "dequantize quantize=quantize_v2 quantize_v2 quantized_concat",
+        "headwater.functional.quantized": "dequantize quantize quantize_v2 quantized_concat",
         "headwater.variables.creators": "variable_creator_scope",
         "headwater.variables.module": "Module",
         "headwater.variables.variables": "Variable VariableAggregation VariableSynchronization init_scope",

@@ -401,7 +401,7 @@ from headwater.functional.math import truediv as truediv
 from headwater.functional.math import truncatediv as truncatediv
 from headwater.functional.math import truncatemod as truncatemod
 from headwater.functional.quantized import dequantize as dequantize
-from headwater.functional.quantized import quantize_v2 as quantize
+from headwater.functional.quantized import quantize as quantize
 from headwater.functional.quantized import quantize_v2 as quantize_v2
 from headwater.functional.quantized import quantized_concat as quantized_concat
 from headwater.functional.ragged_reductions import reduce_all as reduce_all
