@@ -196,7 +196,7 @@ def bucket_by_sequence_length(
         return found[0], rest
 
 
-def _checked(which: Tensor, num_buckets: int) -> Any:
+def _checked(which: Tensor, num_buckets: int) -> object:
     from_zero = control_flow.group(
         assert_less(which, num_buckets, message="which_bucket must be below num_buckets"),
         assert_non_negative(which, message="which_bucket must not be negative"),
@@ -204,7 +204,7 @@ def _checked(which: Tensor, num_buckets: int) -> Any:
     return from_zero
 
 
-def _enqueue_if(queue: QueueBase, keep: Tensor, element: Sequence[Tensor]) -> Any:
+def _enqueue_if(queue: QueueBase, keep: Tensor, element: Sequence[Tensor]) -> object:
     graph = queue.queue_ref.graph
     with graph.colocate_with(queue.queue_ref.op):
         return graph.create_op("QueueEnqueueIf", [queue.queue_ref, keep, *element], {}, "enqueue_if")

@@ -34,7 +34,7 @@ class _TPUConfig(NamedTuple):
     per_host_input_for_training: int
     tpu_job_name: str | None
     initial_infeed_sleep_secs: int | None
-    input_partition_dims: Sequence[Any] | None
+    input_partition_dims: Sequence[object] | None
     eval_training_input_configuration: int
     experimental_host_call_every_n_steps: int
 
@@ -54,7 +54,7 @@ class TPUConfig(_TPUConfig):
         per_host_input_for_training: bool | int = True,
         tpu_job_name: str | None = None,
         initial_infeed_sleep_secs: int | None = None,
-        input_partition_dims: Sequence[Any] | None = None,
+        input_partition_dims: Sequence[object] | None = None,
         eval_training_input_configuration: int = InputPipelineConfig.PER_HOST_V1,
         experimental_host_call_every_n_steps: int = 1,
     ) -> Self:
@@ -127,13 +127,13 @@ class TPURunConfig(RunConfig):
 
 class _TPUEstimatorSpec(NamedTuple):
     mode: str
-    predictions: Any
-    loss: Any
-    train_op: Any
-    eval_metrics: Any
-    export_outputs: Any
+    predictions: object
+    loss: object
+    train_op: object
+    eval_metrics: object
+    export_outputs: object
     scaffold_fn: Callable[[], Any] | None
-    host_call: Any
+    host_call: object
     training_hooks: tuple[SessionRunHook, ...]
     evaluation_hooks: tuple[SessionRunHook, ...]
     prediction_hooks: tuple[SessionRunHook, ...]
@@ -157,12 +157,12 @@ class TPUEstimatorSpec(_TPUEstimatorSpec):
         cls,
         mode: str,
         predictions: Structure = None,
-        loss: Any = None,
-        train_op: Any = None,
-        eval_metrics: Any = None,
-        export_outputs: Any = None,
+        loss: object = None,
+        train_op: object = None,
+        eval_metrics: object = None,
+        export_outputs: object = None,
         scaffold_fn: Callable[[], Any] | None = None,
-        host_call: Any = None,
+        host_call: object = None,
         training_hooks: Sequence[SessionRunHook] | None = None,
         evaluation_hooks: Sequence[SessionRunHook] | None = None,
         prediction_hooks: Sequence[SessionRunHook] | None = None,
@@ -252,7 +252,7 @@ class TPUEstimator(Estimator):
         eval_on_tpu: bool = True,
         export_to_tpu: bool = True,
         export_to_cpu: bool = True,
-        warm_start_from: Any = None,
+        warm_start_from: object = None,
         embedding_config_spec: object = None,
         export_saved_model_api_version: object = None,
     ) -> None:
