@@ -5,8 +5,8 @@ computes from them at once, and sends what it has computed with that version: on
 takes it where the values are current at that moment, as if the run had read them then. Otherwise it sends the present
 ones, as for any run, and the run computes again.
 
-Where other workers update in between, that is nearly always so. A request that was wrong reads ahead again after 1, 2,
-4 … runs; each time that it was right halves that.
+Where other workers update in between, that is nearly always so. A request that was wrong reads ahead again after 16,
+32, 64 … runs; each time that it was right halves that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 #: Values of more bytes than this are not read ahead: the answer would wait for an update that takes as long as the
 #: round trip that it saves, and during which a worker that is alone may go on.
 MOST_BYTES = 1 << 19
-_LONGEST_PAUSE = 1 << 10
+#: In runs. What is computed in vain costs as much as ten round trips of a small network save.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1 << 4, 1 << 10
 
 
 class Values(NamedTuple):
@@ -74,5 +75,5 @@ class ReadsAhead:
 
     def tell(self, current: bool) -> None:
         """Whether values were current."""
-        self._pause = self._pause // 2 if current else min(2 * self._pause or 1, _LONGEST_PAUSE)
+        self._pause = self._pause // 2 if current else min(max(2 * self._pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         self._wait = self._pause
