@@ -11,14 +11,13 @@ Where other workers update in between, that is nearly always so. A request that 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-#: Values of more bytes than this are not read ahead: the answer would wait for an update that takes as long as the
+#: Values of more bytes than this are not read ahead: the answer would wait for an update that takes longer than the
 #: round trip that it saves, and during which a worker that is alone may go on.
-MOST_BYTES = 1 << 19
-#: In runs. What is computed in vain costs as much as ten round trips of a small network save.
+MOST_BYTES = 1 << 14
+#: In runs.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1 << 4, 1 << 10
 
 
@@ -44,10 +43,15 @@ class ReadsAhead:
 
     Args:
       transfer: the transfer that brings a run its values.
+
+    Attributes:
+      transfer: the same.
+      pays: whether the values are few enough.
     """
 
     def __init__(self, transfer: int) -> None:
         self.transfer = transfer
+        self.pays: bool = True
         self._values: list[Values] = []
         self._pause = 0
         self._wait = 1  # many a request is run once
@@ -69,7 +73,7 @@ class ReadsAhead:
     def keep(self, values: Values) -> None:
         """Values for the next run have come."""
         if sum([tensor.nbytes for tensor in values.tensors]) > MOST_BYTES:
-            self._wait = sys.maxsize
+            self.pays = False
         else:
             self._values[:] = [values]
 

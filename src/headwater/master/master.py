@@ -176,6 +176,8 @@ class PreparedStep:
         step.conversations = peers.conversations(step, self.number, list(self.remote))
         try:
             ahead = self._ahead if step.trace is None else None
+            if ahead is not None and not ahead.pays:
+                ahead = self._ahead = None
             for task, conversation in step.conversations.items():
                 conversation.begin([feeds[i] for i in self._remote_feeds[task]], ahead)
             try:
