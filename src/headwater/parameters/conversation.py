@@ -106,7 +106,7 @@ class Traffic:
         )
 
 
-class JobOverError(UnavailableError):
+class JobOverError(GaveUpError):
     """A ``ps`` is not there, as the job is over, and is not needed any more."""
 
 
