@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
-def _for_both(plain: Function, segments: Function | None) -> Function:
+def _for_both(plain: F, segments: Function | None) -> F:
     """``plain``, which for a ragged tensor takes the way of ``segments``, a reduction of unsorted segments."""
 
     @functools.wraps(plain)
@@ -40,7 +41,7 @@ def _for_both(plain: Function, segments: Function | None) -> Function:
                 return plain(input_tensor.flat_values)
             return _over(input_tensor, axis, plain, segments or _mean)
 
-    return reduce
+    return cast("F", reduce)
 
 
 def _over(ragged: Any, axis: Any, plain: Function, segments: Function) -> Any:
@@ -95,10 +96,10 @@ def _any_of(values: Any, ids: Any, count: Any) -> Any:
     return math.maximum(reductions.unsorted_segment_max(values, ids, count), convert_to_tensor(0, values.dtype))
 
 
-reduce_sum: Function = _for_both(reductions.reduce_sum, reductions.unsorted_segment_sum)
-reduce_prod: Function = _for_both(reductions.reduce_prod, reductions.unsorted_segment_prod)
-reduce_min: Function = _for_both(reductions.reduce_min, reductions.unsorted_segment_min)
-reduce_max: Function = _for_both(reductions.reduce_max, reductions.unsorted_segment_max)
-reduce_mean: Function = _for_both(reductions.reduce_mean, None)
-reduce_all: Function = _for_both(reductions.reduce_all, _truth(reductions.unsorted_segment_prod))
-reduce_any: Function = _for_both(reductions.reduce_any, _truth(_any_of))
+reduce_sum = _for_both(reductions.reduce_sum, reductions.unsorted_segment_sum)
+reduce_prod = _for_both(reductions.reduce_prod, reductions.unsorted_segment_prod)
+reduce_min = _for_both(reductions.reduce_min, reductions.unsorted_segment_min)
+reduce_max = _for_both(reductions.reduce_max, reductions.unsorted_segment_max)
+reduce_mean = _for_both(reductions.reduce_mean, None)
+reduce_all = _for_both(reductions.reduce_all, _truth(reductions.unsorted_segment_prod))
+reduce_any = _for_both(reductions.reduce_any, _truth(_any_of))

@@ -17,7 +17,7 @@ from headwater.cluster.devices import Device, canonical_device_name
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.master.ahead import OutdatedError, ReadsAhead
-from headwater.passes.ahead import can_read_ahead, exchange_of
+from headwater.passes.ahead import read_ahead_by
 from headwater.passes.blocks import can_repeat
 from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition
@@ -214,7 +214,7 @@ def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead 
     if len(remote) != 1:
         return None
     (plan,) = remote.values()
-    exchange = exchange_of(plan, local.task) if can_read_ahead(local, plan) else None
+    exchange = read_ahead_by(local, plan)
     return None if exchange is None else ReadsAhead(exchange.read.transfer)
 
 

@@ -97,7 +97,7 @@ class ParameterTask:
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
-        if members.is_server:
+        if members.is_server and len(members.servers) > 1:
             others = [self.shell.link(server) for server in members.servers if server != members.me]
             threading.Thread(
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True

@@ -49,19 +49,18 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
             if variables is None or not read.destination == given.source == master:
                 return None
             shown = dict(zip(first.outputs, variables, strict=True))
-            return (
-                Exchange(read, given, [shown[name] for name in read.tensors])
-                if shown.keys() >= set(read.tensors)
-                else None
-            )
+            if not shown.keys() >= set(read.tensors):
+                return None
+            return Exchange(read, given, [shown[name] for name in read.tensors])
         case _:
             return None
 
 
-def can_read_ahead(local: TaskPlan, remote: TaskPlan) -> bool:
-    """Whether runs of a master's own plan, with one other task in it, may start from what they have read ahead."""
+def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
+    """The exchange whose values runs of a master's own plan may have read ahead, with one other task in it; None where
+    they may not."""
     found = exchange_of(remote, local.task)
-    return found is not None and _is_repeatable(local.instructions, found)
+    return found if found is not None and _is_repeatable(local.instructions, found) else None
 
 
 def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:

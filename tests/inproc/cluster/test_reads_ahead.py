@@ -14,7 +14,7 @@ from headwater import tf
 from headwater.cluster.devices import parse_device
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.master import ahead
-from headwater.passes.ahead import can_read_ahead
+from headwater.passes.ahead import read_ahead_by
 from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.prune import Request, prune
@@ -196,7 +196,7 @@ def may_read_ahead(*fetches: Any) -> bool:
     targets = tuple(fetch for fetch in fetches if not isinstance(fetch, tf.Tensor))
     devices = [parse_device(f"{name}/device:CPU:0") for name in names]
     plans = schedule(partition(place(prune(Request(tensors, targets=targets)), devices)))
-    return can_read_ahead(plans[names[1]], plans[names[0]])
+    return read_ahead_by(plans[names[1]], plans[names[0]]) is not None
 
 
 def test_what_may_be_done_again_may_read_ahead() -> None:

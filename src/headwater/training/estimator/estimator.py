@@ -518,20 +518,22 @@ class Estimator:
         )
 
     def _call_input_fn(self, input_fn: Callable[..., Any], mode: str) -> Any:
-        return self._call_input_with(input_fn, mode, self.params)
-
-    def _call_input_with(self, input_fn: Callable[..., Any], mode: str, params: Any) -> Any:
         with get_default_graph().device("/cpu:0"):
-            return call_input_fn(input_fn, mode, params, self.config)
+            return call_input_fn(input_fn, mode, self._input_params(mode), self.config)
 
-    def _params_of(self, mode: str) -> Any:
+    def _input_params(self, mode: str) -> Any:
+        """What an input function gets as ``params``."""
+        del mode
+        return self.params
+
+    def _model_params(self, mode: str) -> Any:
         """What a model function gets as ``params``."""
         del mode
         return self.params
 
     def _call_model_fn(self, features: Structure, labels: Structure, mode: str, config: Any) -> EstimatorSpec:
         wanted = arguments_of(self._model_fn)
-        given: dict[str, Any] = {"mode": mode, "params": self._params_of(mode), "config": config, "labels": labels}
+        given: dict[str, Any] = {"mode": mode, "params": self._model_params(mode), "config": config, "labels": labels}
         if "labels" not in wanted and labels is not None:
             raise ValueError("model_fn does not take labels, but input_fn returns labels.")
         spec = self._model_fn(features=features, **{key: value for key, value in given.items() if key in wanted})

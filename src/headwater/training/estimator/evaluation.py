@@ -99,14 +99,11 @@ def evaluate_once(
     creator = ChiefSessionCreator(
         scaffold=scaffold, checkpoint_filename_with_path=checkpoint_path, master=master, config=config
     )
-    with MonitoredSession(creator, [*_filling(fill), _Stop(steps, counted), *hooks, final]) as session:
+    filling = [] if fill is None else [_Fill(fill)]
+    with MonitoredSession(creator, [*filling, _Stop(steps, counted), *hooks, final]) as session:
         while not session.should_stop():
             session.run(update)
     return final.final_ops_values or {}, time.monotonic() - begin_s
-
-
-def _filling(fill: Callable[[SessionLike], object] | None) -> list[SessionRunHook]:
-    return [] if fill is None else [_Fill(fill)]
 
 
 class _Fill(SessionRunHook):

@@ -173,10 +173,7 @@ class BinaryHead(_ClassHead):
             "label/mean": share,
             # That of the commoner class for all.
             "accuracy_baseline": (math.maximum(share[0], 1.0 - share[0]), math.maximum(share[1], 1.0 - share[1])),
-            "auc": thresholds.auc(labels, logistic, weights),
-            "auc_precision_recall": thresholds.auc(
-                labels, logistic, weights, curve="PR", summation_method="careful_interpolation"
-            ),
+            **areas(labels, logistic, weights),
         }
 
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
@@ -266,3 +263,9 @@ def class_head(
         "n_classes": n_classes,
     }
     return BinaryHead(**settings) if n_classes == 2 else MultiClassHead(**settings)
+
+
+def areas(labels: Tensor, probabilities: Tensor, weights: Any) -> dict[str, object]:
+    """The areas under the curves of ``probabilities``: receiver operating characteristic, and precision by recall."""
+    careful = thresholds.auc(labels, probabilities, weights, curve="PR", summation_method="careful_interpolation")
+    return {"auc": thresholds.auc(labels, probabilities, weights), "auc_precision_recall": careful}

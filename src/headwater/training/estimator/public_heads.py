@@ -76,9 +76,7 @@ class Head(heads.Head):
         loss = compute_weighted_loss(
             each, 1.0 if weights is None else weights, reduction=_REDUCTIONS[self.loss_reduction]
         )
-        for item in more or ():
-            loss = loss + reduce_sum(item)
-        return loss, each, weights
+        return regularized(loss, more), each, weights
 
     def create_estimator_spec(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -125,6 +123,27 @@ class Head(heads.Head):
             return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=metrics)
         train = training_op(loss, optimizer, trainable_variables, train_op_fn, update_ops)
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train)
+
+
+def regularized(loss: Tensor, more: Sequence[TensorLike] | None) -> Tensor:
+    """A loss with regularization losses."""
+    for item in more or ():
+        loss = loss + reduce_sum(item)
+    return loss
+
+
+def at_thresholds(
+    labels: Tensor, probabilities: Tensor, thresholds: Sequence[float], weights: Any
+) -> dict[str, object]:
+    """Accuracy, precision and recall where probabilities from each of ``thresholds`` on count as 1."""
+    found: dict[str, object] = {}
+    for threshold in thresholds:
+        taken = math.cast(math.greater_equal(probabilities, threshold), labels.dtype)
+        suffix = f"positive_threshold_{threshold:g}"
+        found[f"accuracy/{suffix}"] = means.accuracy(labels, taken, weights)
+        found[f"precision/{suffix}"] = counts.precision(labels, taken, weights)
+        found[f"recall/{suffix}"] = counts.recall(labels, taken, weights)
+    return found
 
 
 def training_op(
@@ -193,12 +212,7 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
 
     def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         found = super()._metrics(labels, predictions, weights)
-        for threshold in self._thresholds:
-            taken = math.to_float(math.greater_equal(predictions["logistic"], threshold))
-            found[f"accuracy/positive_threshold_{threshold:g}"] = means.accuracy(labels, taken, weights)
-            found[f"precision/positive_threshold_{threshold:g}"] = counts.precision(labels, taken, weights)
-            found[f"recall/positive_threshold_{threshold:g}"] = counts.recall(labels, taken, weights)
-        return found
+        return {**found, **at_thresholds(labels, predictions["logistic"], self._thresholds, weights)}
 
 
 class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncompatibleMethodOverride]

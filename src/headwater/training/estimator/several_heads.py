@@ -12,10 +12,11 @@ from headwater.functional.reductions import reduce_mean, reduce_sum
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor
-from headwater.metrics import counts, means, thresholds
+from headwater.metrics import means
 from headwater.training import saved_model
 from headwater.training.estimator.export import ClassificationOutput, ExportOutput, PredictOutput
-from headwater.training.estimator.public_heads import Head, reduction_of, training_op
+from headwater.training.estimator.heads import areas
+from headwater.training.estimator.public_heads import Head, at_thresholds, reduction_of, regularized, training_op
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
 
 if TYPE_CHECKING:
@@ -116,18 +117,15 @@ class MultiLabelHead(Head):
 
     def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         probabilities = predictions["probabilities"]
-        found: dict[str, object] = dict(_areas(labels, probabilities, weights))
-        for threshold in self._thresholds:
-            taken = math.to_int64(math.greater_equal(probabilities, threshold))
-            suffix = f"positive_threshold_{threshold:g}"
-            found[f"accuracy/{suffix}"] = means.accuracy(labels, taken, weights)
-            found[f"precision/{suffix}"] = counts.precision(labels, taken, weights)
-            found[f"recall/{suffix}"] = counts.recall(labels, taken, weights)
+        found = {
+            **areas(labels, probabilities, weights),
+            **at_thresholds(labels, probabilities, self._thresholds, weights),
+        }
         for number in self._own_metrics:
             own, right = probabilities[:, number : number + 1], labels[:, number : number + 1]
             suffix = f"/{self._vocabulary[number]}" if self._named and self._vocabulary else f"/class{number}"
             found[f"probability_mean{suffix}"] = means.mean(own, weights)
-            found.update({f"{key}{suffix}": metric for key, metric in _areas(right, own, weights).items()})
+            found.update({f"{key}{suffix}": metric for key, metric in areas(right, own, weights).items()})
         return found
 
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
@@ -140,12 +138,6 @@ class MultiLabelHead(Head):
             "classification": classified,
             "predict": PredictOutput(dict(predictions)),
         }
-
-
-def _areas(labels: Tensor, probabilities: Tensor, weights: Any) -> dict[str, object]:
-    area = thresholds.auc(labels, probabilities, weights)
-    careful = thresholds.auc(labels, probabilities, weights, curve="PR", summation_method="careful_interpolation")
-    return {"auc": area, "auc_precision_recall": careful}
 
 
 def _numbers(classes: Any, n_classes: int, vocabulary: Sequence[str] | None) -> tuple[tuple[int, ...], bool]:
@@ -246,10 +238,8 @@ class MultiHead(Head):
             raise ValueError(f"labels must be a dict by the names of heads. Given: {labels}")
         self._require("labels", labels)
         each = {head.name: head.loss(labels[head.name], logits[head.name], features) for head in self._heads}
-        whole = sum(loss * weight for loss, weight in zip(each.values(), self._head_weights, strict=True))
-        for item in more or ():
-            whole = whole + reduce_sum(item)
-        return whole, each
+        whole: Any = sum(loss * weight for loss, weight in zip(each.values(), self._head_weights, strict=True))
+        return regularized(whole, more), each
 
     def create_estimator_spec(
         self,

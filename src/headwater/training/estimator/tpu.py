@@ -273,8 +273,8 @@ class TPUEstimator(Estimator):
             ModeKeys.PREDICT: predict_batch_size,
         }
 
-    def _told(self, mode: str) -> dict[str, Any]:
-        """The params, with the size of a batch where it is known."""
+    def _input_params(self, mode: str) -> dict[str, Any]:
+        """With the size of a batch, where it is known."""
         size = self._batch_sizes[mode]
         return {**self.params, **({} if size is None else {_BATCH_SIZE: size})}
 
@@ -284,10 +284,10 @@ class TPUEstimator(Estimator):
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator to pass batch size "
                 'as params["batch_size"]'
             )
-        return self._call_input_with(input_fn, mode, self._told(mode))
+        return super()._call_input_fn(input_fn, mode)
 
-    def _params_of(self, mode: str) -> Any:
-        return {**self._told(mode), _USE_TPU: False}
+    def _model_params(self, mode: str) -> Any:
+        return {**self._input_params(mode), _USE_TPU: False}
 
 
 def _with_params(model_fn: Any) -> Any:
