@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from headwater import dtypes
-from headwater.functional import arrays, blocks, higher_order, image_files, images, math, nest, reductions
+from headwater.functional import arrays, higher_order, image_files, images, math, nest, reductions, space_to_batch
 from headwater.functional.apply import apply, one
 from headwater.functional.random import random_uniform
 from headwater.functional.sparse import SparseTensor
@@ -284,8 +284,8 @@ def with_space_to_batch(
         more = -(size + before + after) % rate
         paddings.append([before, after + more])
         crops.append([0, more])
-    changed = blocks.space_to_batch_nd(value, all_rates, paddings)
-    return blocks.batch_to_space_nd(op(changed, len(rates), "VALID"), all_rates, crops)
+    changed = space_to_batch.space_to_batch_nd(value, all_rates, paddings)
+    return space_to_batch.batch_to_space_nd(op(changed, len(rates), "VALID"), all_rates, crops)
 
 
 def extract_glimpse(

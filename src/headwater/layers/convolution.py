@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headwater.functional import arrays, blocks, convolution, nn
+from headwater.functional import arrays, convolution, nn, space_to_batch
 from headwater.graph.operation import Tensor
 from headwater.layers.affine import AffineLayer, WeightOptions
 from headwater.layers.base import InputSpec, functional
@@ -132,7 +132,7 @@ class Convolution(AffineLayer):
         elif self.rank == 3:
             outputs = convolution.conv3d(inputs, self.kernel, self.strides, padding, order, self.dilation_rate)
         else:
-            outputs = blocks.convolution_(
+            outputs = space_to_batch.convolution_(
                 inputs, self.kernel, padding, self.strides, self.dilation_rate, "conv1d", data_format=order
             )
         return self._finished(outputs)

@@ -18,13 +18,13 @@ from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.master.ahead import OutdatedError, ReadsAhead
 from headwater.passes.ahead import read_ahead_by
-from headwater.passes.blocks import can_repeat
 from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition
 from headwater.passes.partition_graphs import partition_graphs
 from headwater.passes.place import Placement, Placer
 from headwater.passes.plan import TaskPlan
 from headwater.passes.prune import Pruned, Request, prune
+from headwater.passes.repetition import can_repeat
 from headwater.passes.schedule import schedule
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step

@@ -132,7 +132,8 @@ class TaskPlan:
       constants: values of constants that are used outside of executables, by tensor name.
       feeds: tensors whose values come with the request to run, in order.
       fetches: tensors whose values go back with the answer, in order.
-      block: maximum number of runs that one run may stand for, where that changes nothing (`headwater.passes.blocks`).
+      block: maximum number of runs that one run may stand for, where that changes nothing, see
+        `headwater.passes.block_plan` and `headwater.passes.repetition`.
       isolated: whether its session has state of its own on the task, which ends with it.
     """
 

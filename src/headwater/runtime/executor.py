@@ -12,13 +12,14 @@ import numpy as np
 from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.ahead import exchange_of
-from headwater.passes.blocks import can_repeat, in_blocks
+from headwater.passes.block_plan import in_blocks
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+from headwater.passes.repetition import can_repeat
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
 from headwater.runtime.aligned import AlignedCopies
-from headwater.runtime.blocks import BlockRunner
+from headwater.runtime.block_runner import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
 from headwater.runtime.first_reads import FirstReads

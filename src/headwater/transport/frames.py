@@ -261,7 +261,7 @@ class Prefix(NamedTuple):
     slot: int
 
 
-class Layout(NamedTuple):
+class PayloadLayout(NamedTuple):
     """What a payload holds.
 
     Attributes:
@@ -282,7 +282,7 @@ class Layout(NamedTuple):
 
 _OBJECT = np.dtype(object)
 _unpack = cast("Callable[..., Any]", msgpack.unpackb)  # pyright: ignore[reportUnknownMemberType]
-_incoming: dict[bytes, Layout] = {}
+_incoming: dict[bytes, PayloadLayout] = {}
 
 
 def parse_prefix(
@@ -333,7 +333,7 @@ def parse_header(packed: Buffer) -> tuple[Any, ...]:
     return values  # pyright: ignore[reportUnknownVariableType]
 
 
-def parse_layout(packed: bytes, payload_bytes: int) -> Layout:
+def parse_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
     """What a payload of ``payload_bytes`` holds according to ``packed``.
 
     Raises:
@@ -347,7 +347,7 @@ def parse_layout(packed: bytes, payload_bytes: int) -> Layout:
     return layout
 
 
-def _parse_new_layout(packed: bytes, payload_bytes: int) -> Layout:
+def _parse_new_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
     entries = parse_header(packed)
     if len(entries) > MAX_TENSORS:
         raise _malformed(f"a frame has {len(entries)} tensors, more than {MAX_TENSORS}")
@@ -362,7 +362,7 @@ def _parse_new_layout(packed: bytes, payload_bytes: int) -> Layout:
             string_bytes[number] = size
         tensors.append((shape, dtype, offset))
         offset += size + -size % ALIGNMENT
-    layout = Layout(tuple(tensors), string_bytes, offset)
+    layout = PayloadLayout(tuple(tensors), string_bytes, offset)
     if not string_bytes and len(packed) <= _MAX_REMEMBERED_LAYOUT_BYTES:
         if len(_incoming) >= _MAX_REMEMBERED:
             _incoming.clear()
@@ -395,7 +395,7 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
     return shape, dtype, elements * dtype.itemsize
 
 
-def decode_tensors(layout: Layout, payload: Buffer, offset: int = 0) -> tuple[Array, ...]:
+def decode_tensors(layout: PayloadLayout, payload: Buffer, offset: int = 0) -> tuple[Array, ...]:
     """Arrays over ``payload``, without a copy (string tensors are copied).
 
     Args:

@@ -11,7 +11,7 @@ import pytest
 from headwater.compat import tf
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
-from headwater.passes.blocks import BlockPlan, in_blocks
+from headwater.passes.block_plan import BlockPlan, in_blocks
 from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.prune import Request, prune

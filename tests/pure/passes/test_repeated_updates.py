@@ -7,11 +7,11 @@ from typing import Any
 from headwater import tf
 from headwater.cluster.devices import parse_device
 from headwater.consistency import Synchronous
-from headwater.passes.blocks import can_repeat
 from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.plan import TaskPlan
 from headwater.passes.prune import Request, prune
+from headwater.passes.repetition import can_repeat
 from headwater.passes.schedule import schedule
 from headwater.training.consistency import ConsistentOptimizer
 

@@ -334,7 +334,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.image_quality": """
                 adjust_gamma image_gradients psnr resize_image_with_pad rgb_to_yiq rgb_to_yuv sobel_edges ssim
                 ssim_multiscale total_variation yiq_to_rgb yuv_to_rgb""",
-            "headwater.functional.blocks": "extract_image_patches extract_patches",
+            "headwater.functional.space_to_batch": "extract_image_patches extract_patches",
             "headwater.functional.random": "random_crop",
             "headwater.functional.image_files": """
                 decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png
@@ -446,7 +446,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.manip``: tensors in other shapes and orders.",
         names={
             "headwater.functional.arrays": "reshape reverse roll tile",
-            "headwater.functional.blocks": "batch_to_space_nd space_to_batch_nd",
+            "headwater.functional.space_to_batch": "batch_to_space_nd space_to_batch_nd",
             "headwater.functional.indexing": "gather_nd scatter_nd",
         },
     ),
@@ -516,7 +516,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2 conv1d conv2d conv2d_backprop_filter
                 conv2d_backprop_input conv2d_transpose conv3d conv3d_transpose depthwise_conv2d
                 depthwise_conv2d_native max_pool max_pool2d max_pool3d max_pool_v2 separable_conv2d""",
-            "headwater.functional.blocks": """
+            "headwater.functional.space_to_batch": """
                 atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch
                 space_to_depth""",
             "headwater.functional.transposed": """

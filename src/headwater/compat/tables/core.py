@@ -150,7 +150,7 @@ CORE: Final = Area(
             set_random_seed truncated_normal""",
         "headwater.functional.clip": """
             clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm""",
-        "headwater.functional.blocks": """
+        "headwater.functional.space_to_batch": """
             batch_to_space batch_to_space_nd depth_to_space extract_image_patches required_space_to_batch_paddings
             space_to_batch space_to_batch_nd space_to_depth""",
         "headwater.functional.fourier": """

@@ -1,8 +1,6 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.functional.blocks import extract_image_patches as extract_image_patches
-from headwater.functional.blocks import extract_patches as extract_patches
 from headwater.functional.boxes import combined_non_max_suppression as combined_non_max_suppression
 from headwater.functional.boxes import crop_and_resize as crop_and_resize
 from headwater.functional.boxes import draw_bounding_boxes as draw_bounding_boxes
@@ -71,6 +69,8 @@ from headwater.functional.resizing import resize_nearest_neighbor as resize_near
 from headwater.functional.small_functions import adjust_jpeg_quality as adjust_jpeg_quality
 from headwater.functional.small_functions import extract_glimpse as extract_glimpse
 from headwater.functional.small_functions import random_jpeg_quality as random_jpeg_quality
+from headwater.functional.space_to_batch import extract_image_patches as extract_image_patches
+from headwater.functional.space_to_batch import extract_patches as extract_patches
 
 __all__ = [
     "ResizeMethod",

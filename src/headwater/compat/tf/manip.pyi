@@ -5,10 +5,10 @@ from headwater.functional.arrays import reshape as reshape
 from headwater.functional.arrays import reverse as reverse
 from headwater.functional.arrays import roll as roll
 from headwater.functional.arrays import tile as tile
-from headwater.functional.blocks import batch_to_space_nd as batch_to_space_nd
-from headwater.functional.blocks import space_to_batch_nd as space_to_batch_nd
 from headwater.functional.indexing import gather_nd as gather_nd
 from headwater.functional.indexing import scatter_nd as scatter_nd
+from headwater.functional.space_to_batch import batch_to_space_nd as batch_to_space_nd
+from headwater.functional.space_to_batch import space_to_batch_nd as space_to_batch_nd
 
 __all__ = [
     "batch_to_space_nd",

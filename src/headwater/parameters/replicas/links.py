@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.errors import UnavailableError
-from headwater.parameters.replicas.shard import PeerLink
+from headwater.parameters.replicas.shard import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
 
@@ -29,7 +29,7 @@ class EitherLink:
         wait.
     """
 
-    def __init__(self, links: Sequence[PeerLink]) -> None:
+    def __init__(self, links: Sequence[PeerServerLink]) -> None:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._never = threading.Event()

@@ -54,8 +54,8 @@ ANSWER_S = 5.0
 COME_S = 15.0
 
 
-class PeerLink(Protocol):
-    """The way to the other copy's task."""
+class PeerServerLink(Protocol):
+    """The way to another ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> Any: ...
 
@@ -97,7 +97,7 @@ class ShardCopy:
         task: str,
         other: str,
         make: Callable[[], tuple[HostedParameters, RecordedUpdater]],
-        link: PeerLink,
+        link: PeerServerLink,
         ask: Ask,
         grace_s: float = GRACE_S,
     ) -> None:

@@ -36,7 +36,7 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
-    from headwater.parameters.replicas.shard import PeerLink
+    from headwater.parameters.replicas.shard import PeerServerLink
 
 _log = logging.getLogger("headwater")
 
@@ -44,7 +44,7 @@ _log = logging.getLogger("headwater")
 TELL_S: Final = 2.0
 
 #: The way to a ``ps``, by its name and address.
-LinkTo = Callable[[str, str], "PeerLink"]
+LinkTo = Callable[[str, str], "PeerServerLink"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +151,7 @@ class Directory:
         addresses = {task: address} if address else {}
         self.learn(Places(shards={shard: Place(term, task)}, addresses=addresses))
 
-    def link(self, task: str) -> PeerLink:
+    def link(self, task: str) -> PeerServerLink:
         """The way to a ``ps`` that was heard of."""
         return self._link(task, self.address(task))
 

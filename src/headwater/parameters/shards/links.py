@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.errors import GaveUpError, OpError, UnavailableError
-from headwater.parameters.replicas.shard import PeerLink
+from headwater.parameters.replicas.shard import PeerServerLink
 from headwater.parameters.shards.directory import Directory
 from headwater.parameters.shards.places import Place
 from headwater.transport.channel import Channel
@@ -40,7 +40,7 @@ class ShardLink:
         self._directory = directory
         self._shard = shard
         self._never = threading.Event()
-        self._at: tuple[str, PeerLink] | None = None
+        self._at: tuple[str, PeerServerLink] | None = None
         #: Whether it may be elsewhere than was known.
         self._doubts = False
         #: When it was reached last, and how often in a row it was soon after the time before.

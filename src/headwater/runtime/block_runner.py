@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ops.rows import RowForm, row_form
-from headwater.passes.blocks import BlockPlan
+from headwater.passes.block_plan import BlockPlan
 from headwater.passes.plan import Compute, Node
 from headwater.resources.containers import Resources
 from headwater.resources.readers import columns

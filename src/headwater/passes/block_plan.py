@@ -1,11 +1,8 @@
-"""Blocks: plans that are asked for again and again, as ones of which a run stands for many.
+"""Block plans: plans that queue runners ask for again and again, as ones of which a run stands for many.
 
 A queue runner asks for the same step again and again: take a record, take it apart, add it to a queue. One at a time
 that costs as many calls per element as there are operations. Where everything between the taking and the adding is a
 function of the one element, a block of elements can go through together, and each comes out as it would have alone.
-
-A thread that updates variables with gathered gradients asks again and again, too: wait, update, tell the others. Its
-task goes on by itself, and is asked anew now and then.
 """
 
 from __future__ import annotations
@@ -71,27 +68,6 @@ def in_blocks(plan: TaskPlan) -> BlockPlan | None:
     if plan.feeds or plan.fetches or not all(sorter.accepts(item) for item in plan.instructions):
         return None
     return sorter.result()
-
-
-def can_repeat(plan: TaskPlan) -> bool:
-    """Whether the task may run ``plan`` again and again by itself: it waits for others first, and tells them last."""
-    if plan.feeds or plan.fetches or not plan.instructions:
-        return False
-    nodes: list[Node] = []
-    for item in plan.instructions:
-        match item:
-            case Compute():
-                nodes.extend(item.nodes)
-            case Host():
-                nodes.append(item.node)
-            case _:
-                return False
-    # Random numbers follow from the step's number.
-    return nodes[0].definition.blocking and nodes[-1].definition.announces and not any(map(_is_random, nodes))
-
-
-def _is_random(node: Node) -> bool:
-    return node.definition.kind is Kind.RANDOM
 
 
 class _Sorter:
