@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headwater.dtypes import as_dtype
+from headwater.dtypes import as_dtype, qint32, quint8
 from headwater.functional import arrays, reductions
 from headwater.functional.apply import apply, one
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -26,6 +27,38 @@ class QuantizedConcat(NamedTuple):
     output: Tensor
     output_min: Tensor
     output_max: Tensor
+
+
+class QuantizedConv2D(NamedTuple):
+    """What `quantized_conv2d` gives."""
+
+    output: Tensor
+    min_output: Tensor
+    max_output: Tensor
+
+
+class QuantizedAvgPool(NamedTuple):
+    """What `quantized_avg_pool` gives."""
+
+    output: Tensor
+    min_output: Tensor
+    max_output: Tensor
+
+
+class QuantizedMaxPool(NamedTuple):
+    """What `quantized_max_pool` gives."""
+
+    output: Tensor
+    min_output: Tensor
+    max_output: Tensor
+
+
+class QuantizedReluX(NamedTuple):
+    """What `quantized_relu_x` gives."""
+
+    activations: Tensor
+    min_activations: Tensor
+    max_activations: Tensor
 
 
 _MODES = ("MIN_COMBINED", "MIN_FIRST", "SCALED")
@@ -166,3 +199,97 @@ def quantized_concat(
             for tensor, least, most in zip(tensors, input_mins, input_maxes, strict=True)
         ]
         return QuantizedConcat(arrays.concat(anew, concat_dim), low, high)
+
+
+def quantized_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    min_input: TensorLike,
+    max_input: TensorLike,
+    min_filter: TensorLike,
+    max_filter: TensorLike,
+    strides: Sequence[int],
+    padding: str,
+    out_type: Any = qint32,
+    dilations: Sequence[int] = (1, 1, 1, 1),
+    name: str | None = None,
+) -> QuantizedConv2D:
+    """A convolution of quantised numbers, and the range that the results stand for.
+
+    Args:
+      input: ``quint8``, of shape [batch, rows, columns, channels].
+      filter: ``quint8``, of shape [rows, columns, channels, new channels].
+      min_input, max_input, min_filter, max_filter: the ranges that they stand for.
+      strides: one for each dimension.
+      padding: ``SAME`` or ``VALID``.
+      out_type: ``tf.qint32``.
+      dilations: ones.
+
+    Raises:
+      InvalidArgumentError: when it runs, with other types or dilations, which TensorFlow has no kernels for either.
+    """
+    _check("padding", padding, ("SAME", "VALID"))
+    settings = {"strides": list(strides), "padding": padding, "dilations": list(dilations)}
+    bounds = (min_input, max_input, min_filter, max_filter)
+    op = apply("QuantizedConv2D", input, filter, *bounds, out_type=as_dtype(out_type), name=name, **settings)
+    return QuantizedConv2D(*op.outputs)
+
+
+def quantized_avg_pool(
+    input: TensorLike,
+    min_input: TensorLike,
+    max_input: TensorLike,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    name: str | None = None,
+) -> QuantizedAvgPool:
+    """The mean of each window of quantised numbers, rounded down, and the range that stays the same.
+
+    Args:
+      input: ``quint8``, of shape [batch, rows, columns, channels].
+      min_input, max_input: the range that it stands for.
+      ksize, strides: one for each dimension.
+      padding: ``SAME`` or ``VALID``.
+    """
+    _check("padding", padding, ("SAME", "VALID"))
+    settings = {"ksize": list(ksize), "strides": list(strides), "padding": padding}
+    return QuantizedAvgPool(*apply("QuantizedAvgPool", input, min_input, max_input, name=name, **settings).outputs)
+
+
+def quantized_max_pool(
+    input: TensorLike,
+    min_input: TensorLike,
+    max_input: TensorLike,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    name: str | None = None,
+) -> QuantizedMaxPool:
+    """The maximum of each window of quantised numbers; arguments as of `quantized_avg_pool`."""
+    _check("padding", padding, ("SAME", "VALID"))
+    settings = {"ksize": list(ksize), "strides": list(strides), "padding": padding}
+    return QuantizedMaxPool(*apply("QuantizedMaxPool", input, min_input, max_input, name=name, **settings).outputs)
+
+
+def quantized_relu_x(
+    features: TensorLike,
+    max_value: TensorLike,
+    min_features: TensorLike,
+    max_features: TensorLike,
+    out_type: Any = quint8,
+    name: str | None = None,
+) -> QuantizedReluX:
+    """Quantised numbers, no less than the one for 0 and no more than the one for ``max_value``.
+
+    TensorFlow 1.15 has the operation, but no kernel that computes it; this is its QuantizedRelu6 with another maximum.
+
+    Args:
+      features: ``quint8``.
+      max_value: a scalar.
+      min_features, max_features: the range that ``features`` stand for.
+      out_type: ``tf.quint8``.
+    """
+    dtype = as_dtype(out_type)
+    op = apply("QuantizedReluX", features, max_value, min_features, max_features, out_type=dtype, name=name)
+    return QuantizedReluX(*op.outputs)

@@ -251,7 +251,7 @@ def conv2d_backprop_filter(
 # Pooling ----------------------------------------------------------------------------------------------------------
 
 
-def _pool_spec(inference: Inference) -> Sequence[Spec]:
+def pool_spec(inference: Inference) -> Sequence[Spec]:
     dims, attrs = inference.inputs[0].dims, inference.attrs
     rank = len(attrs["ksize"])
     if dims is None:
@@ -267,7 +267,7 @@ def _pool_spec(inference: Inference) -> Sequence[Spec]:
     )
 
 
-def _max_pool(
+def max_pool(
     input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
 ) -> Any:
     """The maximum of each window; the gradient goes to the first of equal ones."""
@@ -292,12 +292,20 @@ def _avg_pool(
 ) -> jax.Array:
     """The mean of each window, padding left out."""
     del data_format
+    total, counts = summed_windows(value, ksize, strides, padding)
+    return total / counts
+
+
+def summed_windows(
+    value: jax.Array, ksize: Sequence[int], strides: Sequence[int], padding: str
+) -> tuple[jax.Array, jax.Array]:
+    """The sum of each window, padding left out, and how many elements it has, in the same type."""
     pads = _pads(value.shape, ksize, strides, padding)
     window, steps = tuple(ksize), tuple(strides)
     zero = np.zeros((), value.dtype)
     total = lax.reduce_window(value, zero, lax.add, window, steps, pads)
     if all(pad == (0, 0) for pad in pads):
-        return total / jnp.asarray(np.prod(ksize), value.dtype)
+        return total, jnp.asarray(np.prod(ksize), value.dtype)
     shape = [size if axis_window > 1 else 1 for size, axis_window in zip(value.shape, ksize, strict=True)]
     counts = lax.reduce_window(
         jnp.ones(shape, value.dtype),
@@ -307,13 +315,13 @@ def _avg_pool(
         [step if size > 1 else 1 for step, size in zip(steps, shape, strict=True)],
         [pad if size > 1 else (0, 0) for pad, size in zip(pads, shape, strict=True)],
     )
-    return total / counts
+    return total, counts
 
 
 def _max_pool_3d(
     input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
 ) -> tuple[jax.Array, ...]:
-    return _max_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
+    return max_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
 
 
 def _avg_pool_3d(
@@ -322,14 +330,14 @@ def _avg_pool_3d(
     return _avg_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
 
 
-pure("MaxPool", inputs="input:T|numeric=float32", infer=_pool_spec)(_max_pool)
-pure("AvgPool", inputs="value:T|floating", infer=_pool_spec)(_avg_pool)
-pure("MaxPool3D", inputs="input:T|floating", infer=_pool_spec)(_max_pool_3d)
-pure("AvgPool3D", inputs="input:T|floating", infer=_pool_spec)(_avg_pool_3d)
+pure("MaxPool", inputs="input:T|numeric=float32", infer=pool_spec)(max_pool)
+pure("AvgPool", inputs="value:T|floating", infer=pool_spec)(_avg_pool)
+pure("MaxPool3D", inputs="input:T|floating", infer=pool_spec)(_max_pool_3d)
+pure("AvgPool3D", inputs="input:T|floating", infer=pool_spec)(_avg_pool_3d)
 
 
 def _argmax_specs(inference: Inference) -> Sequence[Spec]:
-    (pooled,) = _pool_spec(inference)
+    (pooled,) = pool_spec(inference)
     return [pooled, Spec(inference.attrs.get("Targmax", int64), pooled.dims)]
 
 

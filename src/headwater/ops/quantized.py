@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,8 +13,9 @@ import numpy as np
 
 from headwater.dtypes import DType, float32, qint8, qint16, qint32, quint8, quint16
 from headwater.errors import InvalidArgumentError
+from headwater.ops.convolution import conv2d, max_pool, pool_spec, summed_windows
 from headwater.ops.define import host, pure
-from headwater.registry import HostArray, Inference, Spec
+from headwater.registry import HostArray, Inference, Spec, lookup
 from headwater.resources.host_context import HostContext
 
 #: The smallest and the largest number of each type.
@@ -191,3 +193,119 @@ def quantize_and_dequantize(
         round_mode,
         narrow_range,
     )
+
+
+# Layers on quantised numbers -----------------------------------------------------------------------------------------
+
+_POOLED: Final = "input:T|quantized, min_input:float32, max_input:float32"
+
+
+def _with_range(spec: Spec) -> Sequence[Spec]:
+    return [spec, Spec(float32, ()), Spec(float32, ())]
+
+
+def _pooled(inference: Inference) -> Sequence[Spec]:
+    return _with_range(pool_spec(inference)[0])
+
+
+def _of_8_bits(what: str, *arrays: Any) -> None:
+    """Raises InvalidArgumentError where an array is not of ``quint8``, as TensorFlow's kernels want it."""
+    if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
+        raise InvalidArgumentError(None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8")
+
+
+@pure("QuantizedAvgPool", inputs=_POOLED, infer=_pooled)
+def quantized_avg_pool(
+    input: Any, min_input: Any, max_input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
+) -> tuple[Any, Any, Any]:
+    """The mean of each window, rounded down; the range stays."""
+    _of_8_bits("QuantizedAvgPool", input)
+    total, counts = summed_windows(jnp.asarray(input, jnp.int32), ksize, strides, padding)
+    return (total // counts).astype(input.dtype), min_input, max_input
+
+
+@pure("QuantizedMaxPool", inputs=_POOLED, infer=_pooled)
+def quantized_max_pool(
+    input: Any, min_input: Any, max_input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
+) -> tuple[Any, Any, Any]:
+    """The maximum of each window; the range stays."""
+    _of_8_bits("QuantizedMaxPool", input)
+    return max_pool(input, ksize=ksize, strides=strides, padding=padding), min_input, max_input
+
+
+def _scale(low: Any, high: Any) -> Any:
+    """Steps of ``quint8`` for 1, between the bounds."""
+    return 255.0 / (high - low)
+
+
+def _rounded(values: Any) -> Any:
+    return jnp.sign(values) * jnp.floor(jnp.abs(values) + 0.5)
+
+
+def _zero(low: Any, high: Any) -> Any:
+    """The number that stands for 0, beyond those of ``quint8`` where the range does not hold it."""
+    return -_rounded(low * _scale(low, high)).astype(jnp.int32)
+
+
+def _activated(inference: Inference) -> Sequence[Spec]:
+    return _with_range(Spec(inference.attrs["out_type"], inference.inputs[0].dims))
+
+
+@pure(
+    "QuantizedReluX",
+    inputs="features:Tinput|quantized, max_value:float32, min_features:float32, max_features:float32",
+    infer=_activated,
+)
+def quantized_relu_x(
+    features: Any, max_value: Any, min_features: Any, max_features: Any, *, out_type: DType = quint8
+) -> tuple[Any, Any, Any]:
+    """What is below the number for 0 becomes that, what is above the one for ``max_value`` that; the range stays."""
+    _of_8_bits("QuantizedReluX", features)
+    if out_type.base_dtype != quint8:
+        raise InvalidArgumentError(None, None, f"QuantizedReluX gives quint8, not {out_type.name}")
+    zero = _zero(min_features, max_features)
+    most = jnp.clip(zero + _rounded(max_value * _scale(min_features, max_features)), 0, 255).astype(jnp.int32)
+    kept = jnp.clip(jnp.asarray(features, jnp.int32), jnp.clip(zero, 0, 255), most)
+    return kept.astype(features.dtype), min_features, max_features
+
+
+def _convolved(inference: Inference) -> Sequence[Spec]:
+    (found,) = lookup("Conv2D").infer(dataclasses.replace(inference, inputs=inference.inputs[:2]))
+    return _with_range(Spec(inference.attrs["out_type"], found.dims))
+
+
+@pure(
+    "QuantizedConv2D",
+    inputs=(
+        "input:Tinput|quantized, filter:Tfilter|quantized, min_input:float32, max_input:float32, "
+        "min_filter:float32, max_filter:float32"
+    ),
+    infer=_convolved,
+)
+def quantized_conv2d(
+    input: Any,
+    filter: Any,
+    min_input: Any,
+    max_input: Any,
+    min_filter: Any,
+    max_filter: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    out_type: DType = qint32,
+    dilations: Sequence[int] = (1, 1, 1, 1),
+) -> tuple[Any, Any, Any]:
+    """A convolution of the integers less those for 0, and the range for which all of int32 would stand."""
+    _of_8_bits("QuantizedConv2D", input, filter)
+    if out_type.base_dtype != qint32:
+        raise InvalidArgumentError(None, None, f"QuantizedConv2D gives qint32, not {out_type.name}")
+    if tuple(dilations) != (1, 1, 1, 1):
+        raise InvalidArgumentError(None, None, "Current implementation only supports dilations of 1")
+    found = conv2d(
+        jnp.asarray(input, jnp.int32) - _zero(min_input, max_input),
+        jnp.asarray(filter, jnp.int32) - _zero(min_filter, max_filter),
+        strides=strides,
+        padding=padding,
+    )
+    step = (max_input - min_input) / 255.0 * ((max_filter - min_filter) / 255.0)
+    return found, step * -(2.0**31), step * (2.0**31 - 1)

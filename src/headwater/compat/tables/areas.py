@@ -534,6 +534,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 log_uniform_candidate_sampler uniform_candidate_sampler""",
             "headwater.variables.embedding": "embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse",
             "headwater.functional.math": "log_sigmoid sigmoid tanh",
+            "headwater.functional.quantized": "quantized_avg_pool quantized_conv2d quantized_max_pool quantized_relu_x",
             "headwater.rnn.networks": """
                 bidirectional_dynamic_rnn bidirectional_rnn=static_bidirectional_rnn dynamic_rnn rnn=static_rnn
                 static_bidirectional_rnn static_rnn static_state_saving_rnn""",
