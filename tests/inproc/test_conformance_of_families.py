@@ -26,6 +26,7 @@ def _is_long(case: Case) -> bool:
         for case in stored_cases(
             "distributions",
             "each_name",
+            "final_names",
             "heads",
             "keras_names",
             "kept",

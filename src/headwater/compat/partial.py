@@ -73,6 +73,9 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.profiler.profile": (
         "by names and by types, with parameters, operations on floats, times and bytes; results are plain objects"
     ),
+    "tf.profiler.write_op_log": "of the code that made an operation the program's own line, without functions",
+    "tf.keras.experimental.WideDeepModel": "one optimizer trains both models",
+    "tf.keras.utils.GeneratorEnqueuer": "with threads",
     "tf.recompute_grad": "what a gradient computes again rather than keep is XLA's choice",
     "tf.repeat": "with repeats that are known when the graph is built",
     "tf.train.experimental.enable_mixed_precision_graph_rewrite": "scales losses; the graph is not rewritten",
@@ -89,15 +92,14 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.tpu. tf.estimator.tpu.experimental. tf.distribute.cluster_resolver.TPUClusterResolver "
         "tf.distribute.experimental.TPUStrategy"
     ),
-    "graphs that compute with quantised integers": ("tf.nn.quantized_ tf.train.do_quantize_training_on_graphdef"),
+    "puts the rounding to few bits into graphs that were built without": "tf.train.do_quantize_training_on_graphdef",
     "libraries of compiled operations for TensorFlow's own runtime": (
         "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig.get_"
     ),
     "files of LMDB, which needs its library": "tf.LMDBReader",
     "Keras 2's own: Keras 3, which `tf.keras` is, has them no more": (
         "tf.keras.experimental. tf.keras.layers.DenseFeatures tf.keras.models.model_from_yaml "
-        "tf.keras.utils.GeneratorEnqueuer tf.keras.utils.convert_all_kernels_in_model tf.keras.utils.multi_gpu_model "
-        "tf.keras.wrappers."
+        "tf.keras.utils.multi_gpu_model"
     ),
     "eager execution: programs of this dialect build graphs, and sessions run them": (
         "tf.GradientTape tf.enable_eager_execution tf.enable_v2_behavior "
@@ -128,10 +130,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "methods of their own (trees, k-means, dual coordinate ascent), which TensorFlow compiles operations for": (
         "tf.estimator.BoostedTreesClassifier tf.estimator.BoostedTreesEstimator tf.estimator.BoostedTreesRegressor "
         "tf.estimator.experimental.KMeans tf.estimator.experimental.LinearSDCA tf.train.sdca_"
-    ),
-    "messages of TensorFlow's own profiler, whose results are plain objects here": (
-        "tf.profiler.AdviceProto tf.profiler.GraphNodeProto tf.profiler.MultiGraphNodeProto tf.profiler.OpLogProto "
-        "tf.profiler.write_op_log"
     ),
     "descriptions of messages that are known only when a graph is built": "tf.io.decode_proto tf.io.encode_proto",
     "switches of TensorFlow's own rewriting of graphs; XLA does this": (

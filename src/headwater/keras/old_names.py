@@ -79,8 +79,11 @@ OLD: Mapping[str, Mapping[str, str]] = {
             "headwater.keras.old_schedules", "CosineDecay CosineDecayRestarts LinearCosineDecay NoisyLinearCosineDecay"
         ),
         "PeepholeLSTMCell": "headwater.keras.old_layers:PeepholeLSTMCell",
+        **_from("headwater.keras.old_premade", "LinearModel WideDeepModel"),
     },
+    "wrappers.scikit_learn": _from("headwater.keras.scikit_learn", "KerasClassifier KerasRegressor"),
     "utils": {
+        **_from("headwater.keras.old_premade", "GeneratorEnqueuer convert_all_kernels_in_model"),
         "HDF5Matrix": "headwater.keras.old_models:HDF5Matrix",
         "OrderedEnqueuer": f"{ENQUEUERS}:OrderedEnqueuer",
         "SequenceEnqueuer": f"{ENQUEUERS}:PyDatasetEnqueuer",

@@ -211,7 +211,9 @@ def _pooled(inference: Inference) -> Sequence[Spec]:
 def _of_8_bits(what: str, *arrays: Any) -> None:
     """Raises InvalidArgumentError where an array is not of ``quint8``, as TensorFlow's kernels want it."""
     if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
-        raise InvalidArgumentError(None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8")
+        raise InvalidArgumentError(
+            None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8"
+        )
 
 
 @pure("QuantizedAvgPool", inputs=_POOLED, infer=_pooled)

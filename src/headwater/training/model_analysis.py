@@ -169,7 +169,7 @@ def _tree(graph: Graph, run_meta: object = None) -> GraphNode:
         node = node_of(op.name)
         node.exec_micros, node.requested_bytes = took.get(op.name, (0, 0))
         node._types.add(op.type)  # pyright: ignore[reportPrivateUsage]
-        node.float_ops = _float_ops(op)
+        node.float_ops = float_ops_of(op)
         if id(op) in variables and (size := _size(variables[id(op)])) is not None:
             node.parameters = size
             node._shape = "x".join(map(str, variables[id(op)].shape.as_list()))  # pyright: ignore[reportPrivateUsage]
@@ -314,7 +314,8 @@ class _Forward:
         return self._attrs[name]
 
 
-def _float_ops(op: Any) -> int:
+def float_ops_of(op: Any) -> int:
+    """How many operations on floats one run of ``op`` takes; 0 where that is not known."""
     if op.type == "Vjp":
         forward = _Forward(op)
         counter = _COUNTS.get(forward.type)

@@ -548,7 +548,13 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.profiler``: parameters, operations on floats, times and memory of a graph.",
         names={
             "headwater.training.profiler": "ProfileOptionBuilder Profiler advise profile",
+            "headwater.training.op_log": "write_op_log",
+            "headwater.io.tfprof_protos": "AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto",
         },
+    ),
+    "tf.tpu": Area(
+        "``tf.tpu``: what says something without TPUs.",
+        names={"headwater.training.tpu": "bfloat16_scope core"},
     ),
     "tf.python_io": Area(
         "``tf.python_io``: TFRecord files.",

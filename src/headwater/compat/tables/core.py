@@ -230,6 +230,7 @@ CORE: Final = Area(
         "strings": "headwater.compat.tf.strings",
         "summary": "headwater.compat.tf.summary",
         "test": "headwater.compat.tf.test",
+        "tpu": "headwater.compat.tf.tpu",
         "train": "headwater.compat.tf.train",
         "raw_ops": "headwater.functional.raw_ops",
         "resource_loader": "headwater.compat.resource_loader",

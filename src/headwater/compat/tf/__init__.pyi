@@ -82,6 +82,7 @@ from headwater.compat.tf import strings as strings
 from headwater.compat.tf import summary as summary
 from headwater.compat.tf import sysconfig as sysconfig
 from headwater.compat.tf import test as test
+from headwater.compat.tf import tpu as tpu
 from headwater.compat.tf import train as train
 from headwater.compat.tf import user_ops as user_ops
 from headwater.compat.tf import version as version
@@ -1255,6 +1256,7 @@ __all__ = [
     "to_float",
     "to_int32",
     "to_int64",
+    "tpu",
     "trace",
     "train",
     "trainable_variables",

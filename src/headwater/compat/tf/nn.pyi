@@ -74,6 +74,10 @@ from headwater.functional.nn import top_k as top_k
 from headwater.functional.nn import weighted_moments as weighted_moments
 from headwater.functional.nn import xw_plus_b as xw_plus_b
 from headwater.functional.nn import zero_fraction as zero_fraction
+from headwater.functional.quantized import quantized_avg_pool as quantized_avg_pool
+from headwater.functional.quantized import quantized_conv2d as quantized_conv2d
+from headwater.functional.quantized import quantized_max_pool as quantized_max_pool
+from headwater.functional.quantized import quantized_relu_x as quantized_relu_x
 from headwater.functional.small_functions import compute_average_loss as compute_average_loss
 from headwater.functional.small_functions import ctc_unique_labels as ctc_unique_labels
 from headwater.functional.small_functions import fractional_avg_pool as fractional_avg_pool
@@ -185,6 +189,10 @@ __all__ = [
     "nce_loss",
     "normalize_moments",
     "pool",
+    "quantized_avg_pool",
+    "quantized_conv2d",
+    "quantized_max_pool",
+    "quantized_relu_x",
     "raw_rnn",
     "relu",
     "relu6",

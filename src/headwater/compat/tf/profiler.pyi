@@ -1,14 +1,24 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.io.tfprof_protos import AdviceProto as AdviceProto
+from headwater.io.tfprof_protos import GraphNodeProto as GraphNodeProto
+from headwater.io.tfprof_protos import MultiGraphNodeProto as MultiGraphNodeProto
+from headwater.io.tfprof_protos import OpLogProto as OpLogProto
+from headwater.training.op_log import write_op_log as write_op_log
 from headwater.training.profiler import ProfileOptionBuilder as ProfileOptionBuilder
 from headwater.training.profiler import Profiler as Profiler
 from headwater.training.profiler import advise as advise
 from headwater.training.profiler import profile as profile
 
 __all__ = [
+    "AdviceProto",
+    "GraphNodeProto",
+    "MultiGraphNodeProto",
+    "OpLogProto",
     "ProfileOptionBuilder",
     "Profiler",
     "advise",
     "profile",
+    "write_op_log",
 ]

@@ -1,0 +1,251 @@
+"""Models and helpers of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer: linear ones, enqueuers."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+from headwater.keras.types import Value
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+_keras: Any = keras
+
+
+class LinearModel(_keras.Model):
+    """The sum of a linear function of each input, and a bias.
+
+    Args:
+      units: how many numbers it gives for an example.
+      activation: of the sum.
+      use_bias: whether there is a bias.
+      kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: as of a layer `Dense`.
+    """
+
+    def __init__(
+        self,
+        units: int = 1,
+        activation: object = None,
+        use_bias: bool = True,
+        kernel_initializer: object = "glorot_uniform",
+        bias_initializer: object = "zeros",
+        kernel_regularizer: object = None,
+        bias_regularizer: object = None,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+        self.use_bias = use_bias
+        self.activation = _keras.activations.get(activation)
+        self.kernel_initializer = _keras.initializers.get(kernel_initializer)
+        self.bias_initializer = _keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = _keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = _keras.regularizers.get(bias_regularizer)
+        self.dense_layers: list[Any] = []
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        """Makes a layer for each of the inputs, whose shapes are given."""
+        several = bool(input_shape) and isinstance(input_shape[0], list | tuple)
+        shapes: Sequence[Any] = input_shape if several else [input_shape]
+        for shape in shapes:
+            layer = _keras.layers.Dense(
+                self.units,
+                use_bias=False,
+                kernel_initializer=self.kernel_initializer.clone(),
+                kernel_regularizer=self.kernel_regularizer,
+            )
+            layer.build(tuple(shape))
+            self.dense_layers.append(layer)
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.units,),
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+            )
+        self.built = True
+
+    def call(self, inputs: Any) -> Value:
+        """The sum for each example.
+
+        Raises:
+          ValueError: more or fewer inputs than it was built for.
+        """
+        given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(given) != len(self.dense_layers):
+            raise ValueError(f"Expected {len(self.dense_layers)} inputs, but got {len(given)} inputs")
+        total = sum(layer(value) for layer, value in zip(self.dense_layers, given, strict=True))
+        if self.bias is not None:
+            total = total + self.bias
+        return self.activation(total)
+
+    def get_config(self) -> dict[str, object]:
+        """What makes the same model."""
+        return {
+            "name": self.name,
+            "units": self.units,
+            "activation": _keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": _keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": _keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": _keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": _keras.regularizers.serialize(self.bias_regularizer),
+        }
+
+
+class WideDeepModel(_keras.Model):
+    """The mean of what two models give, trained together by one optimizer.
+
+    Args:
+      linear_model: gets the first of two inputs, or the only one.
+      dnn_model: gets the second of two inputs, or the only one.
+      activation: of the mean.
+    """
+
+    def __init__(self, linear_model: Any, dnn_model: Any, activation: object = None, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.linear_model = linear_model
+        self.dnn_model = dnn_model
+        self.activation = _keras.activations.get(activation)
+
+    def compile(self, optimizer: Any = "rmsprop", *args: object, **kwargs: object) -> None:
+        """As of every model.
+
+        Raises:
+          ValueError: ``optimizer`` is a list: Keras 3 trains a model with one.
+        """
+        if isinstance(optimizer, list | tuple):
+            raise ValueError("WideDeepModel takes one optimizer for both models: Keras 3 trains a model with one")
+        super().compile(optimizer, *args, **kwargs)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Value:
+        """The mean for each example."""
+        two = isinstance(inputs, list | tuple) and len(inputs) == 2
+        wide, deep = inputs if two else (inputs, inputs)
+        return self.activation(0.5 * (self.linear_model(wide) + self.dnn_model(deep, training=training)))
+
+    def get_config(self) -> dict[str, object]:
+        """What makes the same model."""
+        return {
+            "name": self.name,
+            "linear_model": _keras.saving.serialize_keras_object(self.linear_model),
+            "dnn_model": _keras.saving.serialize_keras_object(self.dnn_model),
+            "activation": _keras.activations.serialize(self.activation),
+        }
+
+    @classmethod
+    def from_config(cls, config: Tree, custom_objects: Any = None) -> WideDeepModel:
+        """The model that a configuration tells of."""
+        parts = {
+            name: _keras.saving.deserialize_keras_object(config[name], custom_objects=custom_objects)
+            for name in ("linear_model", "dnn_model")
+        }
+        return cls(**{**config, **parts})
+
+
+def convert_all_kernels_in_model(model: Any) -> None:
+    """Turns the kernels of a model's convolutions round along the dimensions of space, as Theano's had them."""
+    for layer in model.layers:
+        if type(layer).__name__ in ("Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"):
+            kernel = np.asarray(layer.kernel)
+            layer.kernel.assign(np.flip(kernel, tuple(range(kernel.ndim - 2))))
+
+
+_END = object()
+
+
+class GeneratorEnqueuer:
+    """Has threads take what a generator yields and keep it in a queue, in the generator's order.
+
+    Args:
+      sequence: the generator.
+      use_multiprocessing: must be False: a generator lives in one process.
+      random_seed: what TensorFlow seeds processes with; threads share the program's.
+
+    Raises:
+      ValueError: ``use_multiprocessing``.
+    """
+
+    def __init__(
+        self, sequence: Iterable[Any], use_multiprocessing: bool = False, random_seed: int | None = None
+    ) -> None:
+        if use_multiprocessing:
+            raise ValueError("use_multiprocessing must be False: threads take from the generator of this process")
+        self.sequence = iter(sequence)
+        self.use_multiprocessing = use_multiprocessing
+        self.random_seed = random_seed
+        self.queue: queue.Queue[Any] | None = None
+        self.stop_signal = threading.Event()
+        self._turn = threading.Lock()
+        self._threads: list[threading.Thread] = []
+
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self.queue is not None and not self.stop_signal.is_set()
+
+    def start(self, workers: int = 1, max_queue_size: int = 10) -> None:
+        """Starts ``workers`` threads, which keep up to ``max_queue_size`` elements."""
+        self.queue = queue.Queue(max_queue_size)
+        self.stop_signal.clear()
+        self._threads = [
+            threading.Thread(target=self._work, args=(self.queue,), name=f"generator-{at}", daemon=True)
+            for at in range(max(1, workers))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, elements: queue.Queue[Any]) -> None:
+        while not self.stop_signal.is_set():
+            with self._turn:  # taken and put in one turn, so that the order stays
+                try:
+                    element = next(self.sequence, _END)
+                except Exception as error:  # noqa: BLE001 - raised anew where the elements are taken
+                    element = _Failed(error)
+                if not self._put(elements, element) or element is _END or isinstance(element, _Failed):
+                    return
+
+    def _put(self, elements: queue.Queue[Any], element: object) -> bool:
+        while not self.stop_signal.is_set():
+            try:
+                elements.put(element, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def get(self) -> Generator[Any]:
+        """Yields the elements, until the generator ends.
+
+        Raises:
+          Exception: what the generator raised.
+        """
+        while self.queue is not None and not self.stop_signal.is_set():
+            element = self.queue.get()
+            if element is _END:
+                return
+            if isinstance(element, _Failed):
+                self.stop()
+                raise element.error
+            yield element
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Ends the threads, and waits for them, ``timeout`` seconds at most."""
+        self.stop_signal.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(timeout)
+        self._threads = []
+
+
+class _Failed:
+    """An error in place of an element."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error

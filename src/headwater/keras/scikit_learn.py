@@ -1,0 +1,162 @@
+"""``tf.keras.wrappers.scikit_learn``: models of Keras as estimators of scikit-learn."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+_keras: Any = keras
+
+
+def _names(function: Callable[..., object]) -> set[str]:
+    return {
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+
+
+def _taken(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
+    names = _names(function)
+    return {name: value for name, value in given.items() if name in names}
+
+
+class _Wrapper:
+    """A model that ``build_fn`` makes for each `fit`.
+
+    Args:
+      build_fn: gives a compiled model; the method ``__call__`` of a class that inherits from this when None.
+      sk_params: arguments of ``build_fn``, and of ``fit``, ``predict`` and ``evaluate`` of the model.
+
+    Raises:
+      ValueError: one that none of them takes.
+    """
+
+    def __init__(self, build_fn: Callable[..., Any] | None = None, **sk_params: object) -> None:
+        self.build_fn = build_fn
+        self.sk_params: dict[str, Any] = sk_params
+        self.model: Any = None
+        self.check_params(sk_params)
+
+    def _builder(self) -> Callable[..., Any]:
+        return self.__call__ if self.build_fn is None else self.build_fn  # type: ignore[attr-defined] # pyright: ignore
+
+    def check_params(self, params: Mapping[str, object]) -> None:
+        """Raises ValueError where no function takes one of ``params``."""
+        model = _keras.Sequential
+        known = set[str]().union(*map(_names, (model.fit, model.predict, model.evaluate, self._builder())))
+        for name in params:
+            if name not in known:
+                raise ValueError(f"{name} is not a legal parameter")
+
+    def get_params(self, **params: object) -> dict[str, Any]:
+        """The arguments, with ``build_fn``; scikit-learn's ``deep`` changes nothing: there are no estimators within."""
+        del params
+        return {**copy.deepcopy(self.sk_params), "build_fn": self.build_fn}
+
+    def set_params(self, **params: object) -> _Wrapper:
+        """Changes arguments.
+
+        Raises:
+          ValueError: one that no function takes.
+        """
+        self.check_params(params)
+        self.sk_params.update(params)
+        return self
+
+    def filter_sk_params(
+        self, fn: Callable[..., object], override: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:
+        """Those of the arguments that ``fn`` takes, and ``override``."""
+        return {**_taken(fn, self.sk_params), **(override or {})}
+
+    def fit(self, x: Any, y: Any, **kwargs: object) -> Any:
+        """Makes a model and trains it; labels become one-hot where its loss is a categorical cross entropy."""
+        builder = self._builder()
+        self.model = builder(**self.filter_sk_params(builder))
+        loss = self.model.loss
+        name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
+        if name in ("categorical_crossentropy", "CategoricalCrossentropy") and np.ndim(y) != 2:
+            y = _keras.utils.to_categorical(y)
+        return self.model.fit(x, y, **self.filter_sk_params(_keras.Sequential.fit, kwargs))
+
+    def _outputs(self, x: Any, kwargs: Mapping[str, object]) -> Any:
+        return self.model.predict(x, **self.filter_sk_params(_keras.Sequential.predict, kwargs))
+
+    def _evaluated(self, x: Any, y: Any, kwargs: Mapping[str, object]) -> dict[str, float]:
+        settings = self.filter_sk_params(_keras.Sequential.evaluate, kwargs)
+        return self.model.evaluate(x, y, **{**settings, "return_dict": True})
+
+
+class KerasClassifier(_Wrapper):
+    """A classifier; ``classes_`` are the labels, in their order."""
+
+    classes_: Any
+    n_classes_: int
+
+    def fit(self, x: Any, y: Any, **kwargs: object) -> Any:
+        """Makes a model and trains it.
+
+        Args:
+          x: examples.
+          y: labels of shape (examples,) or (examples, 1), or one-hot, of shape (examples, classes).
+          kwargs: of the model's ``fit``.
+
+        Raises:
+          ValueError: another shape.
+        """
+        y = np.array(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            self.classes_ = np.arange(y.shape[1])
+        elif y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1):
+            self.classes_ = np.unique(y)
+            y = np.searchsorted(self.classes_, y)
+        else:
+            raise ValueError(f"Invalid shape for y: {y.shape}")
+        self.n_classes_ = len(self.classes_)
+        return super().fit(x, y, **kwargs)
+
+    def predict(self, x: Any, **kwargs: object) -> Any:
+        """The label of each example."""
+        found = self._outputs(x, kwargs)
+        return self.classes_[np.argmax(found, -1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")]
+
+    def predict_proba(self, x: Any, **kwargs: object) -> Any:
+        """The probability of each label, of shape (examples, labels)."""
+        found = self._outputs(x, kwargs)
+        return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
+
+    def score(self, x: Any, y: Any, **kwargs: object) -> float:
+        """The share of examples that are classified rightly.
+
+        Raises:
+          ValueError: the model was compiled without ``metrics=["accuracy"]``.
+        """
+        y = np.searchsorted(self.classes_, y)
+        if self.model.loss == "categorical_crossentropy" and np.ndim(y) != 2:
+            y = _keras.utils.to_categorical(y)
+        found = self._evaluated(x, y, kwargs)
+        for name, value in found.items():
+            if name in ("acc", "accuracy"):
+                return value
+        raise ValueError(
+            'The model is not configured to compute accuracy. You should pass `metrics=["accuracy"]` to the '
+            "`model.compile()` method."
+        )
+
+
+class KerasRegressor(_Wrapper):
+    """A regressor."""
+
+    def predict(self, x: Any, **kwargs: object) -> Any:
+        """The prediction for each example; of one number each, without a dimension for it."""
+        return np.squeeze(self._outputs(x, kwargs), axis=-1)
+
+    def score(self, x: Any, y: Any, **kwargs: object) -> float:
+        """The loss, negative: the greater the better."""
+        return -self._evaluated(x, y, kwargs)["loss"]
