@@ -31,7 +31,7 @@ help:
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there; and their shares, with tests'
 	@echo 'make stubs    what editors and type checkers read about the namespace tf'
 	@echo 'make format   mends what of the style can be mended'
-	@echo 'make docs     the API reference, as build/docs/index.html'
+	@echo 'make docs     the reference of what programs use, as build/docs/index.html'
 	@echo 'make clean    removes what the other targets made'
 
 venv: $(READY)
@@ -149,7 +149,8 @@ format: $(READY)
 	$(BIN)/ruff format
 
 docs: $(READY)
-	$(BIN)/python -m pdoc --output-directory build/docs headwater
+	rm -rf build/docs
+	$(BIN)/python tools/api_docs.py build/docs
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

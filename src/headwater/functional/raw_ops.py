@@ -55,8 +55,12 @@ def _of(definition: OpDef) -> Raw:
 
 
 def _is_raw(definition: OpDef) -> bool:
-    """Whether the type says its inputs by name, so that a function can take them. References to variables are none."""
-    return bool(definition.arguments) and not definition.refs and not definition.ref_attr
+    """Whether the type says its inputs by name, so that a function can take them. References to variables are none.
+
+    One whose input is called ``name``, as the operation itself is, has no such function.
+    """
+    inputs = {argument.name for argument in definition.arguments}
+    return bool(inputs) and "name" not in inputs and not definition.refs and not definition.ref_attr
 
 
 def __getattr__(name: str) -> Raw:

@@ -44,8 +44,8 @@ def difference(one: str, ones: Said, other: str, others: Said) -> str:
       one, other: names of two tasks.
       ones, others: what they say.
     """
-    for topic in ones.keys() & others.keys():
-        mine, theirs = ones[topic], others[topic]
+    for topic, mine in ones.items():
+        theirs = others.get(topic, mine)
         names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
         if names:
             shown = "; ".join(

@@ -78,6 +78,12 @@ def test_integers_work_within_compiled_functions() -> None:
     same(jax.jit(lookup)(np.int32(INTEGERS)), lookup(INTEGERS))
 
 
+@pytest.mark.parametrize("layer", [Hashing(3), StringLookup(vocabulary=["a"])], ids=["hashing", "lookup"])
+def test_strings_within_a_model_are_refused(layer: Any) -> None:
+    with pytest.raises(ValueError, match=r"is given strings within a model.* call it on arrays before the model"):
+        layer(keras.Input((1,), dtype="string"))
+
+
 def test_they_are_saved_with_their_model(tmp_path: Path) -> None:
     numbers = keras.Input((3,), dtype="int32")
     lookup = IntegerLookup()

@@ -9,6 +9,13 @@ from headwater.task.agreement import difference, is_said, said
 ONE = said({"optimizer": {"class": "Adam", "rate": 0.1}, "data": {"steps": 4}})
 
 
+def test_topics_are_compared_in_the_order_in_which_they_are_said() -> None:
+    mine = said({"optimizer": {"class": "SGD"}, "learning rate": {"rate": 0.1}, "data": {"rows": 3}})
+    theirs = said({"learning rate": {"rate": 0.2}, "optimizer": {"class": "Adam"}})
+    assert difference("a", mine, "b", theirs) == "a has other optimizer than b: class is SGD, not Adam"
+    assert difference("b", theirs, "a", mine) == "b has other learning rate than a: rate is 0.2, not 0.1"
+
+
 def test_equal_programs_do_not_differ() -> None:
     assert difference("a", ONE, "b", said({"optimizer": {"rate": 0.1, "class": "Adam"}})) == ""
 
