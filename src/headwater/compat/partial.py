@@ -37,6 +37,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.data.experimental.ThreadingOptions": "may be set, and changes nothing",
     "tf.depth_to_space": "for channels last only",
     "tf.config.experimental.set_memory_growth": "one setting for all GPUs of the process",
+    "tf.config.experimental.set_virtual_device_configuration": "of the CPU; JAX does not divide a GPU's memory",
     "tf.contrib.distribute.CollectiveAllReduceStrategy": (
         "for Keras's `fit` and loops of one's own; an Estimator cannot use it"
     ),
@@ -115,11 +116,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "objects of TensorFlow 2: programs of that dialect save models with Keras's `export`": (
         "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental. tf.random.experimental."
     ),
-    "clusters for eager execution, and several devices made of one": (
-        "tf.config.experimental_connect_to_ tf.config.experimental.VirtualDeviceConfiguration "
-        "tf.config.experimental.get_virtual_device_configuration "
-        "tf.config.experimental.set_virtual_device_configuration tf.distribute.experimental.CentralStorageStrategy "
-        "tf.distribute.experimental_set_strategy"
+    "clusters for eager execution, and one device's memory for the replicas of others": (
+        "tf.config.experimental_connect_to_ tf.distribute.experimental.CentralStorageStrategy"
     ),
     "statistics and positions of TensorFlow's own pipelines; here an epoch's ledger keeps the position": (
         "tf.data.experimental.CheckpointInputPipelineHook tf.data.experimental.make_saveable_from_iterator "

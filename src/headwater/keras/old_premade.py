@@ -154,7 +154,7 @@ def convert_all_kernels_in_model(model: Any) -> None:
     """Turns the kernels of a model's convolutions round along the dimensions of space, as Theano's had them."""
     for layer in model.layers:
         if type(layer).__name__ in ("Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"):
-            kernel = np.asarray(layer.kernel)
+            kernel: Any = _keras.ops.convert_to_numpy(layer.kernel.value)
             layer.kernel.assign(np.flip(kernel, tuple(range(kernel.ndim - 2))))
 
 

@@ -351,6 +351,35 @@ def has_strategy() -> bool:
     return active_strategy() not in (None, _default)
 
 
+class _Lasting(threading.local):
+    """The scope that `set_strategy` entered in this thread."""
+
+    scope: AbstractContextManager[Strategy] | None = None
+
+
+_lasting = _Lasting()
+
+
+def set_strategy(strategy: Strategy | None) -> None:
+    """Enters the scope of ``strategy`` for good, or until the next call, after leaving that of the last call.
+
+    Args:
+      strategy: None only leaves.
+
+    Raises:
+      RuntimeError: this is within ``with strategy.scope()``.
+    """
+    if _lasting.scope is not None:
+        scope, _lasting.scope = _lasting.scope, None
+        scope.__exit__(None, None, None)
+    if has_strategy():
+        raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
+    if strategy is not None:
+        entered = strategy.scope()
+        entered.__enter__()
+        _lasting.scope = entered
+
+
 def get_replica_context() -> ReplicaContext | None:
     """The replica that this thread works for; None in a scope outside of `Strategy.run`."""
     if _active.replicas:

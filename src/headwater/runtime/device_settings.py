@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import jax
 
-from headwater.runtime.devices import local_devices, use_cpu_only, virtual_gpus
+from headwater.runtime.devices import devices_are_known, divide_cpu, shown_devices, use_cpu_only, virtual_gpus
 from headwater.runtime.jax_internals import xla_bridge
 
 _jax: Any = jax
@@ -46,6 +47,16 @@ class LogicalDevice(NamedTuple):
     device_type: str
 
 
+class VirtualDeviceConfiguration(NamedTuple):
+    """One of the devices that are made of one.
+
+    Attributes:
+      memory_limit: how many megabytes it may take; None for a CPU.
+    """
+
+    memory_limit: int | None = None
+
+
 _D = TypeVar("_D", PhysicalDevice, LogicalDevice)
 
 
@@ -55,6 +66,7 @@ class _Wanted:
     visible: list[PhysicalDevice] | None = None
     memory_grows: bool | None = None
     cpu_threads: int | None = None
+    virtual_cpus: list[VirtualDeviceConfiguration] | None = None
 
 
 _wanted = _Wanted()
@@ -77,7 +89,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     Args:
       device_type: only those of this type.
     """
-    found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in local_devices()]
+    found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in shown_devices({})]
     return _of_type(found, device_type)
 
 
@@ -157,6 +169,44 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         raise ValueError("Memory growth cannot differ between GPU devices")
     _wanted.memory_grows = bool(enable)
     os.environ[_PREALLOCATE] = "false" if enable else "true"
+
+
+def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDeviceConfiguration] | None:
+    """The devices that are made of ``device``; None where it is one.
+
+    Raises:
+      ValueError: no device of this machine.
+    """
+    _must_be_there(device)
+    return _wanted.virtual_cpus if device.device_type == "CPU" else None
+
+
+def set_virtual_device_configuration(
+    device: PhysicalDevice, virtual_devices: Sequence[VirtualDeviceConfiguration]
+) -> None:
+    """Makes several devices of the CPU, ``CPU:0``, ``CPU:1`` ..., that operations can be put on. They share its cores.
+
+    A ``device_count`` of a session or server says its own number.
+
+    Raises:
+      ValueError: no device of this machine; a GPU, whose memory JAX does not divide; or a limit of a CPU's memory.
+      RuntimeError: the process uses its devices already.
+    """
+    _must_be_there(device)
+    if device.device_type != "CPU":
+        raise ValueError(
+            f"{device.name} cannot be several devices: JAX does not divide a GPU's memory. HEADWATER_VIRTUAL_GPUS has "
+            "the CPU stand in for GPUs"
+        )
+    if any(each.memory_limit is not None for each in virtual_devices):
+        raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
+    wanted = list(virtual_devices)
+    if wanted == _wanted.virtual_cpus:
+        return
+    if devices_are_known() or _bridge.backends_are_initialized():
+        raise RuntimeError("Virtual devices cannot be modified after being initialized")
+    _wanted.virtual_cpus = wanted
+    divide_cpu(len(wanted))
 
 
 def get_intra_op_parallelism_threads() -> int:

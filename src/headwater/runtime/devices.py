@@ -22,6 +22,7 @@ _NPROC = "NPROC"
 
 _cpu_only = False
 _cpu_threads: int | None = None
+_cpus = 1
 
 
 @cache
@@ -82,10 +83,17 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
     """Names of the devices of this process that a task shows.
 
     Args:
-      counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is.
+      counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is: where it is
+        not said, one, or that of `divide_cpu`.
     """
     gpus = [name for name in local_devices() if name.startswith("GPU")]
-    return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", 1)))] + gpus[: counts.get("GPU")]
+    return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", _cpus)))] + gpus[: counts.get("GPU")]
+
+
+def divide_cpu(count: int) -> None:
+    """Has tasks show ``count`` CPUs where no ``device_count`` says how many."""
+    global _cpus
+    _cpus = count
 
 
 def describe(name: str) -> str:

@@ -159,10 +159,11 @@ def case_kernels_turned_round(tf):
         ]
     )
     model.build((None, 6, 6, 1))
-    shapes = [weights.shape for weights in model.get_weights()]
-    model.set_weights([np.arange(np.prod(shape), dtype="float32").reshape(shape) for shape in shapes])
+    shapes = [weights.shape for weights in tf.keras.backend.batch_get_value(model.weights)]
+    for weights, shape in zip(model.weights, shapes):
+        tf.keras.backend.set_value(weights, np.arange(np.prod(shape), dtype="float32").reshape(shape))
     tf.keras.utils.convert_all_kernels_in_model(model)
-    return [weights.ravel().tolist() for weights in model.get_weights()]
+    return [weights.ravel().tolist() for weights in tf.keras.backend.batch_get_value(model.weights)]
 
 
 def case_enqueued_generators(tf):
@@ -199,7 +200,7 @@ def case_linear_and_deep_models(tf):
     one = keras.experimental.LinearModel(kernel_initializer=start, bias_initializer="ones")
     one.compile(keras.optimizers.SGD(0.01), "mse")
     found.append(_numbers(np.array(one.fit(x, y, epochs=3, batch_size=4, shuffle=False, verbose=0).history["loss"])))
-    found.append([_numbers(one.predict(x)), sorted(map(list, (weights.shape for weights in one.get_weights())))])
+    found.append([_numbers(one.predict(x)), sorted(map(list, (weights.shape for weights in tf.keras.backend.batch_get_value(one.weights))))])
     two = keras.experimental.LinearModel(
         2, "relu", False, keras.initializers.Constant(-0.5), kernel_regularizer=keras.regularizers.l2(0.1)
     )

@@ -74,7 +74,8 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.config.experimental``: older names of what is in ``tf.config``, and the memory of GPUs.",
         names={
             "headwater.runtime.device_settings": """
-                get_memory_growth get_visible_devices list_logical_devices list_physical_devices set_memory_growth
+                VirtualDeviceConfiguration get_memory_growth get_virtual_device_configuration get_visible_devices
+                list_logical_devices list_physical_devices set_memory_growth set_virtual_device_configuration
                 set_visible_devices""",
             "headwater.session.default_config": """
                 get_device_policy get_synchronous_execution set_device_policy set_synchronous_execution""",
@@ -157,8 +158,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 CrossDeviceOps HierarchicalCopyAllReduce InputOptions InputReplicationMode NcclAllReduce
                 ReductionToOneDevice RunOptions""",
             "headwater.keras.strategy": """
-                InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_loss_reduction
-                get_replica_context get_strategy
+                InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended
+                experimental_set_strategy=set_strategy get_loss_reduction get_replica_context get_strategy
                 has_strategy in_cross_replica_context""",
             "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
             "headwater.keras.mirrored.inputs": "DistributedDataset",
