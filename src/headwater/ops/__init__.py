@@ -43,6 +43,7 @@ from headwater.ops import (
     nn,
     optimizers,
     parsing,
+    philox,
     quantized,
     queues,
     ragged,

@@ -14,7 +14,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import jax
 
-from headwater.runtime.devices import devices_are_known, divide_cpu, shown_devices, use_cpu_only, virtual_gpus
+from headwater.runtime.devices import (
+    devices_are_known,
+    divide_cpu,
+    local_devices,
+    shown_devices,
+    use_cpu_only,
+    virtual_gpus,
+)
 from headwater.runtime.jax_internals import xla_bridge
 
 _jax: Any = jax
@@ -190,7 +197,7 @@ def set_virtual_device_configuration(
 
     Raises:
       ValueError: no device of this machine; a GPU, whose memory JAX does not divide; or a limit of a CPU's memory.
-      RuntimeError: the process uses its devices already.
+      RuntimeError: a session or server has begun with its devices already, or they were listed.
     """
     _must_be_there(device)
     if device.device_type != "CPU":
@@ -203,10 +210,8 @@ def set_virtual_device_configuration(
     wanted = list(virtual_devices)
     if wanted == _wanted.virtual_cpus:
         return
-    if devices_are_known() or _bridge.backends_are_initialized():
-        raise RuntimeError("Virtual devices cannot be modified after being initialized")
-    _wanted.virtual_cpus = wanted
     divide_cpu(len(wanted))
+    _wanted.virtual_cpus = wanted
 
 
 def get_intra_op_parallelism_threads() -> int:

@@ -23,6 +23,7 @@ _NPROC = "NPROC"
 _cpu_only = False
 _cpu_threads: int | None = None
 _cpus = 1
+_shown = False
 
 
 @cache
@@ -86,13 +87,21 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
       counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is: where it is
         not said, one, or that of `divide_cpu`.
     """
+    global _shown
+    _shown = True
     gpus = [name for name in local_devices() if name.startswith("GPU")]
     return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", _cpus)))] + gpus[: counts.get("GPU")]
 
 
 def divide_cpu(count: int) -> None:
-    """Has tasks show ``count`` CPUs where no ``device_count`` says how many."""
+    """Has tasks show ``count`` CPUs where no ``device_count`` says how many.
+
+    Raises:
+      RuntimeError: a task shows its devices already.
+    """
     global _cpus
+    if _shown:
+        raise RuntimeError("Virtual devices cannot be modified after being initialized")
     _cpus = count
 
 

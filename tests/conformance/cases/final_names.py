@@ -200,7 +200,12 @@ def case_linear_and_deep_models(tf):
     one = keras.experimental.LinearModel(kernel_initializer=start, bias_initializer="ones")
     one.compile(keras.optimizers.SGD(0.01), "mse")
     found.append(_numbers(np.array(one.fit(x, y, epochs=3, batch_size=4, shuffle=False, verbose=0).history["loss"])))
-    found.append([_numbers(one.predict(x)), sorted(map(list, (weights.shape for weights in tf.keras.backend.batch_get_value(one.weights))))])
+    found.append(
+        [
+            _numbers(one.predict(x)),
+            sorted(map(list, (weights.shape for weights in tf.keras.backend.batch_get_value(one.weights)))),
+        ]
+    )
     two = keras.experimental.LinearModel(
         2, "relu", False, keras.initializers.Constant(-0.5), kernel_regularizer=keras.regularizers.l2(0.1)
     )
