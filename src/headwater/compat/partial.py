@@ -77,6 +77,10 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.profiler.write_op_log": "of the code that made an operation the program's own line, without functions",
     "tf.keras.experimental.WideDeepModel": "one optimizer trains both models",
     "tf.keras.utils.GeneratorEnqueuer": "with threads",
+    "tf.random.experimental.Generator": (
+        "Philox; of float32, float64 and integers, without `binomial` and `split`; what resets and skips are "
+        "operations to run"
+    ),
     "tf.recompute_grad": "what a gradient computes again rather than keep is XLA's choice",
     "tf.repeat": "with repeats that are known when the graph is built",
     "tf.train.experimental.enable_mixed_precision_graph_rewrite": "scales losses; the graph is not rewritten",
@@ -114,7 +118,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.function tf.wrap_function tf.py_function"
     ),
     "objects of TensorFlow 2: programs of that dialect save models with Keras's `export`": (
-        "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental. tf.random.experimental."
+        "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental."
     ),
     "clusters for eager execution, and one device's memory for the replicas of others": (
         "tf.config.experimental_connect_to_ tf.distribute.experimental.CentralStorageStrategy"

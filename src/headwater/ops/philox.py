@@ -1,7 +1,7 @@
 """Random numbers that follow from a counter and a key, bit for bit as TensorFlow's generator Philox.
 
-Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64: 128
-bits of the counter, low first, and the key. Each number of a result has 256 counters of its own, of which most
+Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64:
+128 bits of the counter, low first, and the key. Each number of a result has 256 counters of its own, of which most
 kinds use a quarter of one, and numbers that are drawn again until they fit use more.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.dtypes import DType, float32, float64, int64, uint32, uint64
+from headwater.dtypes import DType, float32, int64, uint32, uint64
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ops.common import as_ints
 from headwater.ops.define import host
@@ -186,7 +186,8 @@ def integers_between(
         return ((wide % span) + np.asarray(low).astype(wide.dtype)).view(dtype.numpy_dtype)
 
 
-@host("PhiloxSkip", inputs="state:int64, delta:int64", infer=lambda inference: [], refs=(0,))
-def skip(context: HostContext, state: Any, delta: HostArray, *, algorithm: int = 1) -> None:
-    """Moves a state on by what ``delta`` numbers may need."""
+@host("PhiloxSkip", inputs="state:int64, delta:int64", infer=lambda inference: [Spec(int64, ())], refs=(0,))
+def skip(context: HostContext, state: Any, delta: HostArray, *, algorithm: int = 1) -> HostArray:
+    """Moves a state on by what ``delta`` numbers may need; gives ``delta``."""
     _taken(context, state, algorithm, int(delta))
+    return delta

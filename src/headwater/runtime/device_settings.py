@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 import jax
 
 from headwater.runtime.devices import (
-    devices_are_known,
     divide_cpu,
     local_devices,
     shown_devices,

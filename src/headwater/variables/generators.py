@@ -1,6 +1,6 @@
-"""``tf.random.experimental``: generators of random numbers whose state is a variable; numbers are TensorFlow's, bit by bit.
+"""``tf.random.experimental``: generators of random numbers whose state is a variable; they give TensorFlow's numbers.
 
-Normal numbers agree as far as logarithms, sines and cosines do.
+Uniform numbers and integers are the same bit by bit; normal numbers agree as far as logarithms, sines and cosines do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from headwater import dtypes
 from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.functional import arrays, math
-from headwater.functional.apply import apply, one
 from headwater.functional.random import shape_tensor
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -23,6 +22,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
 from headwater.registry import HostArray
+from headwater.variables.state import update_op
 from headwater.variables.variables import Variable
 
 PHILOX: Final = 1
@@ -128,9 +128,7 @@ class Generator:
 
     def skip(self, delta: TensorLike) -> Operation:
         """What moves the state on by ``delta`` numbers, when it runs."""
-        return apply(
-            "PhiloxSkip", self._state._ref(), convert_to_tensor(delta, dtypes.int64), algorithm=self._algorithm
-        )
+        return self._drawn("PhiloxSkip", ("delta", delta, dtypes.int64)).op
 
     def normal(
         self,
@@ -179,8 +177,8 @@ class Generator:
             high = convert_to_tensor(1 if maxval is None else maxval, kind, name="max")
             if kind.is_integer:
                 self._must_be(kind, _INTEGERS)
-                ref, sizes = self._state._ref(), shape_tensor(shape)
-                return one("PhiloxIntegersBetween", ref, sizes, low, high, dtype=kind, algorithm=self._algorithm)
+                sizes, bounds = shape_tensor(shape), (("low", low, kind), ("high", high, kind))
+                return self._drawn("PhiloxIntegersBetween", ("shape", sizes, None), *bounds, dtype=kind)
             return math.add(self._floats("PhiloxUniform", shape, kind) * (high - low), low, scope)
 
     def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
@@ -188,7 +186,7 @@ class Generator:
         kind = as_dtype(dtype)
         self._must_be(kind, _INTEGERS)
         with name_scope(name, "stateful_uniform_full_int", [shape]):
-            return one("PhiloxIntegers", self._state._ref(), shape_tensor(shape), dtype=kind, algorithm=self._algorithm)
+            return self._drawn("PhiloxIntegers", ("shape", shape_tensor(shape), None), dtype=kind)
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Seeds for functions of `tf.random` that have no state, int64 of shape (2, count)."""
@@ -197,8 +195,10 @@ class Generator:
     def _floats(self, op_type: str, shape: Any, dtype: DTypeLike, **attrs: object) -> Tensor:
         kind = as_dtype(dtype)
         self._must_be(kind, _FLOATS)
-        ref, sizes = self._state._ref(), shape_tensor(shape)
-        return one(op_type, ref, sizes, dtype=kind, algorithm=self._algorithm, **attrs)
+        return self._drawn(op_type, ("shape", shape_tensor(shape), None), dtype=kind, **attrs)
+
+    def _drawn(self, op_type: str, *values: tuple[str, Any, DType | None], **attrs: object) -> Tensor:
+        return update_op(op_type, [self._state], values, {**attrs, "algorithm": self._algorithm})
 
     def _must_be(self, kind: DType, kinds: tuple[DType, ...]) -> None:
         if kind not in kinds:

@@ -160,8 +160,8 @@ def case_kernels_turned_round(tf):
     )
     model.build((None, 6, 6, 1))
     shapes = [weights.shape for weights in tf.keras.backend.batch_get_value(model.weights)]
-    for weights, shape in zip(model.weights, shapes):
-        tf.keras.backend.set_value(weights, np.arange(np.prod(shape), dtype="float32").reshape(shape))
+    for at, shape in enumerate(shapes):
+        tf.keras.backend.set_value(model.weights[at], np.arange(np.prod(shape), dtype="float32").reshape(shape))
     tf.keras.utils.convert_all_kernels_in_model(model)
     return [weights.ravel().tolist() for weights in tf.keras.backend.batch_get_value(model.weights)]
 
@@ -288,3 +288,83 @@ def case_logs_of_operations(tf):
     found.append(sorted(entries) == sorted(op.name for op in tf.get_default_graph().get_operations()))
     found.append([entry.name for entry in own.log_entries])
     return found
+
+
+def case_generators_of_random_numbers(tf):
+    random = tf.random.experimental
+    found = [
+        random.create_rng_state(1234, 1),
+        random.create_rng_state([5, 6], 1),
+        random.create_rng_state(2**70 + 3, 1),
+    ]
+    draws = [
+        ["normal", [5], {}],
+        ["normal", [2, 3], {"mean": 3.0, "stddev": 2.0}],
+        ["normal", [3], {"dtype": tf.float64}],
+        ["uniform", [5], {}],
+        ["uniform", [2, 3], {"minval": -1, "maxval": 5}],
+        ["uniform", [3], {"dtype": tf.float64}],
+        ["uniform", [7], {"minval": 0, "maxval": 10, "dtype": tf.int32}],
+        ["uniform", [3], {"minval": -5, "maxval": 5, "dtype": tf.int64}],
+        ["uniform", [], {}],
+        ["uniform", [0], {}],
+        ["uniform_full_int", [3], {}],
+        ["uniform_full_int", [3], {"dtype": tf.int32}],
+        ["uniform_full_int", [3], {"dtype": tf.int64}],
+        ["uniform_full_int", [5], {"dtype": tf.uint32}],
+        ["truncated_normal", [30], {}],
+        ["truncated_normal", [6], {"dtype": tf.float64, "mean": 1.0}],
+    ]
+    generator = random.Generator.from_seed(1234)
+    other = random.Generator.from_key_counter(5, [-1, 7], 1)
+    copied = random.Generator(copy_from=other)
+    third = random.Generator.from_state([-300, -1, 2**62], alg=1)
+    made = [getattr(generator, name)(shape, **more) for name, shape, more in draws]
+    seeds, key, more = generator.make_seeds(2), generator.key, [third.uniform([9]), other.uniform([3])]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found += session.run([generator.state, other.state, copied.state, third.state, key])
+        for each in made:
+            found.append([each.dtype.name, session.run(each), session.run(generator.state)])
+        found += [session.run(made[0]), session.run(seeds)]
+        for each in more:
+            found.append(session.run(each))
+        found += session.run([third.state, other.state, copied.state])
+    found.append([variable.dtype.name for variable in tf.trainable_variables()])
+    found.append([generator.algorithm, random.get_global_generator() is random.get_global_generator()])
+    random.set_global_generator(other)
+    found.append(random.get_global_generator() is other)
+    return found
+
+
+def case_generators_that_are_refused(tf):
+    generator = tf.random.experimental.Generator
+    one = generator.from_seed(1)
+
+    def empty():
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            return session.run(one.uniform([2], 5, 5, tf.int32))
+
+    return [
+        tried(lambda: generator.from_state([1, 2], 1), "Shapes (2,) and", "incompatible"),
+        tried(lambda: one.uniform([2], dtype=tf.int32), "Must specify maxval for integer dtype tf.int32"),
+        tried(lambda: generator()),
+        tried(lambda: generator(copy_from=one, alg=1)),
+        tried(lambda: generator.from_seed(1, 7), "Unsupported algorithm id: 7"),
+        tried(lambda: one.normal([2], dtype=tf.int32)),
+        tried(empty, "Need minval < maxval, got 5 >= 5"),
+    ]
+
+
+def case_strategies_for_good(tf):
+    distribute = tf.distribute
+    one, two = distribute.OneDeviceStrategy("/cpu:0"), distribute.OneDeviceStrategy("/cpu:0")
+    found = [distribute.has_strategy()]
+    for strategy in (one, two, two, None, None):
+        distribute.experimental_set_strategy(strategy)
+        found.append([distribute.has_strategy(), [distribute.get_strategy() is each for each in (one, two)]])
+    with one.scope():
+        found.append(tried(lambda: distribute.experimental_set_strategy(two), "Must not be called inside a"))
+        found.append(distribute.get_strategy() is one)
+    return [*found, distribute.has_strategy()]

@@ -618,6 +618,14 @@ AREAS: Final[Mapping[str, Area]] = {
                 log_uniform_candidate_sampler
                 uniform_candidate_sampler""",
         },
+        modules={"experimental": "headwater.compat.tf.random_experimental"},
+    ),
+    "tf.random_experimental": Area(
+        "``tf.random.experimental``: random numbers whose state is a variable.",
+        names={
+            "headwater.variables.generators": """
+                Generator create_rng_state get_global_generator set_global_generator""",
+        },
     ),
     "tf.rnn_cell": Area(
         "``tf.nn.rnn_cell``: cells of recurrent networks.",

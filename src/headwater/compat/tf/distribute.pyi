@@ -25,6 +25,7 @@ from headwater.keras.strategy import get_replica_context as get_replica_context
 from headwater.keras.strategy import get_strategy as get_strategy
 from headwater.keras.strategy import has_strategy as has_strategy
 from headwater.keras.strategy import in_cross_replica_context as in_cross_replica_context
+from headwater.keras.strategy import set_strategy as experimental_set_strategy
 from headwater.keras.values import PerReplica as DistributedValues
 from headwater.keras.values import ReduceOp as ReduceOp
 from headwater.server.server import Server as Server
@@ -52,6 +53,7 @@ __all__ = [
     "cluster_resolver",
     "coordinator",
     "experimental",
+    "experimental_set_strategy",
     "get_loss_reduction",
     "get_replica_context",
     "get_strategy",

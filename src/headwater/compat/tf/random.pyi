@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import random_experimental as experimental
 from headwater.functional.candidates import all_candidate_sampler as all_candidate_sampler
 from headwater.functional.candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
 from headwater.functional.candidates import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
@@ -25,6 +26,7 @@ from headwater.functional.random import truncated_normal as truncated_normal
 __all__ = [
     "all_candidate_sampler",
     "categorical",
+    "experimental",
     "fixed_unigram_candidate_sampler",
     "gamma",
     "get_seed",
