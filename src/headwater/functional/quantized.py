@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headwater.dtypes import as_dtype, qint32, quint8
+from headwater.dtypes import DTypeLike, as_dtype, qint32, quint8
 from headwater.functional import arrays, reductions
 from headwater.functional.apply import apply, one
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -210,7 +210,7 @@ def quantized_conv2d(
     max_filter: TensorLike,
     strides: Sequence[int],
     padding: str,
-    out_type: Any = qint32,
+    out_type: DTypeLike = qint32,
     dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> QuantizedConv2D:
@@ -277,7 +277,7 @@ def quantized_relu_x(
     max_value: TensorLike,
     min_features: TensorLike,
     max_features: TensorLike,
-    out_type: Any = quint8,
+    out_type: DTypeLike = quint8,
     name: str | None = None,
 ) -> QuantizedReluX:
     """Quantised numbers, no less than the one for 0 and no more than the one for ``max_value``.

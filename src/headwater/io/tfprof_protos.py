@@ -56,7 +56,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
 }
 
 
-def _set_kind(field: Any, kind: str) -> None:
+def _set_kind(field: descriptor_pb2.FieldDescriptorProto, kind: str) -> None:
     if kind == "enum":
         field.type, field.type_name = _FIELD.TYPE_ENUM, ".tensorboard.DataType"
     elif kind in _KINDS:
@@ -65,7 +65,7 @@ def _set_kind(field: Any, kind: str) -> None:
         field.type, field.type_name = _FIELD.TYPE_MESSAGE, _SHAPE if kind == "shape" else f".{_PACKAGE}.{kind}"
 
 
-def _add_field(message: Any, full_name: str, text: str) -> None:
+def _add_field(message: descriptor_pb2.DescriptorProto, full_name: str, text: str) -> None:
     kind, _, rest = text.strip().partition(" ")
     name, _, number = rest.partition("=")
     field = message.field.add(name=name, number=int(number), label=_FIELD.LABEL_OPTIONAL)
@@ -85,7 +85,7 @@ def _add_field(message: Any, full_name: str, text: str) -> None:
 def _messages() -> Mapping[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(name="headwater/tfprof.proto", package=_PACKAGE, syntax="proto3")
     file.dependency.extend([tensor_shape_pb2.DESCRIPTOR.name, types_pb2.DESCRIPTOR.name])
-    made: dict[str, Any] = {}
+    made: dict[str, descriptor_pb2.DescriptorProto] = {}
     for name, fields in _MESSAGES.items():
         outer, _, inner = name.rpartition(".")
         made[name] = message = made[outer].nested_type.add(name=inner) if outer else file.message_type.add(name=inner)

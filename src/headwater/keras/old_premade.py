@@ -47,13 +47,13 @@ class LinearModel(_keras.Model):
         self.bias_initializer = _keras.initializers.get(bias_initializer)
         self.kernel_regularizer = _keras.regularizers.get(kernel_regularizer)
         self.bias_regularizer = _keras.regularizers.get(bias_regularizer)
-        self.dense_layers: list[Any] = []
-        self.bias: Any = None
+        self.dense_layers: list[Tree] = []
+        self.bias: Tree = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Tree) -> None:
         """Makes a layer for each of the inputs, whose shapes are given."""
         several = bool(input_shape) and isinstance(input_shape[0], list | tuple)
-        shapes: Sequence[Any] = input_shape if several else [input_shape]
+        shapes: Sequence[Tree] = input_shape if several else [input_shape]
         for shape in shapes:
             layer = _keras.layers.Dense(
                 self.units,
@@ -72,13 +72,13 @@ class LinearModel(_keras.Model):
             )
         self.built = True
 
-    def call(self, inputs: Any) -> Value:
+    def call(self, inputs: Tree) -> Value:
         """The sum for each example.
 
         Raises:
           ValueError: more or fewer inputs than it was built for.
         """
-        given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else [inputs]
+        given: Sequence[Tree] = inputs if isinstance(inputs, list | tuple) else [inputs]
         if len(given) != len(self.dense_layers):
             raise ValueError(f"Expected {len(self.dense_layers)} inputs, but got {len(given)} inputs")
         total = sum(layer(value) for layer, value in zip(self.dense_layers, given, strict=True))
@@ -109,13 +109,13 @@ class WideDeepModel(_keras.Model):
       activation: of the mean.
     """
 
-    def __init__(self, linear_model: Any, dnn_model: Any, activation: object = None, **kwargs: object) -> None:
+    def __init__(self, linear_model: Tree, dnn_model: Tree, activation: object = None, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.linear_model = linear_model
         self.dnn_model = dnn_model
         self.activation = _keras.activations.get(activation)
 
-    def compile(self, optimizer: Any = "rmsprop", *args: object, **kwargs: object) -> None:
+    def compile(self, optimizer: Tree = "rmsprop", *args: object, **kwargs: object) -> None:
         """As of every model.
 
         Raises:
@@ -125,7 +125,7 @@ class WideDeepModel(_keras.Model):
             raise ValueError("WideDeepModel takes one optimizer for both models: Keras 3 trains a model with one")
         super().compile(optimizer, *args, **kwargs)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Value:
+    def call(self, inputs: Tree, training: bool | None = None) -> Value:
         """The mean for each example."""
         two = isinstance(inputs, list | tuple) and len(inputs) == 2
         wide, deep = inputs if two else (inputs, inputs)
@@ -141,7 +141,7 @@ class WideDeepModel(_keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: Tree, custom_objects: Any = None) -> WideDeepModel:
+    def from_config(cls, config: Tree, custom_objects: Tree = None) -> WideDeepModel:
         """The model that a configuration tells of."""
         parts = {
             name: _keras.saving.deserialize_keras_object(config[name], custom_objects=custom_objects)
@@ -150,11 +150,11 @@ class WideDeepModel(_keras.Model):
         return cls(**{**config, **parts})
 
 
-def convert_all_kernels_in_model(model: Any) -> None:
+def convert_all_kernels_in_model(model: Tree) -> None:
     """Turns the kernels of a model's convolutions round along the dimensions of space, as Theano's had them."""
     for layer in model.layers:
         if type(layer).__name__ in ("Conv1D", "Conv2D", "Conv3D", "Conv2DTranspose"):
-            kernel: Any = _keras.ops.convert_to_numpy(layer.kernel.value)
+            kernel: Tree = _keras.ops.convert_to_numpy(layer.kernel.value)
             layer.kernel.assign(np.flip(kernel, tuple(range(kernel.ndim - 2))))
 
 
@@ -174,14 +174,14 @@ class GeneratorEnqueuer:
     """
 
     def __init__(
-        self, sequence: Iterable[Any], use_multiprocessing: bool = False, random_seed: int | None = None
+        self, sequence: Iterable[object], use_multiprocessing: bool = False, random_seed: int | None = None
     ) -> None:
         if use_multiprocessing:
             raise ValueError("use_multiprocessing must be False: threads take from the generator of this process")
         self.sequence = iter(sequence)
         self.use_multiprocessing = use_multiprocessing
         self.random_seed = random_seed
-        self.queue: queue.Queue[Any] | None = None
+        self.queue: queue.Queue[object] | None = None
         self.stop_signal = threading.Event()
         self._turn = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -201,7 +201,7 @@ class GeneratorEnqueuer:
         for thread in self._threads:
             thread.start()
 
-    def _work(self, elements: queue.Queue[Any]) -> None:
+    def _work(self, elements: queue.Queue[object]) -> None:
         while not self.stop_signal.is_set():
             with self._turn:  # taken and put in one turn, so that the order stays
                 try:
@@ -211,7 +211,7 @@ class GeneratorEnqueuer:
                 if not self._put(elements, element) or element is _END or isinstance(element, _Failed):
                     return
 
-    def _put(self, elements: queue.Queue[Any], element: object) -> bool:
+    def _put(self, elements: queue.Queue[object], element: object) -> bool:
         while not self.stop_signal.is_set():
             try:
                 elements.put(element, timeout=0.1)
@@ -220,7 +220,7 @@ class GeneratorEnqueuer:
             return True
         return False
 
-    def get(self) -> Generator[Any]:
+    def get(self) -> Generator[Tree]:
         """Yields the elements, until the generator ends.
 
         Raises:

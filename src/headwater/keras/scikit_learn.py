@@ -5,10 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
+
+from headwater.registry import HostArray
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
 
 _keras: Any = keras
 
@@ -21,7 +26,7 @@ def _names(function: Callable[..., object]) -> set[str]:
     }
 
 
-def _taken(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Tree]:
     names = _names(function)
     return {name: value for name, value in given.items() if name in names}
 
@@ -37,13 +42,13 @@ class _Wrapper:
       ValueError: one that none of them takes.
     """
 
-    def __init__(self, build_fn: Callable[..., Any] | None = None, **sk_params: object) -> None:
+    def __init__(self, build_fn: Callable[..., Tree] | None = None, **sk_params: object) -> None:
         self.build_fn = build_fn
-        self.sk_params: dict[str, Any] = sk_params
-        self.model: Any = None
+        self.sk_params: dict[str, Tree] = sk_params
+        self.model: Tree = None
         self.check_params(sk_params)
 
-    def _builder(self) -> Callable[..., Any]:
+    def _builder(self) -> Callable[..., Tree]:
         return self.__call__ if self.build_fn is None else self.build_fn  # type: ignore[attr-defined] # pyright: ignore
 
     def check_params(self, params: Mapping[str, object]) -> None:
@@ -54,7 +59,7 @@ class _Wrapper:
             if name not in known:
                 raise ValueError(f"{name} is not a legal parameter")
 
-    def get_params(self, **params: object) -> dict[str, Any]:
+    def get_params(self, **params: object) -> dict[str, Tree]:
         """The arguments, with ``build_fn``; scikit-learn's ``deep`` changes nothing: there are no estimators within."""
         del params
         return {**copy.deepcopy(self.sk_params), "build_fn": self.build_fn}
@@ -71,11 +76,11 @@ class _Wrapper:
 
     def filter_sk_params(
         self, fn: Callable[..., object], override: Mapping[str, object] | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, Tree]:
         """Those of the arguments that ``fn`` takes, and ``override``."""
         return {**_taken(fn, self.sk_params), **(override or {})}
 
-    def fit(self, x: Any, y: Any, **kwargs: object) -> Any:
+    def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
         """Makes a model and trains it; labels become one-hot where its loss is a categorical cross entropy."""
         builder = self._builder()
         self.model = builder(**self.filter_sk_params(builder))
@@ -85,10 +90,10 @@ class _Wrapper:
             y = _keras.utils.to_categorical(y)
         return self.model.fit(x, y, **self.filter_sk_params(_keras.Sequential.fit, kwargs))
 
-    def _outputs(self, x: Any, kwargs: Mapping[str, object]) -> Any:
+    def _outputs(self, x: HostArray, kwargs: Mapping[str, object]) -> Tree:
         return self.model.predict(x, **self.filter_sk_params(_keras.Sequential.predict, kwargs))
 
-    def _evaluated(self, x: Any, y: Any, kwargs: Mapping[str, object]) -> dict[str, float]:
+    def _evaluated(self, x: HostArray, y: HostArray, kwargs: Mapping[str, object]) -> dict[str, float]:
         settings = self.filter_sk_params(_keras.Sequential.evaluate, kwargs)
         return self.model.evaluate(x, y, **{**settings, "return_dict": True})
 
@@ -96,10 +101,10 @@ class _Wrapper:
 class KerasClassifier(_Wrapper):
     """A classifier; ``classes_`` are the labels, in their order."""
 
-    classes_: Any
+    classes_: HostArray
     n_classes_: int
 
-    def fit(self, x: Any, y: Any, **kwargs: object) -> Any:
+    def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
         """Makes a model and trains it.
 
         Args:
@@ -121,17 +126,17 @@ class KerasClassifier(_Wrapper):
         self.n_classes_ = len(self.classes_)
         return super().fit(x, y, **kwargs)
 
-    def predict(self, x: Any, **kwargs: object) -> Any:
+    def predict(self, x: HostArray, **kwargs: object) -> Tree:
         """The label of each example."""
         found = self._outputs(x, kwargs)
         return self.classes_[np.argmax(found, -1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")]
 
-    def predict_proba(self, x: Any, **kwargs: object) -> Any:
+    def predict_proba(self, x: HostArray, **kwargs: object) -> Tree:
         """The probability of each label, of shape (examples, labels)."""
         found = self._outputs(x, kwargs)
         return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
 
-    def score(self, x: Any, y: Any, **kwargs: object) -> float:
+    def score(self, x: HostArray, y: HostArray, **kwargs: object) -> float:
         """The share of examples that are classified rightly.
 
         Raises:
@@ -153,10 +158,10 @@ class KerasClassifier(_Wrapper):
 class KerasRegressor(_Wrapper):
     """A regressor."""
 
-    def predict(self, x: Any, **kwargs: object) -> Any:
+    def predict(self, x: HostArray, **kwargs: object) -> Tree:
         """The prediction for each example; of one number each, without a dimension for it."""
         return np.squeeze(self._outputs(x, kwargs), axis=-1)
 
-    def score(self, x: Any, y: Any, **kwargs: object) -> float:
+    def score(self, x: HostArray, y: HostArray, **kwargs: object) -> float:
         """The loss, negative: the greater the better."""
         return -self._evaluated(x, y, kwargs)["loss"]

@@ -31,9 +31,9 @@ _HALF: Final = np.uint64(32)
 _64: Final = (1 << 64) - 1
 
 
-def blocks(counters: Sequence[int], key: int) -> Any:
+def blocks(counters: Sequence[int], key: int) -> HostArray:
     """Four numbers of 32 bits for each counter of 128 bits, as uint64 of shape (counters, 4)."""
-    parts: list[Any] = [
+    parts: list[HostArray] = [
         np.array([(counter >> shift) & 0xFFFFFFFF for counter in counters], np.uint64) for shift in (0, 32, 64, 96)
     ]
     keys = [key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF]
@@ -49,12 +49,12 @@ def blocks(counters: Sequence[int], key: int) -> Any:
     return np.stack(parts, 1)
 
 
-def _pairs(words: Any) -> Any:
+def _pairs(words: HostArray) -> HostArray:
     """Numbers of 64 bits, of two of 32 each, the low half first."""
     return words[..., 0::2] | (words[..., 1::2] << _HALF)
 
 
-def _units(words: Any, dtype: DType) -> Any:
+def _units(words: HostArray, dtype: DType) -> HostArray:
     """Numbers from 0 to below 1: the mantissas of those from 1 to below 2."""
     if dtype == float32:
         bits = (words & np.uint64(0x7FFFFF)) | np.uint64(127 << 23)
@@ -63,7 +63,7 @@ def _units(words: Any, dtype: DType) -> Any:
     return ((high << _HALF) | words[..., 1::2]).view(np.float64) - 1.0
 
 
-def _normals(words: Any, dtype: DType) -> Any:
+def _normals(words: HostArray, dtype: DType) -> HostArray:
     """Box and Muller's numbers of every two units."""
     units = _units(words, dtype)
     least = dtype.numpy_dtype.type(1e-7)
@@ -72,10 +72,10 @@ def _normals(words: Any, dtype: DType) -> Any:
     return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], -1).reshape(*units.shape)
 
 
-def _truncated(start: int, key: int, count: int, dtype: DType) -> Any:
+def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
     """Normal numbers below 2 in size: of each group of them, as many as a block gives, those that come first."""
     group = 4 if dtype == float32 else 2
-    found: list[Any] = []
+    found: list[HostArray] = []
     for at in range(-(-count // group)):
         counter, kept = start + at * group * STRIDE // 4, np.zeros(0, dtype.numpy_dtype)
         while len(kept) < group:
@@ -106,7 +106,7 @@ def _taken(context: HostContext, ref: Any, algorithm: int, count: int) -> tuple[
     return start, key
 
 
-def _words(start: int, key: int, count: int, bits: int) -> Any:
+def _words(start: int, key: int, count: int, bits: int) -> HostArray:
     return blocks([start + at for at in range(-(-count * bits // 128))], key)
 
 

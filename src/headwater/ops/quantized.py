@@ -208,7 +208,7 @@ def _pooled(inference: Inference) -> Sequence[Spec]:
     return _with_range(pool_spec(inference)[0])
 
 
-def _of_8_bits(what: str, *arrays: Any) -> None:
+def _of_8_bits(what: str, *arrays: jax.Array) -> None:
     """Raises InvalidArgumentError where an array is not of ``quint8``, as TensorFlow's kernels want it."""
     if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
         raise InvalidArgumentError(
@@ -218,8 +218,14 @@ def _of_8_bits(what: str, *arrays: Any) -> None:
 
 @pure("QuantizedAvgPool", inputs=_POOLED, infer=_pooled)
 def quantized_avg_pool(
-    input: Any, min_input: Any, max_input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
-) -> tuple[Any, Any, Any]:
+    input: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The mean of each window, rounded down; the range stays."""
     _of_8_bits("QuantizedAvgPool", input)
     total, counts = summed_windows(jnp.asarray(input, jnp.int32), ksize, strides, padding)
@@ -228,23 +234,29 @@ def quantized_avg_pool(
 
 @pure("QuantizedMaxPool", inputs=_POOLED, infer=_pooled)
 def quantized_max_pool(
-    input: Any, min_input: Any, max_input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str
-) -> tuple[Any, Any, Any]:
+    input: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The maximum of each window; the range stays."""
     _of_8_bits("QuantizedMaxPool", input)
     return max_pool(input, ksize=ksize, strides=strides, padding=padding), min_input, max_input
 
 
-def _scale(low: Any, high: Any) -> Any:
+def _scale(low: jax.Array, high: jax.Array) -> jax.Array:
     """Steps of ``quint8`` for 1, between the bounds."""
     return 255.0 / (high - low)
 
 
-def _rounded(values: Any) -> Any:
+def _rounded(values: jax.Array) -> jax.Array:
     return jnp.sign(values) * jnp.floor(jnp.abs(values) + 0.5)
 
 
-def _zero(low: Any, high: Any) -> Any:
+def _zero(low: jax.Array, high: jax.Array) -> jax.Array:
     """The number that stands for 0, beyond those of ``quint8`` where the range does not hold it."""
     return -_rounded(low * _scale(low, high)).astype(jnp.int32)
 
@@ -259,8 +271,13 @@ def _activated(inference: Inference) -> Sequence[Spec]:
     infer=_activated,
 )
 def quantized_relu_x(
-    features: Any, max_value: Any, min_features: Any, max_features: Any, *, out_type: DType = quint8
-) -> tuple[Any, Any, Any]:
+    features: jax.Array,
+    max_value: jax.Array,
+    min_features: jax.Array,
+    max_features: jax.Array,
+    *,
+    out_type: DType = quint8,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What is below the number for 0 becomes that, what is above the one for ``max_value`` that; the range stays."""
     _of_8_bits("QuantizedReluX", features)
     if out_type.base_dtype != quint8:
@@ -285,18 +302,18 @@ def _convolved(inference: Inference) -> Sequence[Spec]:
     infer=_convolved,
 )
 def quantized_conv2d(
-    input: Any,
-    filter: Any,
-    min_input: Any,
-    max_input: Any,
-    min_filter: Any,
-    max_filter: Any,
+    input: jax.Array,
+    filter: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    min_filter: jax.Array,
+    max_filter: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
     out_type: DType = qint32,
     dilations: Sequence[int] = (1, 1, 1, 1),
-) -> tuple[Any, Any, Any]:
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """A convolution of the integers less those for 0, and the range for which all of int32 would stand."""
     _of_8_bits("QuantizedConv2D", input, filter)
     if out_type.base_dtype != qint32:

@@ -62,12 +62,14 @@ class Generator:
       ValueError: another algorithm, or another shape.
     """
 
-    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: int | None = None) -> None:
+    def __init__(
+        self, copy_from: Generator | None = None, state: TensorLike | None = None, alg: int | None = None
+    ) -> None:
         if copy_from is not None:
             assert alg is None, "copy_from says the algorithm"
             assert state is None, "copy_from says the state"
             self._algorithm = copy_from.algorithm
-            initial: Any = copy_from.state.initialized_value()
+            initial: TensorLike | Tensor = copy_from.state.initialized_value()
         else:
             assert alg is not None, "a state needs its algorithm, alg"
             assert state is not None, "an algorithm needs its state"
@@ -79,7 +81,7 @@ class Generator:
         self._state = Variable(initial, dtype=dtypes.int64, trainable=False)
 
     @classmethod
-    def from_state(cls, state: Any, alg: int) -> Generator:
+    def from_state(cls, state: TensorLike, alg: int) -> Generator:
         """One that begins with ``state``."""
         return cls(state=state, alg=alg)
 
@@ -132,7 +134,7 @@ class Generator:
 
     def normal(
         self,
-        shape: Any,
+        shape: TensorLike,
         mean: TensorLike = 0.0,
         stddev: TensorLike = 1.0,
         dtype: DTypeLike = dtypes.float32,
@@ -145,7 +147,7 @@ class Generator:
 
     def truncated_normal(
         self,
-        shape: Any,
+        shape: TensorLike,
         mean: TensorLike = 0.0,
         stddev: TensorLike = 1.0,
         dtype: DTypeLike = dtypes.float32,
@@ -158,7 +160,7 @@ class Generator:
 
     def uniform(
         self,
-        shape: Any,
+        shape: TensorLike,
         minval: TensorLike = 0,
         maxval: TensorLike | None = None,
         dtype: DTypeLike = dtypes.float32,
@@ -181,7 +183,7 @@ class Generator:
                 return self._drawn("PhiloxIntegersBetween", ("shape", sizes, None), *bounds, dtype=kind)
             return math.add(self._floats("PhiloxUniform", shape, kind) * (high - low), low, scope)
 
-    def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
+    def uniform_full_int(self, shape: TensorLike, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
         """Integers of all their bits."""
         kind = as_dtype(dtype)
         self._must_be(kind, _INTEGERS)
@@ -192,7 +194,7 @@ class Generator:
         """Seeds for functions of `tf.random` that have no state, int64 of shape (2, count)."""
         return arrays.stack([self.uniform_full_int([count], dtypes.int64), arrays.zeros([count], dtypes.int64)])
 
-    def _floats(self, op_type: str, shape: Any, dtype: DTypeLike, **attrs: object) -> Tensor:
+    def _floats(self, op_type: str, shape: TensorLike, dtype: DTypeLike, **attrs: object) -> Tensor:
         kind = as_dtype(dtype)
         self._must_be(kind, _FLOATS)
         return self._drawn(op_type, ("shape", shape_tensor(shape), None), dtype=kind, **attrs)

@@ -12,7 +12,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TOOLS = REPOSITORY / "tools"
-LEAST_PUBLIC = 2520
+LEAST_PUBLIC = 2595
 LEAST_OTHER = 110
 
 # In a process of its own: there, `import tensorflow` becomes Headwater for good.
