@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
 	@echo 'make bench-quality    the loss of a model whose ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
+	@echo 'make pictures  those of running jobs in docs: headwater status of a Keras and a JAX job, and a page'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there; and their shares, with tests'
 	@echo 'make stubs    what editors and type checkers read about the namespace tf'
@@ -99,6 +100,9 @@ simulate: $(READY)
 
 simulate-scale: $(READY)
 	$(BIN)/python -m tests.simulation.scale docs/scale.png $(ARGS)
+
+pictures: $(READY)
+	$(BIN)/python -m tests.browser.pictures docs $(ARGS)
 
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)
