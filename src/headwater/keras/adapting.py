@@ -8,8 +8,11 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import jax
 import keras
+import numpy as np
 
+from headwater.dtypes import string
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
 from headwater.keras.internals import callback_list, data_adapters, functional, module_utils, tensorboard, tree
@@ -43,6 +46,7 @@ def adapt_keras() -> None:
 
     @functools.wraps(get)
     def get_data_adapter(x: Tree, *args: Any, **kwargs: Any) -> object:
+        _refuse_texts(x.element_spec if is_dataset(x) else x)
         if is_dataset(x):
             return DatasetAdapter(x, kwargs.get("class_weight"))
         return get(x, *args, **kwargs)
@@ -82,6 +86,19 @@ def _take_texts() -> None:
 
     for name in ("_convert_inputs_to_tensors", "_adjust_input_rank"):
         setattr(model, name, unless_texts(getattr(model, name)))
+
+
+def _refuse_texts(x: Tree) -> None:
+    """Refuses strings in what a model trains on, evaluates or predicts; Keras's error says "Invalid dtype: str32"."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(x, lambda part: not isinstance(part, dict | list | tuple)):
+        dtype = getattr(leaf, "dtype", None)
+        is_array = isinstance(leaf, np.ndarray)
+        if dtype == string or (is_array and any(isinstance(value, str | bytes) for value in leaf.flat[:1])):
+            place = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"the inputs have strings{place and ' at '}{place}, and compiled functions have none: look them up on "
+                "arrays before the model, or in a dataset's map, and give the model their numbers"
+            )
 
 
 def _write_boards() -> None:

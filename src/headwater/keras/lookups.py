@@ -93,11 +93,6 @@ class _HostLayer(_layer):
         return counts
 
     def compute_output_spec(self, inputs: Tree) -> Any:
-        if isinstance(inputs, _tensor) and inputs.dtype == "string":
-            raise ValueError(
-                f"{type(self).__name__} {self.name!r} is given strings within a model, and compiled functions have "
-                "none: call it on arrays before the model, or in a dataset's map, and give the model its numbers"
-            )
         shape = tuple(inputs.shape)
         if self.output_mode == "int":
             return _tensor(shape, dtype="int64")

@@ -78,10 +78,16 @@ def test_integers_work_within_compiled_functions() -> None:
     same(jax.jit(lookup)(np.int32(INTEGERS)), lookup(INTEGERS))
 
 
-@pytest.mark.parametrize("layer", [Hashing(3), StringLookup(vocabulary=["a"])], ids=["hashing", "lookup"])
-def test_strings_within_a_model_are_refused(layer: Any) -> None:
-    with pytest.raises(ValueError, match=r"is given strings within a model.* call it on arrays before the model"):
-        layer(keras.Input((1,), dtype="string"))
+@pytest.mark.parametrize("dtype", [str, bytes, object])
+@pytest.mark.parametrize("method", ["fit", "predict"])
+def test_strings_are_not_what_models_train_on(method: str, dtype: Any) -> None:
+    words = keras.Input((1,), dtype="string", name="words")
+    model = keras.Model({"words": words}, StringLookup(vocabulary=["a"], output_mode="multi_hot")(words))
+    model.compile("sgd", "mse")
+    words = np.array([["a"], ["b"]], dtype)
+    for x in ({"words": words}, tf.data.Dataset.from_tensor_slices({"words": words}).batch(2)):
+        with pytest.raises(ValueError, match=r"strings at \['words'\], and compiled functions have none: look"):
+            getattr(model, method)(x, verbose=0)
 
 
 def test_they_are_saved_with_their_model(tmp_path: Path) -> None:
