@@ -10,6 +10,7 @@ import headwater.runtime.compile
 import headwater.training.saving_hooks
 from headwater.passes.place import Placer
 from headwater.passes.plan import Compute
+from tests.simulation.scheduler import running
 
 
 @functools.cache
@@ -45,8 +46,9 @@ def _share_plans() -> None:
             if key not in made:
                 # Without the session's own placer, whose lock would be another thing that can happen in a history.
                 placer = Placer(found, soft_placement=session.options.soft_placement)
-                pruned = prune(request)
-                made[key] = join(schedule(partition(placer.place(pruned))), pruned)
+                with running().apart():
+                    pruned = prune(request)
+                    made[key] = join(schedule(partition(placer.place(pruned))), pruned)
             return made[key]
 
     def place(session: Any, pruned: Any) -> Any:
@@ -79,7 +81,8 @@ def _share_executables() -> None:
             known[id(compute)] = compute, repr(compute)
         key = known[id(compute)][1], *((value.tobytes(), value.shape, value.dtype) for value in static)
         if key not in built:
-            built[key] = build(self, static)
+            with running().apart():
+                built[key] = build(self, static)
         return built[key]
 
     executable._build = shared

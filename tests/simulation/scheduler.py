@@ -9,11 +9,12 @@ The same seed gives the same history, to the last switch: `Simulation.trace` sho
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import random
 import traceback
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +73,7 @@ class Thread:
       number: unlike that of any other thread.
       waits_for: what it waits for, in words; empty while it can run.
       ended: whether it has.
+      apart: what it does just now is no part of the history.
       locals: what it has of its own of each `threading.local`, by that.
       facade: what a program sees of it; None until it looks.
     """
@@ -83,6 +85,7 @@ class Thread:
         self.number = simulation.next_number()
         self.waits_for = ""
         self.ended = False
+        self.apart = False
         self.on_end: list[Callable[[], None]] = []
         self.waits = 0
         self.is_ready = False
@@ -314,12 +317,24 @@ class Simulation:
         if self._in_event:
             return
         thread = self.current
+        if thread.apart:
+            return
         self.check(thread)
         if (self._ready or thread.process.stopped) and self.random.random() < (
             self.preemption if likely is None else likely
         ):
             self.make_ready(thread)
             self._switch(thread)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """What the running thread does here is no part of the history: no other thread goes first."""
+        thread = self.current
+        thread.apart, before = True, thread.apart
+        try:
+            yield
+        finally:
+            thread.apart = before
 
     def check(self, thread: Thread) -> None:
         """Raises Killed in a thread whose process was."""
