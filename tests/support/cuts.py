@@ -25,19 +25,23 @@ class Cuts:
         self._numbers = itertools.count()
         self._before: Collection[int] = ()
         self._after: Collection[int] = ()
+        self._unnoticed: Collection[int] = ()
         self.frames = 0
         self.made = 0
         self.on_cut: Callable[[], object] = lambda: None
 
-    def plan(self, *, before: Collection[int] = (), after: Collection[int] = ()) -> None:
+    def plan(
+        self, *, before: Collection[int] = (), after: Collection[int] = (), unnoticed: Collection[int] = ()
+    ) -> None:
         """Counts from 0 again.
 
         Args:
           before: numbers of frames that are lost, with their channels.
           after: numbers of frames that arrive, and are the last of their channels.
+          unnoticed: numbers of frames that are lost, with their channels, though their sender could send them.
         """
         self._numbers, self.frames, self.made = itertools.count(), 0, 0
-        self._before, self._after = before, after
+        self._before, self._after, self._unnoticed = before, after, unnoticed
 
     def between(self, one: Channel, other: Channel) -> tuple[Channel, Channel]:
         """The ends of a channel, with the cuts between them."""
@@ -52,6 +56,10 @@ class Cuts:
             channel.break_off(_REASON)
             self.on_cut()
             raise UnavailableError(None, None, _REASON)
+        if number in self._unnoticed:
+            self.made += 1
+            channel.break_off(_REASON)
+            return
         channel.send(frame)
         if number in self._after:
             self.made += 1

@@ -16,6 +16,8 @@ from headwater.master.conversation import ChannelConversation
 from headwater.master.master import Conversation, MasterStep
 from headwater.passes.plan import TaskPlan, encode_plan
 from headwater.runtime.step import Step
+from headwater.task.answers import bad_header
+from headwater.task.kinds import TAKEN
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -181,11 +183,19 @@ class ClusterPeers:
         if step.session not in self._generations:
             raise CancelledError(None, None, "Session has been closed.")
 
-    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> None:
-        """Sends a frame to a task, outside of any conversation.
+    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Callable[[], None]:
+        """Sends a transfer to a task, outside of any conversation.
 
         Args:
           check: where it is given, a task that is away is waited for until this raises.
+
+        Returns:
+          What has to be called before long: it waits until the task has the transfer, and sends it again where the
+          channel was lost before, for the end of a channel takes with it what was sent last.
+
+        Raises:
+          UnavailableError: the task is lost, and there is no ``check``; also of what is returned.
+          InvalidArgumentError: of what is returned: the task answers something else.
         """
         link = self._link(TaskName.parse(task))
         while True:
@@ -193,17 +203,35 @@ class ClusterPeers:
                 # A task is met once: that takes several round trips.
                 channel = link.take() if check is None or task in self._met else link.take_when_back(check)
                 self._met.add(task)
-                usable = False
                 try:
                     channel.send(frame)
-                    usable = True
-                    return
-                finally:
-                    link.give_back(channel, usable)
+                except BaseException:
+                    link.give_back(channel, False)
+                    raise
             except UnavailableError:
                 if check is None:
                     raise
                 self._met.discard(task)
+            else:
+                return lambda: self._confirm(task, link, channel, frame, check)
+
+    def _confirm(
+        self, task: str, link: PeerLink, channel: Channel, frame: Frame, check: Callable[[], None] | None
+    ) -> None:
+        usable = False
+        try:
+            answer = channel.recv()
+            if (answer.kind, answer.header) != (TAKEN, frame.header):
+                raise bad_header(answer, channel.peer)
+            usable = True
+        except UnavailableError:
+            if check is None:
+                raise
+        finally:
+            link.give_back(channel, usable)
+        if not usable:
+            self._met.discard(task)
+            self.push(task, frame, check)()
 
     def release(self, session: str) -> None:
         for task in self._generations.pop(session, {}):

@@ -15,6 +15,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     ERROR    task -> master   (step, code, message)                         instead of DONE
     TRANSFER task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
+    TAKEN    task -> task     (session, step, transfer)                     none: the transfer has come
     RUN_CALLABLE               (session, callable, seconds or None,         the feeds; answered by DONE or ERROR
              client -> master  0: no trace, 1: a trace,
                                2: with graphs of its parts)
@@ -28,6 +29,10 @@ Where RUN has a version of variables, the master has read these ahead (`headwate
 them what it sends after reading them. Where they are current, the task takes that, and its next frame is whatever comes
 after. Otherwise it drops that, and sends the variables, as where RUN has no version. `WANTS_VALUES` is none: it
 only asks for the values of the next run.
+
+A task that has sent a transfer to another one looks for TAKEN before its step waits for anything, and at the step's
+end. Where the channel is lost before that, it sends the transfer again on another one: what is put on a channel whose
+other end is gone is lost without a word.
 
 A master that gives a step up says so, where the step may resume, and closes the channel. Frames of a step that is over
 are passed over by its number.

@@ -33,8 +33,8 @@ from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
-Push = Callable[[str, Frame, Callable[[], None] | None], None]
-"""Sends a frame to another task; with the last argument waits for a task that is away, until that raises."""
+Push = Callable[[str, Frame, Callable[[], None] | None], Callable[[], None]]
+"""See `headwater.master.peers.Peers.push`."""
 
 
 _log = logging.getLogger("headwater")
@@ -50,7 +50,7 @@ class ServedStep(Step):
       channel: to the master; the step has it for itself.
       master: full name of the master's task.
       runtime: this task's.
-      push: sends a frame to another task.
+      push: sends a transfer to another task; see `headwater.master.peers.Peers.push`.
 
     Attributes:
       channel: the one that the step uses now.
@@ -58,6 +58,7 @@ class ServedStep(Step):
       patience_s: how long it waits for its master to come back, in seconds.
       on_lost: called when it waits for that.
       answered: whether its end was told, or is kept for its master.
+      unconfirmed: each waits until a task has what was sent to it.
     """
 
     resumes = False
@@ -82,6 +83,7 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self._sender: threading.Thread | None = None
+        self.unconfirmed: list[Callable[[], None]] = []
         self._closing: tuple[int, Sequence[Any]] | None = None
         # Of a step that resumes: the transfers that have come, what was sent that the master may lack, and how many
         # frames there were before these.
@@ -142,7 +144,7 @@ class ServedStep(Step):
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
-            self._push(destination, frame, self.check if self.resumes else None)
+            self.unconfirmed.append(self._push(destination, frame, self.check if self.resumes else None))
             return
         if self._read != WANTS_VALUES and self._take_given():
             return
@@ -174,9 +176,38 @@ class ServedStep(Step):
             self._sender.join()
             self._sender = None
 
+    def confirm(self) -> None:
+        """Waits until all tasks have what this step has sent them.
+
+        Raises:
+          UnavailableError: one is lost, and the step does not resume.
+          CancelledError, DeadlineExceededError: one is away; see `check`.
+        """
+        while self.unconfirmed:
+            self.unconfirmed.pop(0)()
+
+    def confirm_rest(self) -> None:
+        """The same at the end of the step, also where it has failed; what cannot be sent is logged."""
+        while self.unconfirmed:
+            try:
+                self.confirm()
+            except OpError as error:
+                _log.debug("step %d of %s: %s", self.number, self._master, error)
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        if self.unconfirmed:  # what is waited for may need them
+            condition.release()
+            try:
+                self.confirm()
+            finally:
+                condition.acquire()
+        super().wait_until(condition, ready, what)
+
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
             return self._runtime.rendezvous.take(self, transfer, source)
+        if self.unconfirmed:
+            self.confirm()
         while transfer not in self._stash:
             channel = self.channel
             try:

@@ -15,7 +15,7 @@ from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
 from headwater.server.served_step import Push, ServedStep
 from headwater.task.answers import bad_header
-from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TENSORS, TRANSFER
+from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
 from headwater.telemetry.step_stats import StepTrace
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -50,7 +50,7 @@ class StepService:
 
     Args:
       runtime: the task's.
-      push: sends a frame to another task.
+      push: sends a transfer to another task; see `headwater.master.peers.Peers.push`.
       watchdog: is told of steps of training.
       patience_s: how long a step waits for a master that has lost its channel, in seconds; by default somewhat longer
         than a master tries to come back.
@@ -155,6 +155,7 @@ class StepService:
             case (str(session), int(step), int(transfer)):
                 if self._runtime.owner(session):  # else it is over, and no thread would ever take it
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
+                channel.send(Frame(TAKEN, frame.header, ()))
             case _:
                 raise bad_header(frame, channel.peer)
 
@@ -239,6 +240,8 @@ class StepService:
             self._run_step(channel, frame, step, plan, compiled, ahead, trained)
         finally:
             self._unanswered.discard(step)
+            if step.unconfirmed:
+                step.confirm_rest()
             step.end()
         return step if step.resumes else None
 
@@ -271,6 +274,8 @@ class StepService:
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
+            if step.unconfirmed and not step.resumes:
+                step.confirm()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
             self._failed(step, error)
             return

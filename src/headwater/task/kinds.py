@@ -22,6 +22,7 @@ HOLD: Final = 7
 RESUME: Final = 8
 RESUMED: Final = 9
 GIVE_UP: Final = 10
+TAKEN: Final = 11
 
 # Collectives of mirrored groups: `headwater.collectives`
 OPEN_COLLECTIVE: Final = 16

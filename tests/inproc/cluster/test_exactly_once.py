@@ -21,9 +21,9 @@ from tests.support.cluster import MemoryCluster, MemoryLink, memory_cluster
 from tests.support.cuts import Cuts
 
 STEPS = 4
-FRAMES = 12
-"""Frames of a step below: to and from each `ps` a request, values, gradients and an answer; and the step that fills the
-queue."""
+FRAMES = 14
+"""Frames of a step below: to and from each `ps` a request, values, gradients and an answer; between the `ps` two
+transfers, and that they have come; and the step that fills the queue."""
 
 
 @dataclass
@@ -124,21 +124,20 @@ def test_tasks_that_send_to_each_other_meet_once(monkeypatch: pytest.MonkeyPatch
         assert len(met) == 2  # each the other
 
 
-@pytest.mark.parametrize("arrives", [False, True])
+@pytest.mark.parametrize("where", ["before", "after", "unnoticed"])
 @pytest.mark.parametrize("frame", range(FRAMES))
-def test_a_cut_at_every_frame(reference: list[Any], frame: int, arrives: bool) -> None:
+def test_a_cut_at_every_frame(reference: list[Any], frame: int, where: str) -> None:
     with training() as found:
-        cut = range(frame, frame + FRAMES * STEPS, FRAMES)
-        found.cuts.plan(before=() if arrives else cut, after=cut if arrives else ())
+        found.cuts.plan(**{where: range(frame, frame + FRAMES * STEPS, FRAMES)})
         got = found.run()
     _check(got, reference)
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.sets(st.integers(0, 120), max_size=40), st.sets(st.integers(0, 120), max_size=40))
-def test_cuts_anywhere(reference: list[Any], before: set[int], after: set[int]) -> None:
+@given(*[st.sets(st.integers(0, 120), max_size=40)] * 3)
+def test_cuts_anywhere(reference: list[Any], before: set[int], after: set[int], unnoticed: set[int]) -> None:
     with training() as found:
-        found.cuts.plan(before=before, after=after)
+        found.cuts.plan(before=before, after=after, unnoticed=unnoticed)
         got = found.run()
     _check(got, reference)
 

@@ -32,7 +32,7 @@ from headwater.passes.schedule import schedule
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.steps import StepService
-from headwater.task.kinds import DONE, ERROR, RESUME, RESUMED, RUN, TENSORS, TRANSFER
+from headwater.task.kinds import DONE, ERROR, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
@@ -291,6 +291,7 @@ def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Serve
 
 def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
     served.send(TRANSFER, (SESSION, 5, 0), ONES)
+    assert served.recv()[:2] == (TAKEN, (SESSION, 5, 0))
     served.run(1, 5)  # lacks its feed
     assert served.recv()[0] == ERROR
     assert not served.runtime.rendezvous._arrived
