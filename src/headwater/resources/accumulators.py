@@ -19,7 +19,7 @@ import numpy as np
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.resources import replica_lives
 from headwater.resources.queues import Waiting
-from headwater.resources.replica_lives import Lives, Verdict
+from headwater.resources.replica_lives import Lives, Members, Verdict
 from headwater.shapes import Dims, TensorShape
 
 _log = logging.getLogger("headwater")
@@ -233,6 +233,7 @@ class Accumulator:
         self._renews = False
         self._start = 0
         self._of_steps: set[int] = set()
+        self._members = Members()
 
     def count(self) -> int:
         """How many gradients are in it now."""
@@ -252,6 +253,12 @@ class Accumulator:
         """A replica takes part, in ``session``; see `replica_lives`."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
+            self._members = self._members.joined(session)
+
+    def members(self) -> Members:
+        """Which sessions have joined, and given gradients, since the training was started last."""
+        with self._condition:
+            return self._members
 
     @property
     def life(self) -> int:
@@ -280,14 +287,14 @@ class Accumulator:
             else:
                 self._lives = replica_lives.continued(self._lives, step)
             self._step, self._renews, self._start = step, renews, name
+            self._members = Members()
             for repeated in self._repeated:
                 if self._is_over(repeated.session, repeated.life):
                     repeated.error = self._over_error()
             self._condition.notify_all()
 
-    def session_ended(self, session: str, reason: str) -> None:
-        """A session is over, or its client is gone."""
-        del reason
+    def forget_session(self, session: str) -> None:
+        """A session is over."""
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
 
@@ -313,6 +320,7 @@ class Accumulator:
                 self.dropped += 1
                 return
             self._of_steps.add(step)
+            self._members = self._members.gave(session)
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1

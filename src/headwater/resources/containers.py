@@ -88,24 +88,29 @@ class Resources:
         """Forgets the resources that belong to one session: those in the container of `session_container`."""
         self._drop(lambda key: key[0] == session_container(session))
         self.leave(session, reason)
+        for other in self._all_others():
+            forget_session = getattr(other, "forget_session", None)
+            if forget_session is not None:
+                forget_session(session)
 
     def leave(self, session: str, reason: str) -> None:
-        """Tells the resources that have a method ``session_ended`` that the user of a session is gone."""
-        with self.lock:
-            others = list(self._others.values())
-        for other in others:
+        """Tells the resources that have a method ``session_ended`` that the user of a session is gone, and may come
+        back. Where it does not, `end_session` calls their ``forget_session``."""
+        for other in self._all_others():
             session_ended = getattr(other, "session_ended", None)
             if session_ended is not None:
                 session_ended(session, reason)
 
     def job_over(self, reason: str) -> None:
         """Tells the resources that have a method ``job_over`` that the chief's program has ended without an error."""
-        with self.lock:
-            others = list(self._others.values())
-        for other in others:
+        for other in self._all_others():
             job_over = getattr(other, "job_over", None)
             if job_over is not None:
                 job_over(reason)
+
+    def _all_others(self) -> list[object]:
+        with self.lock:
+            return list(self._others.values())
 
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:

@@ -10,6 +10,7 @@ All here are pure functions of `Lives`; who keeps it also waits, wakes up and ra
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -38,6 +39,52 @@ class Verdict(Enum):
     """It is of an earlier step: drop it, and count it."""
     VOID = "void"
     """It is of another life: drop it, and tell its replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What one accumulator knows of the sessions of its replicas since the training was started last.
+
+    Attributes:
+      known: those that have joined, also if they are over.
+      givers: those that have given a gradient.
+    """
+
+    known: frozenset[str] = frozenset()
+    givers: frozenset[str] = frozenset()
+
+    def joined(self, session: str) -> Members:
+        """The same, after ``session`` has joined."""
+        return Members(self.known | {session}, self.givers)
+
+    def gave(self, session: str) -> Members:
+        """The same, after ``session`` has given a gradient."""
+        return self if session in self.givers else Members(self.known, self.givers | {session})
+
+    def encode(self) -> bytes:
+        """As a text."""
+        return json.dumps([sorted(self.known), sorted(self.givers)]).encode()
+
+    @classmethod
+    def decode(cls, text: bytes) -> Members:
+        """What `encode` has made."""
+        known, givers = json.loads(text)
+        return cls(frozenset(known), frozenset(givers))
+
+
+def has_forgotten(members: Iterable[Members]) -> bool:
+    """Whether the task of one of these accumulators was started anew after replicas had given gradients.
+
+    A replica joins everywhere before it gives anything. So one that has given a gradient, and is unknown to an
+    accumulator while another one knows it, has given that one gradients that are lost.
+
+    Args:
+      members: of all accumulators of one training, asked for at about the same time.
+    """
+    members = list(members)
+    givers = frozenset[str]().union(*(one.givers for one in members))
+    somewhere = frozenset[str]().union(*(one.known for one in members))
+    return any(givers & somewhere - one.known for one in members)
 
 
 def joined(lives: Lives, session: str) -> Lives:

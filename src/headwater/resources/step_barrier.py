@@ -147,11 +147,15 @@ class StepBarrier:
             return self.step
 
     def session_ended(self, session: str, reason: str) -> None:
-        """A session is over, or its client is gone."""
+        """A session is over, or its client is gone, which may come back."""
         with self._condition:
-            self._lives = replica_lives.left(self._lives, session)
             if session == self._chief:
                 self._chief_ended = reason
+
+    def forget_session(self, session: str) -> None:
+        """A session is over."""
+        with self._condition:
+            self._lives = replica_lives.left(self._lives, session)
 
     def job_over(self, reason: str) -> None:
         """The program of the chief has ended without an error: there will be no other step."""

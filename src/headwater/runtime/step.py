@@ -111,7 +111,12 @@ class Step:
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
                 if not condition.wait(timeout) or away:
-                    away = self.away()
+                    # That the task is gone is told to resources with conditions of their own: none is held meanwhile.
+                    condition.release()
+                    try:
+                        away = self.away()
+                    finally:
+                        condition.acquire()
         finally:
             self._waiting.discard(condition)
             self.waits_for = None

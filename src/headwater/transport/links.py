@@ -73,6 +73,7 @@ class Link:
         self._control: ControlClient | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._has_answered = False
         self._pool = ChannelPool(lambda _: self._open())
 
     @property
@@ -124,7 +125,9 @@ class Link:
 
     def _meet(self, limit_s: float | None = None) -> TaskStatus:
         self._attempt(limit_s).close()
-        return self._answer(lambda: self.control.status(wait=True))
+        status = self._answer(lambda: self.control.status(wait=True))
+        self._has_answered = True
+        return status
 
     def _answer(self, call: Callable[[], T]) -> T:
         """What a call gives that is part of meeting the task.
@@ -150,6 +153,7 @@ class Link:
             address=self._address,
             deadline_s=deadline_s,
             otherwise=otherwise,
+            known=self._has_answered,
         )
 
     def reach(self, deadline_s: float | None = None) -> TaskStatus:

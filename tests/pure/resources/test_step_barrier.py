@@ -68,6 +68,18 @@ def test_an_older_step_that_is_restored_voids_the_wait(barrier: StepBarrier, clo
     assert barrier.step == 60
 
 
+def test_a_replica_that_was_away_and_comes_back_is_still_of_its_life(barrier: StepBarrier, clock: Clock) -> None:
+    def away_while_the_chief_starts_anew() -> None:
+        barrier.session_ended("replica", "its last connection has ended")
+        barrier.start("the next chief", 100, 1, 0)
+
+    with pytest.raises(AbortedError, match="the step of this replica is void"):
+        barrier.wait(Waits(clock, away_while_the_chief_starts_anew), "replica", 100)
+    barrier.forget_session("replica")
+    barrier.join("replica")
+    assert barrier.wait(Waits(clock, lambda: barrier.set("the next chief", 101, 0, 2)), "replica", 100) == 101
+
+
 def test_the_end_of_the_job_ends_the_wait(barrier: StepBarrier, clock: Clock) -> None:
     with pytest.raises(OutOfRangeError, match="no step after 100: /job:worker/task:0 is done"):
         barrier.wait(Waits(clock, lambda: barrier.job_over("/job:worker/task:0 is done")), "replica", 100)
