@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headwater.errors import FailedPreconditionError, GaveUpError
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError
 from tests.simulation import facades
 from tests.simulation.network import Network
 from tests.simulation.scheduler import HistoryError, Process, Simulation, running
@@ -48,8 +48,9 @@ class Task:
         try:
             self._program()
             self.returned = True
-        except (GaveUpError, FailedPreconditionError) as error:
-            if not self.cluster.over() or not (isinstance(error, GaveUpError) or "comes too late" in error.message):
+        except (DeadlineExceededError, FailedPreconditionError, GaveUpError) as error:
+            too_late = not isinstance(error, FailedPreconditionError) or "comes too late" in error.message
+            if not self.cluster.over() or not too_late:
                 raise
             # The servers ended while it was away: it may say so, and ends.
             self.cluster.simulation.note(f"{process} was left behind: {error.message}")

@@ -20,6 +20,7 @@ import numpy as np
 from headwater.compat import tf
 from headwater.errors import (
     AbortedError,
+    DataLossError,
     FailedPreconditionError,
     GaveUpError,
     ResourceExhaustedError,
@@ -208,6 +209,13 @@ class GraphHistory:
                 raise
             # Training goes on without room, but its end is not passed over in silence.
             running().note(f"the last state is not saved: {error.message}")
+        except DataLossError as error:
+            if self.disk is None or not self.disk.damaged or f"{self.folder}/model.ckpt" not in error.message:
+                raise
+            # All checkpoints are damaged, and a parameter server was lost: the error names the file.
+            running().note(f"the chief ends: {error.message}")
+            self._alone = True
+            self.cluster.changed()
 
     def _train(self, index: int) -> None:
         setting, account = self.setting, self.account
@@ -292,7 +300,13 @@ class GraphHistory:
             for name in ("a", "b"):
                 # Where not all gradients are asked for, those that are too late are dropped.
                 expected = lossless if self.setting.mode != "k of n" else []
-                account.check(f"{name} of {server}", values[f"{name}_{server}"], expected)
+                applied = values[f"{name}_{server}"]
+                if self.setting.mode == "synchronous":
+                    # A worker that was lost may have given one: with that of its next life it takes another's place.
+                    lost = [unit for unit in account.open - account.void if applied[unit] > 0.5]
+                    missing = [unit for unit in expected if applied[unit] < 0.5]
+                    expected = expected if len(missing) > len(lost) else sorted({*expected} - {*missing})
+                account.check(f"{name} of {server}", applied, expected)
 
     def _check_means(self) -> None:
         """An update is the mean of what different workers gave: all units of it together are one.

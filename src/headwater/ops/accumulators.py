@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, int32, int64, resource
+from headwater.dtypes import DType, int32, int64, resource, string
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
 from headwater.resources.host_context import HostContext
+from headwater.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
 
 
@@ -192,6 +193,19 @@ def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> N
 def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
     """How many times the training was started, as far as this task knows."""
     return np.int64(_gathered(context, shared_name, shapes, rows).life)
+
+
+@host("GatherMembers", infer=fixed(string, ()))
+def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
+    """Which replicas have joined here, and given gradients; see `replica_lives.Members`."""
+    return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
+
+
+@host("GatherForgotten", infer=fixed(int64, ()))
+def forgotten(context: HostContext, *members: HostArray) -> np.integer:
+    """1 where one of the tasks with gradients was started anew after it was given some, else 0."""
+    del context
+    return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
 
 @host("GatherStart", infer=no_outputs)

@@ -100,6 +100,7 @@ def gather(
     starts: list[Operation] = []
     steps: list[Tensor] = []
     lives = list(lives)
+    members: list[Tensor] = []
     groups: list[tuple[str, dict[str, Any]]] = []
     means: dict[Any, Any] = {}
     for device, group in by_device.items():
@@ -117,6 +118,8 @@ def gather(
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
             lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
+            if renews and len(by_device) > 1:
+                members.append(graph.create_op("GatherMembers", [], attrs).outputs[0])
         groups.append((device, attrs))
         steps.append(step)
         remaining = iter(taken)
@@ -126,7 +129,9 @@ def gather(
     name = graph.create_op("StartName", []).outputs[0]
     # Read once for all: an update may be on its way.
     begins = now()
-    # All is asked for before anything is started.
+    # All is asked for before anything is started. What a task has forgotten counts as an earlier start.
+    if members:
+        lives.append(graph.create_op("GatherForgotten", members).outputs[0])
     elsewhere = graph.create_op("AddN", lives).outputs[0]
     for device, attrs in groups:
         with graph.device(device):

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from headwater.resources.replica_lives import (
     Lives,
+    Members,
     Verdict,
     continued,
+    has_forgotten,
     is_void,
     joined,
     judged,
@@ -65,6 +67,31 @@ def test_all_go_on_where_training_continues() -> None:
 def test_a_session_that_is_over_is_forgotten() -> None:
     lives = left(started(joined(Lives(), "worker"), "chief", 0, 0), "worker")
     assert set(lives.sessions) == {"chief"}
+
+
+def test_who_gave_to_a_task_that_knows_no_more_of_it_gave_in_vain() -> None:
+    here = Members().joined("worker").gave("worker")
+    assert not has_forgotten([here, Members().joined("worker")])  # it has joined, and is about to give
+    assert has_forgotten([here, Members()])
+    assert has_forgotten([here, Members().joined("other")])
+    assert not has_forgotten([Members().joined("worker"), Members()])  # it is about to join
+    assert not has_forgotten([])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1), st.booleans())), st.integers(0, 1))
+def test_what_a_task_has_forgotten_is_found_at_once(events: list[tuple[str, int, bool]], anew: int) -> None:
+    tasks = [Members(), Members()]
+    gave: list[set[str]] = [set(), set()]
+
+    for session, task, gives in events:
+        if not gives:  # who joins, joins everywhere
+            tasks = [one.joined(session) for one in tasks]
+        elif session in tasks[task].known:
+            tasks[task] = tasks[task].gave(session)
+            gave[task].add(session)
+    assert not has_forgotten(Members.decode(one.encode()) for one in tasks)
+    tasks[anew] = Members()
+    assert has_forgotten(tasks) == bool(gave[1 - anew])
 
 
 _EVENTS = st.one_of(
