@@ -11,7 +11,9 @@ parted. The rule:
    not: that one is of another cluster.
 3. Else the one that was started later prevails: the other one was left behind.
 
-The one that does not prevail hears why, and its program ends. It does not get the place back.
+The one that does not prevail hears why, and its program ends. It does not get the place back, with one exception: a
+task that has lost its place by rule 1 while its connections were lost, and would have kept it by rule 2, has it back
+when it asks.
 """
 
 from __future__ import annotations
@@ -50,10 +52,12 @@ class Verdict:
     Attributes:
       prevails: whether it is the newcomer.
       reason: why, in words.
+      final: whether the other one never gets the place back.
     """
 
     prevails: bool
     reason: str
+    final: bool = True
 
 
 def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: str) -> Verdict:
@@ -69,9 +73,12 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
         return Verdict(prevails=True, reason="the place was free")
     if holder.generation == newcomer.generation:
         return Verdict(prevails=True, reason="it has the place")
+    strangers = address and holder.address and newcomer.address
+    strangers = strangers and (holder.address == address) != (newcomer.address == address)
     if not connected:
-        return Verdict(prevails=True, reason=f"the connection to {holder} has ended")
-    if address and holder.address and newcomer.address and (holder.address == address) != (newcomer.address == address):
+        final = not strangers or newcomer.address == address
+        return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
+    if strangers:
         other = holder if newcomer.address == address else newcomer
         reason = f"{other} is of another cluster: this one has {newcomer.task} at {address}"
         return Verdict(prevails=other is holder, reason=reason)
@@ -114,7 +121,7 @@ class Places:
             if not verdict.prevails:
                 self._refused[key] = verdict.reason
             else:
-                if holder is not None and holder.generation != newcomer.generation:
+                if holder is not None and holder.generation != newcomer.generation and verdict.final:
                     reason = f"it was replaced by {newcomer}: {verdict.reason}"
                     self._refused[holder.task, holder.generation] = reason
                 self._holders[newcomer.task] = newcomer

@@ -90,3 +90,22 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     assert "it was replaced by generation 3" in claims(5, 5.0)
     assert places.has_given(3)
     assert not places.has_given(1)
+
+
+def test_the_rightful_one_gets_the_place_back_that_a_stranger_took_while_it_was_cut_off() -> None:
+    now = SimpleNamespace(s=0.0)
+    places, connected = Places(lambda: now.s), set[int]()
+
+    def claims(generation: int, address: str) -> str:
+        newcomer = replace(LIVING, generation=generation, address=address)
+        return places.claim(newcomer, connected=lambda holder: holder.generation in connected, address=HERE)
+
+    assert claims(1, HERE) == ""
+    now.s += FRESH_S
+    assert claims(2, "10.0.0.9:2222") == ""
+    connected.add(2)
+    assert claims(1, HERE) == ""
+    assert f"is of another cluster: this one has {LIVING.task} at {HERE}" in claims(2, "10.0.0.9:2222")
+    now.s += FRESH_S
+    assert claims(3, HERE) == ""  # it was started anew, and its former life is gone for good
+    assert "it was replaced by generation 3" in claims(1, HERE)
