@@ -38,6 +38,7 @@ class RemoteMaster:
     """
 
     def __init__(self, target: str, timeout_s: float | None = None) -> None:
+        self.over: str = ""
         self._target = target
         self._timeout_s = timeout_s
         self._address = parse_address(target.removeprefix(SCHEME))

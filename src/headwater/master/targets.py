@@ -33,7 +33,13 @@ class Runnable(Protocol):
 
 
 class Master(Protocol):
-    """What a target leads to."""
+    """What a target leads to.
+
+    Attributes:
+      over: why the job of this process is over; empty while it is not, as far as is known here.
+    """
+
+    over: str
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
         """Starts a session that runs operations of ``graph``."""
@@ -52,6 +58,7 @@ class LocalMaster:
     """
 
     def __init__(self, device_counts: Mapping[str, int] | None = None) -> None:
+        self.over: str = ""
         self._device_counts = device_counts
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenSession:

@@ -47,6 +47,7 @@ class MasterService:
 
     Attributes:
       sessions: how many were ever opened.
+      over: see `headwater.master.targets.Master`.
     """
 
     def __init__(self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,6 +59,7 @@ class MasterService:
         self._held: dict[Channel, list[str]] = {}
         self._lock = threading.Lock()
         self.sessions: int = 0
+        self.over: str = ""
 
     # For this process -------------------------------------------------------------------------------------------
 

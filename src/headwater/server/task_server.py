@@ -155,6 +155,7 @@ class TaskServer(Service):
     def job_over(self, reason: str) -> None:
         if self._saver is not None:
             self._saver.job_over = True
+        self._master.over = reason
         self.runtime.resources.job_over(reason)
 
     def close(self) -> None:

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError, OutOfRangeError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
+from headwater.master.targets import local_master
 from headwater.training.checkpoint_state import get_checkpoint_state
 from headwater.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
 from headwater.training.supervised_session import LOST, SupervisedSession
@@ -188,8 +189,10 @@ class SessionManager:
 
         Raises:
           DeadlineExceededError: it is not ready after that time; says what is missing.
+          OutOfRangeError: it is not ready, and this task has heard that the job is over.
           UnavailableError: a task that is needed could not be reached for ``HEADWATER_CONNECT_DEADLINE_S``.
         """
+        here = local_master(master)
         lost_since: float | None = None
         begin = time.monotonic()
         said = begin - _SAY_EVERY_S / 2
@@ -221,6 +224,9 @@ class SessionManager:
                 _close(sess)
                 raise
             waited = time.monotonic() - begin
+            if here is not None and here.over:
+                _close(sess)
+                raise OutOfRangeError(None, None, f"The job is over ({here.over}). {missing}")
             if waited + pause > max_wait_secs:
                 _close(sess)
                 raise DeadlineExceededError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from headwater.cluster.claims import Claim
 from headwater.compat import tf
 from headwater.io.event_file import summary_iterator
 from headwater.training.session_manager import SessionManager
@@ -273,6 +274,16 @@ def test_waiting_ends_after_its_time() -> None:
     sv = tf.train.Supervisor(is_chief=False, recovery_wait_secs=0)
     with pytest.raises(tf.errors.DeadlineExceededError, match="not initialized: never"):
         sv.prepare_or_wait_for_session(server.target, max_wait_secs=0)
+
+
+def test_waiting_ends_where_the_job_is_over() -> None:
+    with tf.device("/job:local/task:0"):
+        tf.Variable(0.0, name="never")
+    server = tf.train.Server.create_local_server()
+    server._running.shell.shutdown("/job:worker/task:0 is done", Claim(), ())
+    sv = tf.train.Supervisor(is_chief=False, recovery_wait_secs=0)
+    with pytest.raises(tf.errors.OutOfRangeError, match=r"job is over \(/job:worker/task:0 is done\).*: never"):
+        sv.prepare_or_wait_for_session(server.target)
 
 
 def test_waiting_for_a_checkpoint(tmp_path: Path) -> None:
