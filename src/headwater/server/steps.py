@@ -200,6 +200,9 @@ class StepService:
                 del self._left[old]
 
     def _forget_session(self, session: str) -> None:
+        for step in list(self._known.values()):
+            if step.session == session:
+                step.cancel("Session has been closed.")  # it may still wait for a task that has ended
         with self._lock:
             self._resumed.pop(session, None)
             for known in (self._known, self._left):
