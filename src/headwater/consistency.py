@@ -274,10 +274,15 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Gave:
-    """``worker`` has ended a step and asks for the next: its gradient, of variables as of ``version``, is there."""
+    """``worker`` has ended a step and asks for the next: its gradient, of variables as of ``version``, is there.
+
+    ``void`` says whether the step began before training was restarted, where the worker says since which start it
+    counts; None where it does not: then `State.void` does.
+    """
 
     worker: str
     version: int
+    void: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +402,8 @@ def decide(state: State, event: Event, now: float) -> Decision:
                 return Decision(state)
             member = replace(_newcomer(state, now), gave=1, waits_since=now)
             return _settled(_with(state, worker, member), now, (), _came(state, worker))
-        case Gave(worker, version):
-            return _gave(state, worker, version, now)
+        case Gave():
+            return _gave(state, event, now)
         case Released(worker):
             member = state.members.get(worker)
             if member is None or member.waits_since is None:
@@ -454,11 +459,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
-def _gave(state: State, worker: str, version: int, now: float) -> Decision:
+def _gave(state: State, gave: Gave, now: float) -> Decision:
+    worker, version = gave.worker, gave.version
     known = state.members.get(worker)
     reason = "" if known else _came(state, worker)
     member = known or _newcomer(state, now)
-    void = worker in state.void
+    void = worker in state.void if gave.void is None else gave.void
     state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
     if not state.started and not state.gathered and state.gathers:
         # The first worker may come before the chief has said which version there is.

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OutOfRangeError
 from tests.simulation import facades
 from tests.simulation.network import Network
 from tests.simulation.scheduler import HistoryError, Process, Simulation, running
@@ -48,7 +48,7 @@ class Task:
         try:
             self._program()
             self.returned = True
-        except (DeadlineExceededError, FailedPreconditionError, GaveUpError) as error:
+        except (DeadlineExceededError, FailedPreconditionError, GaveUpError, OutOfRangeError) as error:
             too_late = not isinstance(error, FailedPreconditionError) or "comes too late" in error.message
             if not self.cluster.over() or not too_late:
                 raise

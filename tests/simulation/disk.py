@@ -21,11 +21,12 @@ class SimulatedDisk(Disk):
 
     Attributes:
       full: whether nothing can be written now.
+      was_full: whether that was so at some time.
       damaged: whether a bit has flipped.
     """
 
     def __init__(self, history: Simulation, folder: str) -> None:
-        self.full = False
+        self.full = self.was_full = False
         self.damaged = False
         self._history = history
         self._folder = Path(folder)
@@ -33,7 +34,7 @@ class SimulatedDisk(Disk):
     def fill(self, seconds: float) -> None:
         """Makes it full for a while."""
         self._history.note(f"the disk is full for {seconds:.2f} s")
-        self.full = True
+        self.full = self.was_full = True
 
         def has_room() -> None:
             self.full = False

@@ -205,7 +205,7 @@ class GraphHistory:
             if waited > _LONGEST_WAIT_S:
                 raise HistoryError(f"worker{index} waited {waited:.0f} s for a ps that never started") from error
         except ResourceExhaustedError as error:
-            if self.disk is None or not self.disk.full:
+            if self.disk is None or not self.disk.was_full:
                 raise
             # Training goes on without room, but its end is not passed over in silence.
             running().note(f"the last state is not saved: {error.message}")

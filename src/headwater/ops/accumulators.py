@@ -126,7 +126,10 @@ def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], ro
 def gather(
     context: HostContext, local_step: HostArray, *parts: HostArray, shared_name: str, shapes: Any, rows: Any
 ) -> None:
-    """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values."""
+    """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values.
+
+    ``local_step``: the step that they are of, int64 of shape (); or that and the start of the training, of shape (2,).
+    """
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
     unknown = np.zeros(0, np.int64)
@@ -134,7 +137,8 @@ def gather(
         (next(remaining), next(remaining), unknown) if index in rows else (next(remaining),)
         for index in range(len(shapes))
     ]
-    accumulator.apply(gradients, int(local_step), context.step.session)
+    step, start = local_step if local_step.ndim else (local_step, None)
+    accumulator.apply(gradients, int(step), context.step.session, None if start is None else int(start))
 
 
 def _means(inference: Inference) -> Sequence[Spec]:

@@ -24,17 +24,23 @@ def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
     return gate
 
 
-@host("ConsistencyArrive", infer=no_outputs, inputs="")
-def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> None:
-    """A worker is about to begin its first step."""
-    _gate(context, shared_name, consistency).arrive(context.step.session, worker)
-
-
-@host("ConsistencyGive", infer=fixed(int64, ()), inputs="version:int64", blocking=True)
-def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> np.integer:
-    """Ends a worker's step; gives the version to begin the next with."""
+@host("ConsistencyArrive", infer=fixed(int64, ()), inputs="")
+def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
+    """A worker is about to begin its first step; gives the start of the training that this is of."""
     gate = _gate(context, shared_name, consistency)
-    return np.int64(gate.give(context.step, context.step.session, worker, int(version)))
+    gate.arrive(context.step.session, worker)
+    return np.int64(gate.start)
+
+
+@host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True)
+def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> HostArray:
+    """Ends a worker's step of this version and start of the training; gives those to begin the next with.
+
+    ``version``: int64 of shape (2,), or of shape () where each gradient is an update.
+    """
+    gate = _gate(context, shared_name, consistency)
+    of, *start = np.ravel(version).tolist()
+    return np.array(gate.give(context.step, context.step.session, worker, of, *(start or [0])), np.int64)
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="")

@@ -19,7 +19,7 @@ import numpy as np
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.resources import replica_lives
 from headwater.resources.queues import Waiting
-from headwater.resources.replica_lives import Lives, Members, Verdict
+from headwater.resources.replica_lives import Lives, Members, Start, Verdict
 from headwater.shapes import Dims, TensorShape
 
 _log = logging.getLogger("headwater")
@@ -231,7 +231,7 @@ class Accumulator:
         self._set_aside: dict[int, tuple[Sequence[Gradient], int]] = {}
         self._lives = Lives()
         self._renews = False
-        self._start = 0
+        self._start = Start()
         self._of_steps: set[int] = set()
         self._members = Members()
 
@@ -280,13 +280,14 @@ class Accumulator:
             where they are of a step that is not there yet.
         """
         with self._condition:
-            if not replica_lives.is_first(self._lives, elsewhere) or self._of_steps - {step}:
+            first = replica_lives.is_first(self._lives, elsewhere)
+            if not first or self._of_steps - {step}:
                 self._clear()
             if renews:
                 self._lives = replica_lives.started(self._lives, session, step, elsewhere)
             else:
                 self._lives = replica_lives.continued(self._lives, step)
-            self._step, self._renews, self._start = step, renews, name
+            self._step, self._renews, self._start = step, renews, Start(name, first)
             self._members = Members()
             for repeated in self._repeated:
                 if self._is_over(repeated.session, repeated.life):
@@ -298,13 +299,14 @@ class Accumulator:
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
 
-    def apply(self, gradients: Sequence[Gradient], step: int, session: str = "") -> None:
+    def apply(self, gradients: Sequence[Gradient], step: int, session: str = "", start: int | None = None) -> None:
         """Adds a gradient of every variable, unless they are stale.
 
         Args:
           gradients: one of every variable.
           step: that they are of.
           session: of the replica that gives them, where the accumulator is one of replicas.
+          start: of the training, that they are of; None: the session says it.
 
         Raises:
           AbortedError: the training was started anew since the replica joined; none is added.
@@ -316,7 +318,7 @@ class Accumulator:
             verdict = replica_lives.judged(self._lives, session, step, self._step)
             if verdict is Verdict.VOID and self._renews:
                 raise AbortedError(None, None, replica_lives.void_text(self._lives))
-            if verdict is not Verdict.TAKE:
+            if verdict is not Verdict.TAKE or not (start is None or self._start.counts(start)):
                 self.dropped += 1
                 return
             self._of_steps.add(step)
@@ -360,14 +362,16 @@ class Accumulator:
             try:
                 waiting.wait_until(
                     self._condition,
-                    lambda: self._count >= required or self._is_over(session, life) or start not in (0, self._start),
+                    lambda: (
+                        self._count >= required or self._is_over(session, life) or start not in (0, self._start.name)
+                    ),
                     self._what(required),
                 )
             except CancelledError as error:
                 raise CancelledError(None, None, f"TakeGrad operation was cancelled: {error.message}") from None
             finally:
                 del self._wanted[id(waiting)]
-            if self._is_over(session, life) or start not in (0, self._start):
+            if self._is_over(session, life) or start not in (0, self._start.name):
                 raise self._over_error()
             return self._taken()
 

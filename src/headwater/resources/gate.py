@@ -25,6 +25,7 @@ from headwater.consistency import (
 )
 from headwater.errors import AbortedError
 from headwater.resources.queues import Waiting
+from headwater.resources.replica_lives import Start
 
 _log = logging.getLogger("headwater")
 
@@ -49,7 +50,7 @@ class Gate:
         self._state = State(choice=choice)
         self._go: dict[str, int] = {}
         self._due: int | None = None
-        self._start = 0
+        self._start = Start()
         self._sessions: dict[str, str] = {}
         self._updater: str | None = None
         self._abandoned = False
@@ -74,7 +75,13 @@ class Gate:
             self._sessions[worker] = session
             self._hear(Arrives(worker))
 
-    def give(self, waiting: Waiting, session: str, worker: str, version: int) -> int:
+    @property
+    def start(self) -> int:
+        """The name of the latest start of the training; 0 before the first."""
+        with self._condition:
+            return self._start.name
+
+    def give(self, waiting: Waiting, session: str, worker: str, version: int, start: int) -> tuple[int, int]:
         """A worker ends a step; waits until it may begin the next.
 
         Args:
@@ -82,21 +89,22 @@ class Gate:
           session: handle of the session it is in.
           worker: its name.
           version: of the variables that it read.
+          start: of the training, that its gradient is of.
 
         Returns:
-          The version of the variables that it begins the next step with.
+          The version of the variables that it begins the next step with, and the start that this is of.
         """
         with self._condition:
             self._sessions[worker] = session
             self._go.pop(worker, None)
-            self._hear(Gave(worker, version))
+            self._hear(Gave(worker, version, void=not self._start.counts(start)))
             waiting.wait_until(
                 self._condition,
                 # One that was taken for gone while its connection was lost waits for no other.
                 lambda: self._may_go(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
-            return self._go.pop(worker, self._state.version)
+            return self._go.pop(worker, self._state.version), self._start.name
 
     def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
         """Waits until an update is due; gives how many gradients it is made of, and the name of the start of the
@@ -114,7 +122,7 @@ class Gate:
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
-            return due, self._start
+            return due, self._start.name
 
     def updated(self, session: str) -> None:
         """The update that `take` asked for in ``session`` is done. It counts no more where training was started anew
@@ -130,7 +138,7 @@ class Gate:
         """Training starts, and the variables are at ``version``; ``again`` says that it has started before, even if not
         in the life of this task. ``name`` is a random number for this start."""
         with self._condition:
-            self._start = name
+            self._start = Start(name, first=not (again or self._state.started))
             self._due, self._updater, self._abandoned = None, None, False
             self._hear(Restarted(version, again))
 

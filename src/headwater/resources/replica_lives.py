@@ -42,6 +42,26 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a training whose replicas say with each gradient which start it is of.
+
+    A gradient is on its way to several tasks while the chief starts the training on one after the other. So each task
+    could count what another one has forgotten, if it went by when the gradient comes.
+
+    Attributes:
+      name: a random number, the same on all tasks; 0 before the first start that the task knows.
+      first: whether it is the first of all: what was given before it counts, too.
+    """
+
+    name: int = 0
+    first: bool = False
+
+    def counts(self, name: int) -> bool:
+        """Whether a gradient of the start of that name counts."""
+        return name == self.name or (self.first and name == 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """What one accumulator knows of the sessions of its replicas since the training was started last.
 

@@ -16,6 +16,7 @@ import numpy as np
 from headwater.cluster.devices import parse_device
 from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, from_text, to_text
 from headwater.functional import math, summary
+from headwater.functional.arrays import stack
 from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -235,7 +236,7 @@ class _Part:
         """Updates are of the mean of several gradients."""
         graph = self._graph
         record = self._record(0)
-        local_step = local_step_variable("local_version")
+        local_step = local_step_variable("local_version", with_start=True)
 
         def now() -> Tensor:
             with graph.device(self._devices[0]):
@@ -245,7 +246,9 @@ class _Part:
             required, start = graph.create_op("ConsistencyTake", [], self._attrs).outputs
         gathering = gather(self._pairs, local_step, required, now, renews=False, start=start)
         with graph.device(self._devices[0]):
-            with graph.name_scope(None):
+            # Where one task has forgotten its gradients, no task makes the update.
+            several = len(self._devices) > 1
+            with graph.control_dependencies([group(*gathering.takes)] if several else []), graph.name_scope(None):
                 update = self.opt.apply_gradients(gathering.means, self._global_step)
             with graph.control_dependencies([update]):
                 counted = self._count(record, record.read_value())  # only this replica updates these variables
@@ -256,12 +259,13 @@ class _Part:
                 start_over = graph.create_op(
                     "ConsistencyRestart", [gathering.begins, gathering.elsewhere, gathering.name], self._attrs
                 )
-            arrives = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker})
+            with graph.control_dependencies(gathering.joins):
+                (arrives,) = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker}).outputs
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):
                 step = self._give(local_step.value())
-        with graph.control_dependencies([arrives]):
-            self.local_inits.append(assign(local_step, now()).op)
+        with graph.control_dependencies([arrives.op]):
+            self.local_inits.append(assign(local_step, stack([now(), arrives])).op)
         self.start_overs.append(start_over)
         self._summarize()
         return assign(local_step, step).op

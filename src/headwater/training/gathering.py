@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 
-def local_step_variable(name: str) -> Variable:
-    """A variable of this task's own, not of a parameter server: the step that its next gradient is of."""
+def local_step_variable(name: str, *, with_start: bool = False) -> Variable:
+    """A variable of this task's own, not of a parameter server: the step that its next gradient is of, int64 of shape
+    (); with the start of the training, of shape (2,)."""
     graph = get_default_graph()
     here = no_op()
     with graph.colocate_with(here):
-        return Variable(0, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], dtype=int64, name=name)
+        first = [0, 0] if with_start else 0
+        return Variable(first, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], dtype=int64, name=name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +47,7 @@ class Gathering:
 
     Attributes:
       given: what gives this replica's gradients.
+      takes: what takes the mean gradients, on each task.
       means: the mean gradients with their variables.
       step: the step that begins when the means are taken.
       joins: what a replica runs before its first gradient in a session.
@@ -55,6 +58,7 @@ class Gathering:
     """
 
     given: list[Operation]
+    takes: list[Operation]
     means: GradsAndVars
     step: Tensor
     joins: list[Operation]
@@ -78,7 +82,7 @@ def gather(
 
     Args:
       pairs: this replica's gradients with their variables.
-      local_step: the step that the gradients are of.
+      local_step: the step that the gradients are of; see `local_step_variable`.
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
       renews: whether all replicas have to join again when the training starts once more.
@@ -118,7 +122,7 @@ def gather(
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
             lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
-            if renews and len(by_device) > 1:
+            if len(by_device) > 1:
                 members.append(graph.create_op("GatherMembers", [], attrs).outputs[0])
         groups.append((device, attrs))
         steps.append(step)
@@ -139,6 +143,7 @@ def gather(
     updates = [(means.get(var), var) for _, var in pairs]
     return Gathering(
         given=given,
+        takes=[step.op for step in steps],
         means=updates,
         step=steps[0],
         joins=joins,

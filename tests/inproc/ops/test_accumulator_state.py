@@ -47,6 +47,21 @@ class _Asked:
         waits.wait()
 
 
+def test_a_gradient_of_another_start_does_not_count() -> None:
+    gathered = Accumulator("a", [DenseSum(())])
+    one = [(np.array(1.0, np.float32),)]
+    gathered.start("chief", 0, 0, renews=False, name=7)
+    gathered.apply(one, 0, "worker", 0)
+    gathered.apply(one, 0, "worker", 7)
+    assert gathered.count() == 2
+    gathered.start("chief", 0, 1, renews=False, name=8)
+    for start in (0, 7):
+        gathered.apply(one, 0, "worker", start)
+    assert (gathered.count(), gathered.dropped) == (0, 2)
+    gathered.apply(one, 0, "worker", 8)
+    assert gathered.count() == 1
+
+
 def test_whoever_gives_the_last_gradient_runs_what_waits_for_it() -> None:
     gathered, seen = Accumulator("a", [DenseSum(())]), list[tuple[float, str]]()
     asked = _Asked(gathered, 3, lambda mean: seen.append((mean, threading.current_thread().name)))

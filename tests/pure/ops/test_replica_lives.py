@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from headwater.resources.replica_lives import (
     Lives,
     Members,
+    Start,
     Verdict,
     continued,
     has_forgotten,
@@ -67,6 +68,15 @@ def test_all_go_on_where_training_continues() -> None:
 def test_a_session_that_is_over_is_forgotten() -> None:
     lives = left(started(joined(Lives(), "worker"), "chief", 0, 0), "worker")
     assert set(lives.sessions) == {"chief"}
+
+
+def test_gradients_count_in_the_start_that_they_are_of() -> None:
+    assert Start().counts(0)
+    assert not Start().counts(7)  # the task was started anew, and does not know of it yet
+    assert Start(7, first=True).counts(0)  # it was on its way as the training began
+    assert not Start(7).counts(0)
+    assert Start(7).counts(7)
+    assert not Start(8).counts(7)
 
 
 def test_who_gave_to_a_task_that_knows_no_more_of_it_gave_in_vain() -> None:
