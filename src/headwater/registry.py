@@ -143,6 +143,9 @@ class OpDef:
       repeat: of a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` has ``run`` called so
         many times, each time when ``lower`` would not have to wait, by the thread that makes it so; None where that
         cannot be had.
+      admit: of a STATEFUL operation: ``admit(resources, step, **attrs)`` is called under the lock of the variables just
+        before they change, together with all that the executable changes. It may refuse that, by raising; what it gives
+        is called once they have changed, under the same lock.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
       traced: twin of a HOST lowering, as a PURE one's, for branches and loops that are compiled.
       ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
@@ -167,6 +170,7 @@ class OpDef:
     blocking: bool = False
     announces: bool = False
     repeat: Callable[..., None] | None = None
+    admit: Callable[..., Callable[[], None]] | None = None
     string_lower: Callable[..., Any] | None = None
     traced: Callable[..., Any] | None = None
     ref_attr: str = ""

@@ -249,6 +249,10 @@ class Ledger:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
 
+    def first_open(self) -> int:
+        """The first epoch that is not over."""
+        return self._over.from_here(0)
+
     def has_work(self, first: int, last: int) -> bool:
         """Whether it is of use to ask for a range: there is one, or there will be none."""
         epochs = self._not_over(first, last)
@@ -376,19 +380,24 @@ class Ledger:
     def back(self, worker: str) -> None:
         """A worker that was taken for lost goes on: it holds what it held, as far as no other worker got it."""
         for work in self._away.pop(worker, ()):
-            known = self._epochs.get(work.epoch)
-            if known is None:
-                continue
-            found = next((one for one in known.waiting if one[:2] == work[1:]), None)
-            if found is not None:
-                known.waiting.remove(found)
-            elif work[1:] in known.aside:
-                del known.aside[work[1:]]
-                found = _Piece(work.start, work.stop, known.plan.tries)
-            else:
-                continue
-            known.out += work.stop - work.start
-            self._held.setdefault(worker, {})[work] = found.tries - 1
+            self.reclaim(worker, work)
+
+    def reclaim(self, worker: str, work: Work) -> bool:
+        """A worker goes on with a range that was taken from it; whether it may, for no other has got it."""
+        known = self._epochs.get(work.epoch)
+        if known is None:
+            return False
+        found = next((one for one in known.waiting if one[:2] == work[1:]), None)
+        if found is not None:
+            known.waiting.remove(found)
+        elif work[1:] in known.aside:
+            del known.aside[work[1:]]
+            found = _Piece(work.start, work.stop, known.plan.tries)
+        else:
+            return False
+        known.out += work.stop - work.start
+        self._held.setdefault(worker, {})[work] = found.tries - 1
+        return True
 
     def begun_anew(self, worker: str) -> None:
         """A worker's program was started anew: it does not come back for what it held."""

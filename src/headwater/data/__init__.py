@@ -4,3 +4,17 @@
 know how to go over their elements, singly or in blocks of many. Nothing here knows of graphs or of JAX: functions are
 Python functions of arrays; those of graphs come from the layers above.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.training.accounted import accounted as accounted
+
+
+def __getattr__(name: str) -> Any:
+    if name == "accounted":  # of a layer above, which knows graphs and optimizers
+        return import_module("headwater.training.accounted").accounted
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -283,6 +283,10 @@ class Graph:
         with self._places.device(entry):
             yield
 
+    def device_functions(self) -> list[DeviceFunction]:
+        """The functions that the current `device` blocks were given, the innermost last."""
+        return self._places.functions()
+
     @contextmanager
     def colocate_with(self, op: object, ignore_existing: bool = False) -> Generator[None]:
         """Puts the operations made within the block on the device of ``op``, whatever `device` says.

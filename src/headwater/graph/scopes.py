@@ -71,6 +71,10 @@ class Places:
         finally:
             self._devices = saved
 
+    def functions(self) -> list[DeviceFunction]:
+        """The functions among the devices of the current blocks, the innermost last."""
+        return [entry for entry in self._devices if callable(entry)]
+
     @contextmanager
     def colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
         """Adds an operation to be colocated with, and hides all outer devices."""

@@ -148,8 +148,12 @@ def initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> 
     return made
 
 
-def one_shot_iterator(dataset: Dataset) -> Iterator:
-    """See `headwater.input.dataset.Dataset.make_one_shot_iterator`."""
+def dataset_factory(dataset: Dataset) -> FunctionAttr:
+    """The dataset as an attribute of an operation.
+
+    Raises:
+      ValueError: it depends on a tensor of the graph.
+    """
     graph = get_default_graph()
     first = graph.version
     tensor = dataset_tensor(dataset.node)
@@ -160,7 +164,12 @@ def one_shot_iterator(dataset: Dataset) -> Iterator:
             f"Cannot capture a {used.op.type.lower()} (name:{used.op.name}, type:{used.op.type}) by value: the dataset "
             "depends on it; use dataset.make_initializable_iterator()"
         )
-    factory: FunctionAttr = bodies.function_of("dataset_factory", recorded, [], None)
+    return bodies.function_of("dataset_factory", recorded, [], None)
+
+
+def one_shot_iterator(dataset: Dataset) -> Iterator:
+    """See `headwater.input.dataset.Dataset.make_one_shot_iterator`."""
     spec = dataset.element_spec
-    attrs = element_attrs(nest.flatten(spec)) | {"dataset_factory": factory}
-    return Iterator(graph.create_op("OneShotIterator", [], attrs, "OneShotIterator").outputs[0], None, spec, "one-shot")
+    attrs = {"dataset_factory": dataset_factory(dataset), **element_attrs(nest.flatten(spec))}
+    made = get_default_graph().create_op("OneShotIterator", [], attrs, "OneShotIterator").outputs[0]
+    return Iterator(made, None, spec, "one-shot")

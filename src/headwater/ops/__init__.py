@@ -31,6 +31,7 @@ from headwater.ops import (
     datasets,
     debugging,
     elementwise,
+    examples,
     fake_quantization,
     fourier,
     image_files,

@@ -149,7 +149,8 @@ for _op_type, _kind in NODES.items():
 # Iterators ------------------------------------------------------------------------------------------------------------
 
 
-def _elements(inference: Inference) -> Sequence[Spec]:
+def element_specs(inference: Inference) -> Sequence[Spec]:
+    """What operations give whose attributes say what an element is."""
     attrs = inference.attrs
     return [
         Spec(dtype, as_shape(shape).as_dims)
@@ -189,14 +190,15 @@ def one_shot_iterator(
     return as_handle(state)
 
 
-@host("IteratorGetNext", infer=_elements, blocking=True)
+@host("IteratorGetNext", infer=element_specs, blocking=True)
 def iterator_get_next(
     context: HostContext, iterator: HostArray, *, output_types: Any, output_shapes: Any
 ) -> Sequence[HostArray]:
-    return _checked(iterator.item().next(context), output_types, output_shapes)
+    return checked_element(iterator.item().next(context), output_types, output_shapes)
 
 
-def _checked(element: Element, types: Sequence[Any], shapes: Sequence[Any]) -> tuple[Any, ...]:
+def checked_element(element: Element, types: Sequence[Any], shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The parts of an element as arrays; InvalidArgumentError for one that is not as promised."""
     found: list[Any] = []
     for index, (part, dtype, shape) in enumerate(zip(element, types, shapes, strict=True)):
         if isinstance(part, Node):
@@ -231,7 +233,7 @@ def iterator_from_string_handle(
 # Datasets as a whole --------------------------------------------------------------------------------------------------
 
 
-@host("DatasetToSingleElement", infer=_elements, blocking=True)
+@host("DatasetToSingleElement", infer=element_specs, blocking=True)
 def dataset_to_single_element(
     context: HostContext, dataset: HostArray, *, output_types: Any, output_shapes: Any
 ) -> Sequence[HostArray]:
@@ -241,7 +243,7 @@ def dataset_to_single_element(
             raise InvalidArgumentError(None, None, "Dataset was empty.")
         if next(elements, None) is not None:
             raise InvalidArgumentError(None, None, "Dataset had more than one element.")
-    return _checked(first, output_types, output_shapes)
+    return checked_element(first, output_types, output_shapes)
 
 
 @host("DatasetToTFRecord", infer=no_outputs, inputs="input_dataset:variant, filename:string, compression_type:string")
@@ -289,14 +291,14 @@ def optional_has_value(context: HostContext, optional: HostArray) -> Any:
     return np.bool_(optional.item().element is not None)
 
 
-@host("OptionalGetValue", infer=_elements)
+@host("OptionalGetValue", infer=element_specs)
 def optional_get_value(
     context: HostContext, optional: HostArray, *, output_types: Any, output_shapes: Any
 ) -> Sequence[HostArray]:
     del context
     if optional.item().element is None:
         raise InvalidArgumentError(None, None, "The given optional does not have a value.")
-    return _checked(optional.item().element, output_types, output_shapes)
+    return checked_element(optional.item().element, output_types, output_shapes)
 
 
 @host("IteratorGetNextAsOptional", infer=fixed(variant, ()), blocking=True)
@@ -307,7 +309,7 @@ def iterator_get_next_as_optional(
         element = iterator.item().next(context)
     except OutOfRangeError:
         return as_handle(MaybeValue(None))
-    return as_handle(MaybeValue(_checked(element, output_types, output_shapes)))
+    return as_handle(MaybeValue(checked_element(element, output_types, output_shapes)))
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))
@@ -316,7 +318,7 @@ def dataset_cardinality(context: HostContext, dataset: HostArray) -> np.integer:
     return np.int64(dataset.item().cardinality)
 
 
-@host("ReduceDataset", infer=_elements, blocking=True)
+@host("ReduceDataset", infer=element_specs, blocking=True)
 def reduce_dataset(
     context: HostContext,
     dataset: HostArray,

@@ -127,6 +127,7 @@ def stateful(
     reads: Sequence[int] | None = None,
     infer: Infer | None = None,
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+    admit: Callable[..., Callable[[], None]] | None = None,
 ) -> Callable[[F], F]:
     """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
 
@@ -148,6 +149,7 @@ def stateful(
                 reads=tuple(refs if reads is None else reads),
                 updates=tuple(updates),
                 static_of=static_of,
+                admit=admit,
                 differentiable=False,
                 types={"T": refs[0]},
             )

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from headwater.accounting.accounts import Accounts
 from headwater.cluster.claims import Claim
 from headwater.consistency import Consistency, Restarted, waiting_text, without_count
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
-from headwater.parameters.accounts import Accounts
 from headwater.parameters.attendance import Attendance
 from headwater.parameters.host_context import HostContext
 from headwater.parameters.host_memory import HostMemory
@@ -62,7 +62,7 @@ class HostedParameters:
       staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
         Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
         momenta, sees the whole gradient.
-      log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.parameters.accounts`.
+      log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.accounting.accounts`.
       round_sums: for synchronous training, what the optimizer needs of the gradients of other ``ps``.
       clock: seconds that only grow.
 

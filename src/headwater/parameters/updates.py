@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from headwater.accounting.accounts import Accounts
 from headwater.consistency import (
     Apply,
     Asynchronous,
@@ -17,7 +18,6 @@ from headwater.consistency import (
     decide,
 )
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.accounts import Accounts
 from headwater.parameters.host_context import HostContext
 from headwater.parameters.layout import Layout
 from headwater.parameters.recovery import WayBack

@@ -22,6 +22,10 @@ class RunningStep(Waiting, Protocol):
     number: int
     session: str
 
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
+        ...
+
     def check(self) -> None:
         """Raises CancelledError when the step was cancelled, DeadlineExceededError when its time is over."""
         ...
@@ -33,6 +37,11 @@ class HostContext(Protocol):
     @property
     def op_name(self) -> str:
         """The operation's name."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Full name of the task."""
         ...
 
     @property

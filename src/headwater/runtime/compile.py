@@ -6,6 +6,7 @@ compiled (`headwater.runtime.programs`) before the lock of the variables is take
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from headwater.resources.containers import Cell, Resources
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.indices import IndexChecks
 from headwater.runtime.programs import Program, shared_program
+from headwater.runtime.step import Step
 
 if TYPE_CHECKING:
     from headwater.ops.common import AnyArray
@@ -73,6 +75,12 @@ class Executable:
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
+        attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
+        self._admits = [
+            functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
+            for admit, attrs, taken in attrs_of
+            if admit is not None
+        ]
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None
         self._output_cells = [self._cells[name] for name in shown or ()]
@@ -90,7 +98,11 @@ class Executable:
             return [np.asarray(value) for value in values_of(self._output_cells)]
 
     def __call__(
-        self, inputs: Sequence[Any], step_number: int, certain: Callable[[], None] | None = None
+        self,
+        inputs: Sequence[Any],
+        step_number: int,
+        certain: Callable[[], None] | None = None,
+        step: Step | None = None,
     ) -> tuple[Sequence[object], Sequence[object]]:
         """Runs it.
 
@@ -99,6 +111,7 @@ class Executable:
           step_number: the step that this is part of.
           certain: called just before the run when nothing is known that could still fail: the variables have values,
             and inputs like these were taken before. A reader of the variables waits for the run from then on.
+          step: that this is part of, for operations that may refuse.
 
         Returns:
           The outputs, and the new values of variables (to wait for).
@@ -121,8 +134,8 @@ class Executable:
             inputs = [inputs[i] for i in self._dynamic]
         run = program.run
         if self._device is not None:
-            return self._run_elsewhere(run, inputs, step_number)
-        if program.failing:
+            return self._run_elsewhere(run, inputs, step_number, step)
+        if program.failing or self._admits:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
@@ -141,17 +154,24 @@ class Executable:
         with self._lock:
             donated = values_of(self._donated_cells)
             kept = values_of(self._kept_cells)
+            made = self._admitted(step) if self._admits else ()
             if taken and certain is not None:
                 certain()
             changed, outputs, faults = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.counts[cell.slot] += 1
+            for tell in made:
+                tell()
         if not taken:
             self._taken.add(key)
         if faults:
             self._raise(faults)
         return outputs, changed
+
+    def _admitted(self, step: Step | None) -> Sequence[Callable[[], None]]:
+        """What is to be called once the variables have changed; raises where an operation refuses that."""
+        return [admit(step) for admit in self._admits]
 
     def _raise(self, faults: Mapping[str, Any]) -> None:
         """The error of the first operation that failed; waits for the run."""
@@ -177,7 +197,7 @@ class Executable:
         return True
 
     def _run_elsewhere(
-        self, run: Any, inputs: Sequence[AnyArray], step_number: int
+        self, run: Any, inputs: Sequence[AnyArray], step_number: int, step: Step | None
     ) -> tuple[Sequence[AnyArray], Sequence[AnyArray]]:
         with self._lock, jax.default_device(self._device):
             # A variable's value is elsewhere where another session gave it another device.
@@ -185,10 +205,13 @@ class Executable:
             moved = _jax.device_put([*inputs, *state], self._device)  # at once, for half of what one by one costs
             first, last = len(inputs), len(inputs) + len(self._donated_cells)
             counter = np.uint32(step_number & 0xFFFFFFFF)
+            made = self._admitted(step)
             changed, outputs, faults = run(moved[first:last], moved[last:], moved[:first], counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.counts[cell.slot] += 1
+            for tell in made:
+                tell()
         if faults:
             self._raise(faults)
         return outputs, changed

@@ -267,7 +267,7 @@ class CompiledPlan:
             return read
 
         def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[object]:
-            outputs, changed = executable([slots[index] for index in sources], step.number, certain)
+            outputs, changed = executable([slots[index] for index in sources], step.number, certain, step)
             for index, value in zip(targets, outputs, strict=True):
                 slots[index] = value
             return changed

@@ -38,11 +38,13 @@ class Step:
 
     Attributes:
       trace: where the step says what it does, or None.
+      ends: what `ended` calls.
     """
 
     trace: StepTrace | None = None
     waits_for: tuple[str, float] | None = None
     _cancelled: str | None = None
+    ends: tuple[Callable[[], None], ...] = ()
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number
@@ -61,6 +63,16 @@ class Step:
     def recv(self, source: str, transfer: int) -> Sequence[AnyArray]:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
+        self.ends = (*self.ends, call)
+
+    def ended(self) -> None:
+        """Nothing of the step runs on this task any more."""
+        calls, self.ends = self.ends, ()
+        for call in calls:
+            call()
 
     def away(self) -> bool:
         """Whether the task that asked for the step is gone but may come back; asked now and then while an operation

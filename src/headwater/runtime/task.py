@@ -239,6 +239,8 @@ class TaskRuntime:
             return compiled.execute(feeds, step, wait=wait, answer=answer)
         finally:
             self._steps.discard(step)
+            if step.ends:
+                step.ended()
 
     def cancel(self, session: str, number: int, reason: str) -> None:
         """Ends a step, if it is running."""

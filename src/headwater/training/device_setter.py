@@ -148,6 +148,11 @@ class _Chooser:
         self._ps_ops = ps_ops
         self._strategy = strategy
 
+    @property
+    def first_ps(self) -> str:
+        """The first of the tasks that hold state; empty where there are none."""
+        return self._ps._replace(task=0).name() if self._has_ps else ""
+
     def __call__(self, op: Operation) -> str:
         if op.device and not self._merge:
             return op.device

@@ -18,6 +18,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.input.queues import FIFOQueue
+from headwater.training.accounted import refuse_gathered
 from headwater.training.coordinator import Coordinator
 from headwater.training.optimizer import GradsAndVars
 from headwater.training.queue_runner import QueueRunner, repeated
@@ -90,8 +91,9 @@ def gather(
       lives: how many times it was started as far as others know than the accumulators.
 
     Raises:
-      ValueError: there are no gradients.
+      ValueError: there are no gradients, or they are of examples that are accounted for.
     """
+    refuse_gathered(grad for grad, _ in pairs)
     graph = get_default_graph()
     by_device: dict[str, list[tuple[Any, Variable]]] = {}
     for grad, var in pairs:

@@ -22,6 +22,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.training import slot_creator
+from headwater.training.accounted import account_for
 from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.state import assign_add
 from headwater.variables.variable_lists import trainable_variables
@@ -187,6 +188,7 @@ class Optimizer:
                 if grad is not None:
                     with graph.name_scope(f"update_{var.op.name}"), graph.colocate_with(var.op):
                         updates.append(self._update(grad, var))
+            updates += account_for((grad for grad, _ in pairs), updates)
             if global_step is None:
                 result = self._finish(updates, scope)
             else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.functional.control_flow import group
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
+from headwater.training.accounted import require_accounted
 from headwater.training.saver import Saver
 from headwater.variables.variable_lists import (
     global_variables,
@@ -72,6 +73,7 @@ class Scaffold:
     def finalize(self) -> Scaffold:
         """Makes what is left out, and finalizes the graph; changes nothing when called again."""
         graph = get_default_graph()
+        require_accounted(graph)
         get = self.get_or_default
         if self._init_op is None:
             self._init_op = get("init_op", GraphKeys.INIT_OP, global_variables_initializer)

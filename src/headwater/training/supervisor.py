@@ -19,6 +19,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import event_pb2
+from headwater.training.accounted import require_accounted
 from headwater.training.coordinator import Coordinator, LooperThread
 from headwater.training.file_writer import FileWriter
 from headwater.training.meta_graph import make_meta_graph
@@ -113,6 +114,7 @@ class Supervisor:
         local_init_run_options: Any = None,
     ) -> None:
         self._graph = graph or get_default_graph()
+        require_accounted(self._graph)
         self._is_chief = is_chief
         with self._graph.as_default():
             self._ready_op = self._chosen(ready_op, GraphKeys.READY_OP, report_uninitialized_variables)

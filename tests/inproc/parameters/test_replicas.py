@@ -14,8 +14,8 @@ import optax
 import pytest
 
 from headwater import ParameterServer
+from headwater.accounting.accounts import Accounts
 from headwater.consistency import from_text
-from headwater.parameters.accounts import Accounts
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.replicas.feed import Feed

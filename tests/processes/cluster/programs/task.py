@@ -19,6 +19,8 @@ parser.add_argument("--pause_at", type=int, default=-1)
 parser.add_argument("--stuck_at", type=int, default=-1)
 parser.add_argument("--last_step", type=int, default=0)
 parser.add_argument("--aggregate", type=int, default=0)
+parser.add_argument("--hold_at", type=int, action="append", default=[])
+parser.add_argument("--save_steps", type=int, default=1000)
 args = parser.parse_args()
 jobs = {"ps": args.ps_hosts, "worker": args.worker_hosts}
 cluster = tf.train.ClusterSpec({job: hosts.split(",") for job, hosts in jobs.items() if hosts})

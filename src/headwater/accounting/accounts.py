@@ -1,4 +1,4 @@
-"""The ledger of a set of parameters where it is kept, on the first ``ps``, with its journal.
+"""The ledger of a training where it is kept, on the first ``ps``, with its journal.
 
 The caller's lock is held in all methods but `flush`, so that an update and its account are one thing.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 
 from headwater.accounting.journal import Journal
 from headwater.accounting.ledger import Back, Ledger, Nothing, Plan, Work
 from headwater.cluster.variables import LOG_DIR
-from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 
@@ -27,16 +27,24 @@ class Accounts:
       seed: of epochs whose workers name none.
       log_dir: the folder for the journal; by default what ``HEADWATER_LOG_DIR`` names. Empty: none is written.
       clock: gives seconds since 1970.
+      run: the number that stands for the ledger; None: a random one.
     """
 
     def __init__(
-        self, name: str, task: str, seed: int, log_dir: str | None = None, clock: Callable[[], float] = time.time
+        self,
+        name: str,
+        task: str,
+        seed: int,
+        log_dir: str | None = None,
+        clock: Callable[[], float] = time.time,
+        run: int | None = None,
     ) -> None:
         self._name = name
         self._task = task
         self._seed = seed
         self._log_dir = os.environ.get(LOG_DIR, "") if log_dir is None else log_dir
         self._clock = clock
+        self._run = run
         self._ledger: Ledger | None = None
         self._journal: Journal | None = None
 
@@ -64,13 +72,19 @@ class Accounts:
     def _of(self, training: int, update: int) -> Ledger:
         ledger = self._ledger
         if ledger is None:
-            ledger = self._ledger = Ledger(run=new_generation(), seed=self._seed, training=training)
+            ledger = self._ledger = Ledger(
+                run=self._run or secrets.randbelow((1 << 63) - 1) + 1, seed=self._seed, training=training
+            )
             self._open_journal("begins", ledger, update)
         elif training > ledger.training:
             # Each training has orders of its own.
             seed = ledger.seed + training - ledger.training
             ledger = self._ledger = Ledger(run=ledger.run, seed=seed, training=training)
         return ledger
+
+    def first_open(self) -> int:
+        """The first epoch that is not over."""
+        return 0 if self._ledger is None else self._ledger.first_open()
 
     def has_work(self, training: int, first: int, last: int) -> bool:
         """Whether it is of use for a worker to ask, see `Ledger.has_work`."""
@@ -133,6 +147,10 @@ class Accounts:
         if self._ledger is not None:
             self._ledger.back(worker)
 
+    def reclaim(self, worker: str, work: Work) -> bool:
+        """A worker goes on with a range that was taken from it, see `Ledger.reclaim`."""
+        return self._ledger is not None and self._ledger.reclaim(worker, work)
+
     def begun_anew(self, worker: str) -> None:
         """A worker's program was started anew."""
         if self._ledger is not None:
@@ -181,7 +199,7 @@ class Accounts:
             self._journal.add(*record)
 
     def flush(self) -> None:
-        """Writes the journal as far as it goes. Called without the lock, before what it says is acknowledged."""
+        """Writes the journal as far as it goes. Before what it says is acknowledged."""
         if self._journal is not None:
             self._journal.flush()
 

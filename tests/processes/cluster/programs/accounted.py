@@ -1,0 +1,63 @@
+"""A worker that counts accounted examples on two ps: each batch adds 1 in the places of its examples; three epochs.
+
+With ``--hold_at=3 --hold_at=6`` it waits in the midst of its third step, and again of its sixth, with their examples in
+hand, until a pipe named ``hold-TASK`` in the folder is opened. It prints ``step N`` after each, and in the end the
+counts.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from task import args, replicas, start_server
+
+import headwater.data
+from headwater import tf
+
+SIZE, BATCH, EPOCHS = 400, 8, 3
+
+steps = 0
+
+
+def hold(numbers: np.ndarray) -> np.ndarray:
+    global steps
+    steps += 1
+    if steps in args.hold_at:
+        print("holding", flush=True)
+        with open(os.path.join(args.folder, f"hold-{args.task_index}"), "rb") as pipe:
+            pipe.read()
+    return numbers
+
+
+server = start_server()
+with replicas():
+    dataset = tf.data.Dataset.range(SIZE)
+    taken = headwater.data.accounted(dataset, batch_size=BATCH, epochs=EPOCHS, patience_s=2.0)
+    numbers = tf.py_func(hold, [taken.make_one_shot_iterator().get_next()], tf.int64)
+    numbers.set_shape([BATCH])
+    counts = [tf.get_variable(name, initializer=np.zeros(SIZE, np.float32)) for name in ("a", "b", "c")]
+    loss = -tf.reduce_sum(sum(counts) * tf.reduce_sum(tf.one_hot(numbers, SIZE), 0))
+    train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, tf.train.get_or_create_global_step())
+found: list[np.ndarray] = []
+
+
+class Counts(tf.train.SessionRunHook):
+    def end(self, session: Any) -> None:
+        found.extend(session.run(counts))
+
+
+with tf.train.MonitoredTrainingSession(
+    server.target,
+    is_chief=args.task_index == 0,
+    checkpoint_dir=os.path.join(args.folder, "checkpoints"),
+    save_checkpoint_secs=None,
+    save_checkpoint_steps=args.save_steps,
+    save_summaries_steps=None,
+    hooks=[Counts()],
+) as session:
+    while not session.should_stop():
+        session.run(train)
+        print(f"step {steps}", flush=True)
+print("counts", *(sorted(set(map(float, count))) for count in found), flush=True)

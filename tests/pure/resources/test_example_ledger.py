@@ -1,0 +1,132 @@
+"""A ledger that is made of the variable that says what is applied goes on where the one before was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.accounting.ledger import Plan
+from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
+from headwater.resources.containers import Resources
+from headwater.resources.example_ledger import ExampleLedger, Wish
+
+PLAN = Plan(size=11, batch=3, tries=1000, shuffle=False)
+EPOCHS = 4
+WISH = Wish(worker="w", epochs=EPOCHS, plan=PLAN)
+
+
+class Blocked(Exception):
+    """A step would wait."""
+
+
+class FakeStep:
+    """A step of one thread."""
+
+    def __init__(self, number: int, session: str = "s") -> None:
+        self.number, self.session = number, session
+        self.calls: list[Callable[[], None]] = []
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        del condition
+        if not ready():
+            raise Blocked(what)
+
+    def check(self) -> None: ...
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        self.calls.append(call)
+
+    def end(self) -> None:
+        for call in self.calls:
+            call()
+
+
+class Task:
+    """A task with the variable, as the executable of an update changes it."""
+
+    def __init__(self, applied: np.ndarray) -> None:
+        self.resources = Resources()
+        self.cell = self.resources.cell("", "applied")
+        self.cell.value = applied
+        self.ledger = ExampleLedger("examples", "/job:ps/task:0", self.resources, self.cell, log_dir="")
+
+    def apply(self, step: FakeStep, epoch: int, start: int) -> None:
+        with self.resources.lock:
+            made = self.ledger.admit(step)
+            value = self.cell.value.copy()
+            value[1, 0] += 1
+            value[epoch % 2, 1 + start // PLAN.batch] = epoch + 1
+            self.cell.value = value
+            self.cell.counts[self.cell.slot] += 1
+            made()
+
+
+def empty() -> np.ndarray:
+    return np.zeros((2, 1 + -(-PLAN.size // PLAN.batch)), np.int64)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_each_example_once_whatever_becomes_of_steps(data: st.DataObject) -> None:
+    task, steps, number = Task(empty()), list[tuple[FakeStep, int, int]](), 0
+    applied: dict[tuple[int, int], int] = {}
+    saved = task.cell.value, dict(applied)
+    for _ in range(300):
+        what = data.draw(st.sampled_from("ttaaaefdsr")) if number < 60 else "ta"[number % 2]
+        number += 1
+        if what == "t":
+            step = FakeStep(number, data.draw(st.sampled_from("xyz")) if number < 60 else "x")
+            try:
+                work, _ = task.ledger.take(step, WISH)
+            except OutOfRangeError:
+                break
+            except Blocked:
+                assert steps
+                what = "a"
+            else:
+                steps.append((step, work.epoch, work.start))
+                continue
+        if what == "s":
+            saved = task.cell.value, dict(applied)
+        elif what == "r":
+            task, applied = Task(saved[0].copy()), dict(saved[1])
+        elif what == "f" and steps:
+            task.ledger.session_ended(steps[0][0].session, "lost")
+        elif what in "aed" and steps:
+            step, epoch, start = steps.pop(data.draw(st.integers(0, len(steps) - 1)) if number < 60 else 0)
+            if what == "a":
+                try:
+                    task.apply(step, epoch, start)
+                except AbortedError:
+                    pass
+                else:
+                    applied[epoch, start] = applied.get((epoch, start), 0) + 1
+            step.end()
+    assert applied == {(epoch, start): 1 for epoch in range(EPOCHS) for start in range(0, PLAN.size, PLAN.batch)}
+
+
+def test_two_ranges_in_a_step() -> None:
+    task, step = Task(empty()), FakeStep(1)
+    task.ledger.take(step, WISH)
+    with pytest.raises(FailedPreconditionError, match=r"get_next\(\) can be called once"):
+        task.ledger.take(step, WISH)
+
+
+def test_without_a_value() -> None:
+    task = Task(empty())
+    task.cell.value = None
+    with pytest.raises(FailedPreconditionError, match="uninitialized value applied"):
+        task.ledger.take(FakeStep(1), WISH)
+
+
+def test_another_plan_is_named() -> None:
+    task = Task(empty())
+    task.ledger.take(FakeStep(1), WISH)
+    other = Wish(worker="other", epochs=EPOCHS, plan=Plan(size=11, batch=4, shuffle=False))
+    with pytest.raises(FailedPreconditionError, match="other goes through epoch 0 with batch=4 instead of 3"):
+        task.ledger.take(FakeStep(2), other)
