@@ -19,7 +19,7 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-_LOOK_AROUND_S = 0.2
+LOOK_AROUND_S = 0.2
 # How long a step may wait for one task before this is said; again after twice the time.
 _SAY_AFTER_S = 15.0
 
@@ -157,11 +157,11 @@ class ChannelConversation:
         began = say_at = 0.0
         while True:
             try:
-                frame = self._channel.recv(_LOOK_AROUND_S)
+                frame = self._channel.recv(LOOK_AROUND_S)
             except DeadlineExceededError:
                 now = time.monotonic()
                 if not began:
-                    began, say_at = now - _LOOK_AROUND_S, now + _SAY_AFTER_S
+                    began, say_at = now - LOOK_AROUND_S, now + _SAY_AFTER_S
                 elif now >= say_at:
                     say_at = now + (now - began)
                     _log.warning(
@@ -171,7 +171,11 @@ class ChannelConversation:
                         self._task,
                         now - began,
                     )
+                before = len(self._stash)
                 self._look_around()
+                # Another one that was lost meanwhile has looked around in its turn, for what comes here, too.
+                if self._done is not None or len(self._stash) > before:
+                    return
             except UnavailableError as error:
                 self._lost(error)
                 return
@@ -287,7 +291,7 @@ class ChannelConversation:
     def _resumed(self) -> tuple[int, int]:
         while True:
             try:
-                frame = self._channel.recv(_LOOK_AROUND_S)
+                frame = self._channel.recv(LOOK_AROUND_S)
             except DeadlineExceededError:
                 self._look_around()
                 continue
