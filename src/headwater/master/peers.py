@@ -11,8 +11,8 @@ from typing import Protocol
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import AbortedError, CancelledError, OpError, UnavailableError
-from headwater.master.conversation import ChannelConversation
+from headwater.errors import AbortedError, CancelledError, DeadlineExceededError, OpError, UnavailableError
+from headwater.master.conversation import LOOK_AROUND_S, ChannelConversation
 from headwater.master.master import Conversation, MasterStep
 from headwater.passes.plan import TaskPlan, encode_plan
 from headwater.runtime.step import Step
@@ -22,6 +22,9 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
+
+Confirm = Callable[[Callable[[], None]], None]
+"""Waits until a task has a transfer; what it is given is called now and then, and ends the wait by raising."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,15 +186,15 @@ class ClusterPeers:
         if step.session not in self._generations:
             raise CancelledError(None, None, "Session has been closed.")
 
-    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Callable[[], None]:
+    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Confirm:
         """Sends a transfer to a task, outside of any conversation.
 
         Args:
           check: where it is given, a task that is away is waited for until this raises.
 
         Returns:
-          What has to be called before long: it waits until the task has the transfer, and sends it again where the
-          channel was lost before, for the end of a channel takes with it what was sent last.
+          What has to be called before long: it sends the transfer again where the channel was lost before the task
+          had it, for the end of a channel takes with it what was sent last.
 
         Raises:
           UnavailableError: the task is lost, and there is no ``check``; also of what is returned.
@@ -213,14 +216,24 @@ class ClusterPeers:
                     raise
                 self._met.discard(task)
             else:
-                return lambda: self._confirm(task, link, channel, frame, check)
+                return lambda look: self._confirm(task, link, channel, frame, check, look)
 
     def _confirm(
-        self, task: str, link: PeerLink, channel: Channel, frame: Frame, check: Callable[[], None] | None
+        self,
+        task: str,
+        link: PeerLink,
+        channel: Channel,
+        frame: Frame,
+        check: Callable[[], None] | None,
+        look: Callable[[], None],
     ) -> None:
-        usable = False
+        usable, answer = False, None
         try:
-            answer = channel.recv()
+            while answer is None:
+                try:
+                    answer = channel.recv(LOOK_AROUND_S)
+                except DeadlineExceededError:
+                    look()
             if (answer.kind, answer.header) != (TAKEN, frame.header):
                 raise bad_header(answer, channel.peer)
             usable = True
@@ -231,7 +244,7 @@ class ClusterPeers:
             link.give_back(channel, usable)
         if not usable:
             self._met.discard(task)
-            self.push(task, frame, check)()
+            self.push(task, frame, check)(look)
 
     def release(self, session: str) -> None:
         for task in self._generations.pop(session, {}):

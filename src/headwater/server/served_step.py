@@ -24,6 +24,7 @@ from headwater.errors import (
     OpError,
     UnavailableError,
 )
+from headwater.master.peers import Confirm
 from headwater.master.protocol import WANTS_VALUES, transfer_of
 from headwater.runtime.first_reads import FirstReads
 from headwater.runtime.step import Step
@@ -33,7 +34,7 @@ from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
-Push = Callable[[str, Frame, Callable[[], None] | None], Callable[[], None]]
+Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 """See `headwater.master.peers.Peers.push`."""
 
 
@@ -83,7 +84,7 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self._sender: threading.Thread | None = None
-        self.unconfirmed: list[Callable[[], None]] = []
+        self.unconfirmed: list[Confirm] = []
         self._closing: tuple[int, Sequence[Any]] | None = None
         # Of a step that resumes: the transfers that have come, what was sent that the master may lack, and how many
         # frames there were before these.
@@ -184,7 +185,7 @@ class ServedStep(Step):
           CancelledError, DeadlineExceededError: one is away; see `check`.
         """
         while self.unconfirmed:
-            self.unconfirmed.pop(0)()
+            self.unconfirmed.pop(0)(self.check)
 
     def confirm_rest(self) -> None:
         """The same at the end of the step, also where it has failed; what cannot be sent is logged."""
