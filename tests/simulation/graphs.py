@@ -171,9 +171,9 @@ class GraphHistory:
         server.join()
         assert server._running is not None
         cells = server._running.runtime.resources.cells()
-        self._values[f"ps{index}"] = {
-            name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None
-        }
+        values = {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
+        if values or self.cluster.tasks[f"ps{index}"].process.life == 1:  # else it was started anew after the last step
+            self._values[f"ps{index}"] = values
 
     def _intrude(self, index: int) -> None:
         """A worker that an earlier cluster has left behind: it runs steps until it hears that it must not."""

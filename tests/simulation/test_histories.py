@@ -72,6 +72,9 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graphs", 622065),  # a gradient on its way to two ps while the chief starts the training
         ("graphs", 621325),  # an update whose gradients one ps has lost
         ("graphs", 623542),  # a ps is started anew after the job is over
+        ("graphs", 652388),  # an answer that came while another task was waited for
+        ("graphs", 642943),  # a chief that is lost in the midst of an update of two ps
+        ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
         ("jobs", 20224),
         ("mirrored", 50170),
         ("rounds", 1161),

@@ -15,9 +15,9 @@ def _barrier(context: HostContext, name: str) -> StepBarrier:
     return context.resources.get_or_make("", name, StepBarrier, StepBarrier)
 
 
-@host("StepBarrierJoin", infer=no_outputs, inputs="")
-def join(context: HostContext, *, shared_name: str) -> None:
-    _barrier(context, shared_name).join(context.step.session)
+@host("StepBarrierJoin", infer=fixed(int64, ()), inputs="")
+def join(context: HostContext, *, shared_name: str) -> np.integer:
+    return np.int64(_barrier(context, shared_name).join(context.step.session))
 
 
 @host("StepBarrierLife", infer=fixed(int64, ()), inputs="")
@@ -25,9 +25,11 @@ def life(context: HostContext, *, shared_name: str) -> np.integer:
     return np.int64(_barrier(context, shared_name).life)
 
 
-@host("StepBarrierStart", infer=no_outputs, inputs="step:int64, elsewhere:int64")
-def start(context: HostContext, step: HostArray, elsewhere: HostArray, *, shared_name: str, extra: int) -> None:
-    _barrier(context, shared_name).start(context.step.session, int(step), int(elsewhere), extra)
+@host("StepBarrierStart", infer=no_outputs, inputs="step:int64, elsewhere:int64, name:int64")
+def start(
+    context: HostContext, step: HostArray, elsewhere: HostArray, name: HostArray, *, shared_name: str, extra: int
+) -> None:
+    _barrier(context, shared_name).start(context.step.session, int(step), int(elsewhere), extra, int(name))
 
 
 @host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)

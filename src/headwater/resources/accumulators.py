@@ -316,9 +316,11 @@ class Accumulator:
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.check(gradient)
             verdict = replica_lives.judged(self._lives, session, step, self._step)
+            if start is not None and not self._start.counts(start):
+                verdict = Verdict.VOID
             if verdict is Verdict.VOID and self._renews:
                 raise AbortedError(None, None, replica_lives.void_text(self._lives))
-            if verdict is not Verdict.TAKE or not (start is None or self._start.counts(start)):
+            if verdict is not Verdict.TAKE:
                 self.dropped += 1
                 return
             self._of_steps.add(step)

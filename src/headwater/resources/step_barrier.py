@@ -42,28 +42,32 @@ class StepBarrier:
         self._extra = 0
         self._tokens: deque[int] | None = None
         self._lives = Lives()
+        self._start = 0
         self._waiting: dict[str, int] = {}
         self._condition = threading.Condition()
 
-    def join(self, session: str) -> None:
-        """A replica takes part, in ``session``."""
+    def join(self, session: str) -> int:
+        """A replica takes part, in ``session``; gives the name of the start of the training that it is of."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
+            return self._start
 
     @property
     def life(self) -> int:
         """How many times the training was started."""
         return self._lives.life
 
-    def start(self, session: str, step: int, elsewhere: int, extra: int) -> None:
+    def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
         """The chief starts the training, in ``session``. Those who wait in another one hear that their step is void.
 
         Args:
           step: the number of the step that begins.
           elsewhere: as for `replica_lives.is_first`.
           extra: as for `set`.
+          name: of this start; see `replica_lives.Start`.
         """
         with self._condition:
+            self._start = name
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
             if self._lives.life > 1:

@@ -246,9 +246,7 @@ class _Part:
             required, start = graph.create_op("ConsistencyTake", [], self._attrs).outputs
         gathering = gather(self._pairs, local_step, required, now, renews=False, start=start)
         with graph.device(self._devices[0]):
-            # Where one task has forgotten its gradients, no task makes the update.
-            several = len(self._devices) > 1
-            with graph.control_dependencies([group(*gathering.takes)] if several else []), graph.name_scope(None):
+            with gathering.all_taken(), graph.name_scope(None):
                 update = self.opt.apply_gradients(gathering.means, self._global_step)
             with graph.control_dependencies([update]):
                 counted = self._count(record, record.read_value())  # only this replica updates these variables

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
 from headwater.functional.accumulators import as_int64
-from headwater.functional.control_flow import no_op
+from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
@@ -68,6 +69,12 @@ class Gathering:
     elsewhere: Tensor
     name: Tensor
 
+    def all_taken(self) -> AbstractContextManager[None]:
+        """Has the update that is made in it wait until all tasks have taken their gradients: it is made everywhere or
+        nowhere, if one has forgotten some, or who makes the update is lost while it waits for the last of them."""
+        several = len(self.takes) > 1
+        return self.takes[0].graph.control_dependencies([group(*self.takes)] if several else [])
+
 
 def gather(
     pairs: GradsAndVars,
@@ -83,7 +90,8 @@ def gather(
 
     Args:
       pairs: this replica's gradients with their variables.
-      local_step: the step that the gradients are of; see `local_step_variable`.
+      local_step: the step that the gradients are of, or that and the start of the training; see
+        `local_step_variable`.
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
       renews: whether all replicas have to join again when the training starts once more.
@@ -109,17 +117,17 @@ def gather(
     members: list[Tensor] = []
     groups: list[tuple[str, dict[str, Any]]] = []
     means: dict[Any, Any] = {}
-    for device, group in by_device.items():
-        rows = [index for index, (grad, _) in enumerate(group) if isinstance(grad, IndexedSlices)]
+    for device, ours in by_device.items():
+        rows = [index for index, (grad, _) in enumerate(ours) if isinstance(grad, IndexedSlices)]
         attrs: dict[str, Any] = {
-            "shared_name": f"{group[0][1].name}/gradients",
-            "shapes": [var.shape for _, var in group],
+            "shared_name": f"{ours[0][1].name}/gradients",
+            "shapes": [var.shape for _, var in ours],
             "rows": rows,
         }
         with graph.device(device):
-            parts = [part for grad, _ in group for part in _parts(grad)]
+            parts = [part for grad, _ in ours for part in _parts(grad)]
             given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], attrs))
-            dtypes = [grad.dtype for grad, _ in group]
+            dtypes = [grad.dtype for grad, _ in ours]
             inputs = [convert_to_tensor(required, int32), *([] if start is None else [start])]
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
@@ -129,7 +137,7 @@ def gather(
         groups.append((device, attrs))
         steps.append(step)
         remaining = iter(taken)
-        for index, (_, var) in enumerate(group):
+        for index, (_, var) in enumerate(ours):
             first = next(remaining)
             means[var] = _mean_rows(next(remaining), first) if index in rows else first
     name = graph.create_op("StartName", []).outputs[0]

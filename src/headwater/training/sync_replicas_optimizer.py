@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.functional.accumulators import as_int64
+from headwater.functional.arrays import stack
 from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -126,16 +127,21 @@ class SyncReplicasOptimizer(Optimizer):
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
         graph = get_default_graph()
-        self._local_step = local_step_variable("sync_rep_local_step")
+        self._local_step = of = local_step_variable("sync_rep_local_step")
+        # Of several tasks, some may have been told of a start of the training that others have yet to hear of.
+        several = len({global_step.device, *(var.device for grad, var in pairs if grad is not None)}) > 1
+        start = local_step_variable("sync_rep_start") if several else None
+        if start is not None:
+            with graph.colocate_with(start.op):
+                of = stack([self._local_step, start])
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
             with graph.device(global_step.device):
                 life = graph.create_op("StepBarrierLife", [], {"shared_name": self._barrier}).outputs[0]
-            gathering = gather(
-                pairs, self._local_step, self._replicas_to_aggregate, self._now, renews=True, lives=[life]
-            )
+            gathering = gather(pairs, of, self._replicas_to_aggregate, self._now, renews=True, lives=[life])
         with graph.device(global_step.device), graph.name_scope(None):
-            update = self._opt.apply_gradients(gathering.means, global_step)
+            with gathering.all_taken():
+                update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
                 tokens = max(self._total_num_replicas, self._replicas_to_aggregate)
                 sync = self._begin_step("StepBarrierSet", gathering.step, tokens=tokens)
@@ -146,13 +152,22 @@ class SyncReplicasOptimizer(Optimizer):
             with graph.control_dependencies(gathering.given):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
-            barrier_join = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier})
-            barrier_start = self._begin_step("StepBarrierStart", gathering.begins, gathering.elsewhere)
+            (joined,) = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier}).outputs
+            # Who hears of this start at the barrier finds that the others have heard of it.
+            with graph.control_dependencies(gathering.starts if several else []):
+                barrier_start = self._begin_step(
+                    "StepBarrierStart", gathering.begins, gathering.elsewhere, gathering.name
+                )
         train_op = assign(self._local_step, step).op
         # A replica joins before it reads the step: one that the chief starts the training anew in between is void.
-        with graph.control_dependencies([barrier_join, *gathering.joins]):
-            self.local_step_init_op = assign(self._local_step, self._now()).op
-        self.chief_init_op = group(assign(self._local_step, gathering.begins), barrier_start, *gathering.starts)
+        with graph.control_dependencies([joined.op, *gathering.joins]):
+            local_inits = [assign(self._local_step, self._now())]
+        chief_inits = [assign(self._local_step, gathering.begins)]
+        if start is not None:
+            local_inits.append(assign(start, joined))
+            chief_inits.append(assign(start, gathering.name))
+        self.local_step_init_op = group(*local_inits)
+        self.chief_init_op = group(*chief_inits, barrier_start, *gathering.starts)
         graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
         return train_op
 
