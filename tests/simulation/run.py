@@ -27,7 +27,8 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of copies, ended, examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
+        help="such as graphs:10; of copies, ended, examples, graph-examples, graphs, jobs, mirrored, moves, own, "
+        "parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         copies,
         examples,
         facades,
+        graph_examples,
         graphs,
         jobs,
         mends,
@@ -75,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
         "copies": copies.history,
         "ended": rounds.ended_history,
         "examples": examples.history,
+        "graph-examples": graph_examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,
         "mirrored": mirrored.history,

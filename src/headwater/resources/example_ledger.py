@@ -234,8 +234,17 @@ class ExampleLedger:
             _log.warning("%s: the account of %r goes on as of update %d", self._task, self._name, self._update)
         self._seen = cell.updates
 
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    @property
+    def updates(self) -> int:
+        """How many updates were accounted for."""
+        return self._update
+
     def __str__(self) -> str:
-        return str(self._accounts)
+        """How far epochs are."""
+        with self._condition:
+            return str(self._accounts)
 
 
 def ledger_bytes(applied: Array, plan: Plan) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.resources.containers import Cell
+from headwater.resources.example_ledger import ExampleLedger
 from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
@@ -85,6 +86,8 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
             )
     for name, gate in gates.items():
         found[name] = Group(name=name, updates=gate.state.version, **_of_gate(gate))
+    for name, ledger in runtime.resources.of_kind(ExampleLedger).items():
+        found[name] = Group(name=name, updates=ledger.updates, examples=str(ledger))
     return [found[name] for name in sorted(found)]
 
 

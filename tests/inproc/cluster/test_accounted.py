@@ -19,6 +19,8 @@ from headwater import tf
 from headwater.accounting.audit import audit
 from headwater.errors import AbortedError, DataLossError, OpError, OutOfRangeError
 from headwater.passes.plan import Compute, TaskPlan
+from headwater.server.snapshot import add_state
+from headwater.telemetry.snapshot import Snapshot
 from headwater.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
@@ -233,6 +235,18 @@ def test_a_closed_session_gives_its_range_back(logs: Path) -> None:
         # Where its part on the `ps` has gone on, it had its range still.
         assert train(session, made) in (STEPS - 1, STEPS)
         check(session, made, logs)
+
+
+def test_the_status_of_the_ps_says_how_far_it_is() -> None:
+    with training(seed=1) as (cluster, session, made):
+        for _ in range(2):
+            session.run(made.step)
+        runtime = cluster.task("ps").runtime
+        blank = Snapshot(at=0.0)
+        groups = {group.name: group for group in add_state(blank, runtime).groups}
+    found = groups["examples/applied"]
+    assert found.examples == "epoch 0: 6 of 10 examples done, 0 handed out, 4 waiting"
+    assert found.updates == 2
 
 
 def test_a_checkpoint_has_what_is_applied(logs: Path, tmp_path: Path) -> None:

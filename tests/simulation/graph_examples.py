@@ -1,0 +1,101 @@
+"""Histories of training a graph whose examples are accounted for, asynchronously.
+
+Each example adds 1 in its place of two variables on every parameter server. So those of the first say how often each
+was applied, whatever happened.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headwater.compat import tf
+from headwater.errors import AbortedError, OutOfRangeError, UnavailableError
+from headwater.training.accounted import accounted
+from tests.simulation.graphs import GraphHistory, Setting
+from tests.simulation.scheduler import HistoryError, Simulation, running
+
+SIZE, BATCH, EPOCHS = 7, 2, 3
+
+
+class GraphExamplesHistory(GraphHistory):
+    """A history of training a graph whose examples are accounted for."""
+
+    def _train(self, index: int) -> None:
+        over: list[int] = []
+        try:
+            self._apply_all(index, over)
+        except (AbortedError, UnavailableError) as error:
+            if not over:
+                raise
+            # Its last checkpoint, or its hooks' last words: that is told, and is no part of the training.
+            running().note(f"worker{index} ends with an error after the training: {error.message}")
+            self._alone = True
+            self.cluster.changed()
+
+    def _apply_all(self, index: int, over: list[int]) -> None:
+        setting = self.setting
+        server = tf.train.Server(self._spec, job_name="worker", task_index=index)
+        with tf.Graph().as_default() as graph:
+            worker = f"/job:worker/task:{index}"
+            variables: dict[str, Any] = {}
+            with tf.device("/job:ps/task:0"):
+                step = tf.train.get_or_create_global_step()
+            with tf.device(worker):
+                # A range may be lost as often as faults want.
+                dataset = tf.data.Dataset.range(SIZE)
+                taken = accounted(
+                    dataset, batch_size=BATCH, epochs=EPOCHS, tries=1000, patience_s=20.0, device="/job:ps/task:0"
+                )
+                batch = taken.make_one_shot_iterator().get_next()
+                rows = tf.reduce_sum(tf.one_hot(batch, SIZE), 0)
+            for task in range(setting.servers):
+                for name in ("a", "b"):
+                    with tf.device(f"/job:ps/task:{task}"):
+                        variables[f"{name}_ps{task}"] = tf.get_variable(
+                            f"{name}_ps{task}", [SIZE], initializer=tf.zeros_initializer()
+                        )
+            with tf.device(worker):
+                loss = -tf.add_n([tf.reduce_sum(variable * rows) for variable in variables.values()])
+                train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
+            vars(graph)["same_as"] = "examples", setting.servers, index, setting.saves
+            with tf.train.MonitoredTrainingSession(
+                master=server.target,
+                is_chief=index == 0,
+                checkpoint_dir=self.folder if index == 0 else None,
+                save_checkpoint_steps=2 if self.folder else None,
+                save_checkpoint_secs=None,
+                save_summaries_steps=None,
+                save_summaries_secs=None,
+                log_step_count_steps=None,
+            ) as sess:
+                while not sess.should_stop():
+                    self._look(sess.run(variables))
+                    running().sleep(running().random.expovariate(1.0) * setting.work_s)
+                    try:
+                        numbers, _ = sess.run([batch, train])
+                    except OutOfRangeError:
+                        over.append(index)
+                        running().note(f"worker{index} hears that all is applied")
+                        raise
+                    running().note(f"worker{index} has applied {numbers.tolist()}")
+
+    def _check(self) -> None:
+        values = self._values.get("ps0")
+        if values is None:  # it waited for workers that have never come, and was ended
+            return
+        if "a_ps0" not in values and self.cluster.tasks["ps0"].process.life > 1:  # it was lost after all was applied
+            return
+        for name in ("a_ps0", "b_ps0"):
+            if not np.array_equal(values[name], np.full(SIZE, EPOCHS, np.float32)):
+                raise HistoryError(f"{name} has examples {values[name].tolist()} times, not {EPOCHS}")
+
+
+def history(seed: int) -> tuple[Simulation, GraphExamplesHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    setting = Setting.draw(random.Random(f"graph examples {seed}"))
+    return simulation, GraphExamplesHistory(simulation, replace(setting, mode="asynchronous", stale=None, absent=None))
