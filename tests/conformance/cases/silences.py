@@ -1,4 +1,7 @@
-"""What was taken in silence, or refused with other errors: ragged reductions, buckets, imports, axes, images."""
+"""What was taken in silence, or refused with other errors: buckets, axes, images, warm starts, datasets in turns."""
+
+import os
+import tempfile
 
 
 def cases(tf):
@@ -142,3 +145,55 @@ def case_images(tf):
             tried(lambda: run(dct_method="nonsense"), "dct_method must be one of"),
             str(tf.image.decode_jpeg(data, dct_method="nonsense").shape),
         ]
+
+
+def case_warm_starts_with_vocabularies(tf):
+    folder = tempfile.mkdtemp()
+    trained = tf.Graph()
+    with trained.as_default(), tf.Session() as session:
+        tf.get_variable("words", initializer=[[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
+        tf.get_variable("bias", initializer=[7.0, 8.0])
+        session.run(tf.global_variables_initializer())
+        model = tf.train.Saver().save(session, os.path.join(folder, "model"))
+    for name, words in (("old", "a b c"), ("new", "c z a y")):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write("".join(word + "\n" for word in words.split()))
+    old, new = os.path.join(folder, "old"), os.path.join(folder, "new")
+    ones = tf.ones_initializer()
+    found = []
+    for rows, vocabulary in (
+        (4, tf.train.VocabInfo(new, 4, 0, old)),
+        (4, tf.train.VocabInfo(new, 4, 0, old, 2, ones)),
+        (3, tf.train.VocabInfo(new, 3, 0, old, 3, ones)),
+        (6, tf.train.VocabInfo(new, 4, 2, old, backup_initializer=ones)),
+    ):
+        with tf.Graph().as_default(), tf.Session() as session:
+            words = tf.get_variable("words", [rows, 2], initializer=tf.zeros_initializer())
+            bias = tf.get_variable("bias", [2], initializer=tf.zeros_initializer())
+            tf.train.warm_start(model, ".*", var_name_to_vocab_info={"words": vocabulary})
+            session.run(tf.global_variables_initializer())
+            found.append([session.run(words).tolist(), session.run(bias).tolist()])
+    return found
+
+
+def case_orders_of_datasets_that_are_read_in_turns(tf):
+    def taken(dataset):
+        element = dataset.make_one_shot_iterator().get_next()
+        found = []
+        with tf.Session() as session:
+            while True:
+                try:
+                    found.append(int(session.run(element)))
+                except tf.errors.OutOfRangeError:
+                    return found
+
+    def repeated(number):
+        return tf.data.Dataset.from_tensors(number).repeat(number)
+
+    numbers = tf.data.Dataset.range(5)
+    return [
+        taken(numbers.interleave(repeated, cycle_length=2, block_length=2, num_parallel_calls=2)),
+        taken(numbers.interleave(repeated, cycle_length=3, block_length=1, num_parallel_calls=1)),
+        taken(numbers.interleave(repeated, cycle_length=4, num_parallel_calls=tf.data.experimental.AUTOTUNE)),
+        sorted(taken(numbers.apply(tf.data.experimental.parallel_interleave(repeated, 3, 2, sloppy=True)))),
+    ]
