@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def sigterm_as_before() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, handler)
+    preemption = sys.modules.get("headwater.training.preemption")
+    if preemption is not None:  # of sessions that a test has left open, as a program that is killed does
+        preemption._installed.clear()
 
 
 @pytest.fixture(scope="session")
