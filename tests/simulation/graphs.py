@@ -20,6 +20,7 @@ import numpy as np
 from headwater.compat import tf
 from headwater.errors import (
     AbortedError,
+    CancelledError,
     DataLossError,
     FailedPreconditionError,
     GaveUpError,
@@ -111,6 +112,7 @@ class GraphHistory:
             self.folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="headwater-simulated-"))
             self.disk = SimulatedDisk(simulation, self.folder)
             self._closing.enter_context(mounted(self.folder, self.disk))
+        self._ends = False
         self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
         self._prepared = False
         self._alone = False
@@ -204,6 +206,11 @@ class GraphHistory:
             running().note(f"worker{index} gave up after {waited:.0f} s: {error.message}")
             if waited > _LONGEST_WAIT_S:
                 raise HistoryError(f"worker{index} waited {waited:.0f} s for a ps that never started") from error
+        except (AbortedError, CancelledError) as error:
+            if not self._ends or all(task.process.life == 1 and not task.process.dead for task in self._servers()):
+                raise
+            # A parameter server is lost between the last step and the end, where the last state is saved.
+            running().note(f"the last state is not saved: {error.message}")
         except ResourceExhaustedError as error:
             if self.disk is None or not self.disk.was_full:
                 raise
@@ -247,6 +254,7 @@ class GraphHistory:
                 log_step_count_steps=None,
             ) as sess:
                 self._prepared |= chief
+                self._ends = False
                 while not sess.should_stop():
                     self._look(sess.run(model.variables))
                     if sess.should_stop():
@@ -260,11 +268,11 @@ class GraphHistory:
                     account.open.discard(unit)
                     account.acknowledged.add(unit)
                     running().note(f"unit {unit} is acknowledged")
+                self._ends = chief
 
     def _begins_anew(self) -> None:
         """The chief has initialised or restored the variables."""
-        servers = [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]
-        if self._prepared and all(task.process.life == 1 and not task.process.dead for task in servers):
+        if self._prepared and all(task.process.life == 1 and not task.process.dead for task in self._servers()):
             raise HistoryError("the chief threw the state away, though all parameter servers had it")
         self.account.lose()
         if self.setting.mode != "asynchronous" and any(
@@ -272,6 +280,9 @@ class GraphHistory:
         ):
             self._alone = True
             self.cluster.changed()
+
+    def _servers(self) -> list[Task]:
+        return [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]
 
     def _look(self, values: dict[str, Any]) -> None:
         """No reader sees half an update: the two variables of a task are updated together."""
@@ -285,8 +296,15 @@ class GraphHistory:
         if self.setting.mode not in ("asynchronous", "synchronous"):
             return  # gradients that come too late are dropped, or are a part of a mean
         missing = [unit for unit in sorted(before - self.account.void - {NO_UNIT}) if abs(seen[unit] - 1.0) > _SLACK]
-        if missing:
+        if len(missing) > len(self._in_their_place(seen)):
             raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
+
+    def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
+        """Units of synchronous workers that were lost after they had given them: with those of their next lives, they
+        take the places of others, whose gradients are then too late."""
+        if self.setting.mode != "synchronous":
+            return []
+        return [unit for unit in self.account.open | self.account.void if applied[unit] > 0.5]
 
     # Rules ------------------------------------------------------------------------------------------------------------
 
@@ -301,11 +319,9 @@ class GraphHistory:
                 # Where not all gradients are asked for, those that are too late are dropped.
                 expected = lossless if self.setting.mode != "k of n" else []
                 applied = values[f"{name}_{server}"]
-                if self.setting.mode == "synchronous":
-                    # A worker that was lost may have given one: with that of its next life it takes another's place.
-                    lost = [unit for unit in account.open - account.void if applied[unit] > 0.5]
-                    missing = [unit for unit in expected if applied[unit] < 0.5]
-                    expected = expected if len(missing) > len(lost) else sorted({*expected} - {*missing})
+                missing = [unit for unit in expected if applied[unit] < 0.5]
+                if len(missing) <= len(self._in_their_place(applied)):
+                    expected = sorted({*expected} - {*missing})
                 account.check(f"{name} of {server}", applied, expected)
 
     def _check_means(self) -> None:

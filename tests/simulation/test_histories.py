@@ -74,6 +74,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graphs", 621325),  # an update whose gradients one ps has lost
         ("graphs", 623542),  # a ps is started anew after the job is over
         ("graphs", 652388),  # an answer that came while another task was waited for
+        ("graphs", 664688),  # a ps that is lost after its answer, with what it had sent to another one
         ("graphs", 642943),  # a chief that is lost in the midst of an update of two ps
         ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
         ("jobs", 20224),
