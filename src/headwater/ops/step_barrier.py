@@ -44,4 +44,5 @@ def give(context: HostContext, step: HostArray, *, shared_name: str, tokens: int
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True)
 def wait_for_step(context: HostContext, local_step: HostArray, *, shared_name: str) -> np.integer:
-    return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(local_step)))
+    done = local_step[0] if local_step.ndim else local_step  # with the start of the training, which gradients need
+    return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(done)))

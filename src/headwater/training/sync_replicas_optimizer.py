@@ -127,13 +127,12 @@ class SyncReplicasOptimizer(Optimizer):
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
         graph = get_default_graph()
-        self._local_step = of = local_step_variable("sync_rep_local_step")
+        self._local_step = local_step_variable("sync_rep_local_step")
         # Of several tasks, some may have been told of a start of the training that others have yet to hear of.
         several = len({global_step.device, *(var.device for grad, var in pairs if grad is not None)}) > 1
         start = local_step_variable("sync_rep_start") if several else None
-        if start is not None:
-            with graph.colocate_with(start.op):
-                of = stack([self._local_step, start])
+        with graph.colocate_with(self._local_step.op):
+            of = self._local_step.value() if start is None else stack([self._local_step, start])
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
             with graph.device(global_step.device):
@@ -151,7 +150,7 @@ class SyncReplicasOptimizer(Optimizer):
             self._chief_queue_runner = UpdateRunner(sync)
             with graph.control_dependencies(gathering.given):
                 attrs = {"shared_name": self._barrier}
-                step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
+                step = graph.create_op("StepBarrierWait", [of], attrs).outputs[0]
             (joined,) = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier}).outputs
             # Who hears of this start at the barrier finds that the others have heard of it.
             with graph.control_dependencies(gathering.starts if several else []):
