@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import pdoc
+import pdoc.render
 
 from headwater.compat.tables.areas import AREAS
 from headwater.compat.tables.contrib import CONTRIB

@@ -25,6 +25,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.master.conversation import ChannelConversation
+from headwater.master.peers import Confirm
 from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.prune import Request, prune
@@ -58,7 +59,13 @@ class Served:
     def __init__(self) -> None:
         self.runtime = TaskRuntime(TASK)
         self.pushed: list[tuple[str, Frame]] = []
-        self.service = StepService(self.runtime, lambda task, frame, check: self.pushed.append((task, frame)))
+
+        def push(task: str, frame: Frame, check: Callable[[], None] | None) -> Confirm:
+            del check
+            self.pushed.append((task, frame))
+            return lambda look: None
+
+        self.service = StepService(self.runtime, push)
         self.channel, theirs = memory_pair()
         self.thread = serving(self.service, theirs, lambda frame: frame.kind == 99)
         self.thread.start()

@@ -280,6 +280,7 @@ def test_waiting_ends_where_the_job_is_over() -> None:
     with tf.device("/job:local/task:0"):
         tf.Variable(0.0, name="never")
     server = tf.train.Server.create_local_server()
+    assert server._running is not None
     server._running.shell.shutdown("/job:worker/task:0 is done", Claim(), ())
     sv = tf.train.Supervisor(is_chief=False, recovery_wait_secs=0)
     with pytest.raises(tf.errors.OutOfRangeError, match=r"job is over \(/job:worker/task:0 is done\).*: never"):
