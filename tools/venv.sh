@@ -17,7 +17,11 @@ find_python() {
             fi
         done
     done
-    echo "venv.sh: no Python 3.11 or newer on the PATH; name one with PYTHON=..." >&2
+    if [ -n "${PYTHON:-}" ]; then
+        echo "venv.sh: PYTHON=$PYTHON does not run as Python 3.11 or newer" >&2
+    else
+        echo "venv.sh: no Python 3.11 or newer on the PATH; name one with PYTHON=..." >&2
+    fi
     return 1
 }
 
