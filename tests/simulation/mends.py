@@ -16,6 +16,7 @@ import headwater.parameters.service
 import headwater.parameters.updates
 import headwater.resources.replica_lives
 import headwater.runtime.first_reads
+import headwater.task.shell
 import headwater.training.monitored_wrappers
 import headwater.training.session_manager
 import headwater.transport.lifeline
@@ -100,6 +101,12 @@ def _who_ended() -> None:
     service.ask_who_ended = lambda *_: None
 
 
+def _told_who_ended() -> None:
+    """A task does not hear from its launcher which workers have ended."""
+    shell: Any = headwater.task.shell
+    shell.ended_tasks = lambda _: frozenset[Any]()
+
+
 def _gone_gradients() -> None:
     """That a ``ps`` was started anew, and gradients with it are gone, does not release a worker from waiting."""
     conversation: Any = headwater.parameters.conversation.Conversation
@@ -129,6 +136,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "evidence": _evidence,
     "asked again": _asked_again,
     "who ended": _who_ended,
+    "told who ended": _told_who_ended,
     "gone gradients": _gone_gradients,
     "current values": _current_values,
 }

@@ -197,20 +197,23 @@ class ParameterHistory:
     def _task(self, job: str, index: int) -> ParameterTask:
         return ParameterTask(Members(self._spec, TaskName(job, index)))
 
-    def _start_ended(self) -> None:
-        """Has workers started again that have ended, where no parameter server is left that knows: who starts the last
-        one anew starts all anew."""
+    def _ended_unknown(self) -> list[Task]:
+        """Workers that have ended, where no parameter server is left that knows."""
         tasks = self.cluster.tasks
         if tasks["worker0"].returned or sum(not tasks[f"ps{n}"].process.dead for n in range(self.setting.servers)) > 1:
-            return
-        for name, task in tasks.items():
-            if name.startswith("worker") and name != "worker0" and task.returned and task.done:
-                task.done = False
-                task.start()
+            return []
+        others = (task for name, task in tasks.items() if name.startswith("worker") and name != "worker0")
+        return [task for task in others if task.returned and task.done]
+
+    def _before_serving(self) -> None:
+        """What the launcher does before it starts a parameter server: who starts the last one anew starts all anew."""
+        for task in self._ended_unknown():
+            task.done = False
+            task.start()
 
     def _serve(self, index: int) -> None:
         self.account.lose()
-        self._start_ended()
+        self._before_serving()
         task = self._task("ps", index)
 
         def make(number: int) -> CountingUpdater:

@@ -6,8 +6,10 @@ They are those of `tests.simulation.parameters`; what they are about is drawn wh
 
 from __future__ import annotations
 
+import os
 import random
 
+from headwater.cluster.variables import ENDED
 from tests.simulation.account import LAUNCHER_S
 from tests.simulation.faults import Fault
 from tests.simulation.parameters import ParameterHistory, Setting
@@ -46,7 +48,7 @@ def history(seed: int) -> tuple[Simulation, ParameterHistory]:
 
 class EndedHistory(ParameterHistory):
     """The chief is killed; a worker goes on without it, and ends; then a parameter server and the chief are started
-    anew. Neither has met that worker, which will not come again."""
+    anew. Neither has met that worker, which will not come again: another parameter server says so, or the launcher."""
 
     def run(self) -> None:
         """See `ParameterHistory.run`."""
@@ -66,6 +68,14 @@ class EndedHistory(ParameterHistory):
         cluster.wait_ended(LAUNCHER_S)
         self._check()
 
+    def close(self) -> None:
+        """See `ParameterHistory.close`."""
+        os.environ.pop(ENDED, None)
+
+    def _before_serving(self) -> None:
+        # Of a process of its own, as what is told is true of all tasks that start from now on.
+        os.environ[ENDED] = ",".join(f"/job:worker/task:{task.name[6:]}" for task in self._ended_unknown())
+
     def _after_step(self, index: int) -> None:
         if index == 0 and not self.cluster.killed:
             self.cluster.tasks["worker0"].end()
@@ -75,7 +85,7 @@ def ended_history(seed: int) -> tuple[Simulation, ParameterHistory]:
     """The history of a seed, yet to be run."""
     chance, simulation = random.Random(f"ended {seed}"), Simulation(seed, horizon_s=900.0)
     setting = Setting(
-        servers=chance.choice((2, 3)),
+        servers=chance.choice((1, 2, 3)),
         workers=chance.choice((2, 3)),
         consistency="sync",
         steps=chance.randint(2, 4),

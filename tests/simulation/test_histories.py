@@ -99,6 +99,7 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("own", range(400, 410), "answered in states", "more than once"),
         ("moves", range(40), "asked again", "OutOfTime|lacks units"),
         ("ended", range(4), "who ended", "OutOfTime"),
+        ("ended", range(8), "told who ended", "OutOfTime"),
         ("rounds", range(1161, 1162), "gone gradients", "OutOfTime"),
         ("graphs", range(40), "living state", "the chief threw the state away"),
         ("graphs", range(40), "claims", "FailedPreconditionError: .* it was replaced by"),

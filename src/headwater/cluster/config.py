@@ -20,6 +20,7 @@ from typing import Any, cast
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import ENDED
 
 VARIABLE = "TF_CONFIG"
 #: A job whose tasks need no place in the cluster: it reads checkpoints and talks to no other task.
@@ -81,6 +82,31 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
     cluster = _cluster(members.pop("cluster", {}), source)
     task = _task(members.pop("task", None), cluster, source)
     return TaskConfig(cluster=cluster, task=task, rest=members)
+
+
+def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> frozenset[TaskName]:
+    """Workers whose programs ended before this task was started, as ``HEADWATER_ENDED`` says.
+
+    Args:
+      cluster: all tasks.
+      environ: the process's own environment unless given.
+
+    Raises:
+      ClusterConfigError: what it names is no worker of the cluster, or is its chief, with whose program the job ends.
+    """
+    leading = "chief" if "chief" in cluster.jobs else "worker"
+    text = (os.environ if environ is None else environ).get(ENDED, "")
+    tasks: set[TaskName] = set()
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            task = TaskName.parse(name)
+        except ValueError as error:
+            raise ClusterConfigError(ENDED, f"cannot be right: {error}") from error
+        task = check_task(cluster, task.job, task.index, ENDED)
+        if task.job != "worker" or (task.job, task.index) == (leading, min(cluster.task_indices(leading))):
+            raise ClusterConfigError(ENDED, f"names {task}, but can name workers only that are not the chief")
+        tasks.add(task)
+    return frozenset(tasks)
 
 
 def parse_hosts(text: str, field: str) -> list[str]:

@@ -13,6 +13,9 @@ INSECURE = "HEADWATER_INSECURE"
 LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
 #: Set for a worker that has joined a running cluster: the address of the task that has given it its place.
 JOINED = "HEADWATER_JOINED"
+#: Workers other than the chief whose programs have ended without an error before this task was started, such as
+#: ``/job:worker/task:1,/job:worker/task:3``: they will not come.
+ENDED = "HEADWATER_ENDED"
 #: A folder in which each ``ps`` of graphs saves its own state, to go on with it when it is started anew.
 SAVES = "HEADWATER_SAVES"
 #: Seconds between two such saves.

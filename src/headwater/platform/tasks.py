@@ -10,11 +10,12 @@ from pathlib import Path
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import FIRST_PS, SHARDS
+from headwater.cluster.variables import ENDED, FIRST_PS, SHARDS
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import FOLDERS, JobSpec, Role, SecretRef
+from headwater.platform.states import TaskPhase
 from headwater.telemetry.printed import PATTERN_VARIABLE
 
 #: How this machine calls the command ``headwater`` of this very installation.
@@ -119,18 +120,35 @@ def task_order(
     """What a backend needs to start a task that has a place; ``secrets`` are values by name, all that its job has."""
     spec, attempt = record.state.spec, record.state.tasks[name].attempt
     cluster = cluster_of({known: place.address for known, place in record.places.items()})
+    ended = _ended(record)
     return TaskOrder(
         job_id=record.id,
         attempt=attempt,
         place=record.places[name],
         argv=task_command(spec, name, cluster, headwater_command=ELSEWHERE),
-        env=task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
+        env={
+            **task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
+            **({ENDED: ",".join(map(str, ended))} if ended else {}),
+        },
         secrets={variable: secrets[secret] for variable, secret in task_secrets(spec, name).items()},
         # A relative folder is within the job's own one on its host, which stays from attempt to attempt.
         cwd=spec.workdir or ".",
         archive=archive,
         log_path=log_path,
     )
+
+
+def _ended(record: JobRecord) -> list[TaskName]:
+    """Workers whose programs have ended without an error; not the chief, with whose program the job ends."""
+    chief = TaskName("worker", 0)
+    return [
+        name
+        for name, task in sorted(record.state.tasks.items())
+        if task.phase is TaskPhase.SUCCEEDED
+        and name.job == "worker"
+        and name in record.places
+        and (name != chief or record.state.spec.chief.count.most)
+    ]
 
 
 def _variables(spec: JobSpec, task: TaskName) -> dict[str, str | SecretRef]:

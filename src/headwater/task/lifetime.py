@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headwater.cluster.config import EVALUATOR
@@ -50,11 +50,11 @@ class State:
         return {**self.tasks, **self.joined}
 
 
-def first_state(cluster: ClusterSpec, me: TaskName) -> State:
-    """The state of a task ``me`` that has just started."""
+def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = ()) -> State:
+    """The state of a task ``me`` that has just started, after the programs of others have ``ended``."""
     tasks = {str(name): address for name, address in cluster.tasks()}
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
-    return State(tasks=tasks, awaited=frozenset(map(str, others)))
+    return State(tasks=tasks, awaited=frozenset(map(str, others)).difference(ended))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
+from headwater.cluster.config import ended_tasks
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import MAX_WORKERS
@@ -135,7 +136,8 @@ class TaskShell:
         self._ending = Ending()
         self._lock = threading.Lock()
         self._open: dict[Channel, lifetime.Life] = {}
-        self._state = lifetime.first_state(cluster, me)
+        self._ended = frozenset(map(str, ended_tasks(cluster)))
+        self._state = lifetime.first_state(cluster, me, self._ended)
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
         self._metrics: MetricsServer | None = None
@@ -164,6 +166,9 @@ class TaskShell:
         if not self._listens:
             return
         self._plans = plans
+        for task in sorted(self._ended):
+            for service in self._services:
+                service.ended(task)
         self._workplace = Workplace()
         try:
             self._listen(self._workplace, master)

@@ -161,6 +161,18 @@ def test_pauses_go_on_over_a_restart_of_the_server(server: Server, tasks: Script
     assert tasks.starts == ["worker-0#0", "worker-0#1"]
 
 
+def test_a_task_that_starts_again_is_told_which_workers_have_ended(server: Server, tasks: ScriptedTasks) -> None:
+    server.submit(PS + "workers: 3")
+    server.turn()
+    for worker in (0, 2):  # the first is the chief: the job ends with its program, and waits here for worker 1 only
+        tasks.ends(f"worker-{worker}#0")
+    tasks.ends("ps-0#0", 1)
+    server.turn()
+    server.turn(after=10.0)
+    assert tasks.orders["ps-0#1"].env["HEADWATER_ENDED"] == "/job:worker/task:2"
+    assert all("HEADWATER_ENDED" not in tasks.orders[name].env for name in ("ps-0#0", "worker-1#0"))
+
+
 def test_the_first_failure_is_the_one_that_came_first(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit("workers: 2")
     server.turn()

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from headwater.cluster.config import (
     ClusterConfigError,
     check_task,
+    ended_tasks,
     parse_hosts,
     parse_task_config,
     task_config_from_environment,
 )
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import ENDED
 
 CLUSTER = {"ps": ["a:2222"], "worker": ["b:2222", "b:2223"]}
 
@@ -96,6 +98,23 @@ def test_flags() -> None:
         with pytest.raises(ClusterConfigError, match=r"^--ps_hosts\["):
             parse_hosts(text, "--ps_hosts")
     assert check_task(ClusterSpec(CLUSTER), "ps", 0, "flags") == TaskName("ps", 0)
+
+
+def test_workers_that_have_ended() -> None:
+    cluster = ClusterSpec({"ps": ["a:1"], "worker": ["b:1", "c:1", "d:1"]})
+    assert ended_tasks(cluster, {}) == frozenset()
+    told = ended_tasks(cluster, {ENDED: "/job:worker/task:1, /job:worker/task:2,"})
+    assert told == {TaskName("worker", 1), TaskName("worker", 2)}
+    for text, words in (
+        ("worker:1", "no task's name"),
+        ("/job:worker/task:3", "task.index is 3"),
+        ("/job:worker/task:0", "not the chief"),
+        ("/job:ps/task:0", "workers only"),
+    ):
+        with pytest.raises(ClusterConfigError, match=f"^{ENDED}.*{words}"):
+            ended_tasks(cluster, {ENDED: text})
+    led = ClusterSpec({"ps": ["a:1"], "chief": ["e:1"], "worker": ["b:1"]})
+    assert ended_tasks(led, {ENDED: "/job:worker/task:0"}) == {TaskName("worker", 0)}
 
 
 json_values = st.recursive(

@@ -47,6 +47,11 @@ def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone
     assert not after(*gone(CHIEF), *gone(OTHER)).ends
 
 
+def test_a_task_that_starts_after_a_worker_has_ended_does_not_wait_for_it() -> None:
+    assert after(*gone(CHIEF), JobOver(), state=first_state(CLUSTER, PS, {OTHER})).ends
+    assert not after(*gone(CHIEF), JobOver()).ends
+
+
 def test_a_task_that_is_expected_again_is_waited_for_until_it_has_come_or_is_given_up() -> None:
     expected = after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER})), JobOver())
     assert not expected.ends
