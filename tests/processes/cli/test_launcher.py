@@ -342,7 +342,8 @@ def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_launches_at_once_do_not_clash(folder: Path) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(50, marks=pytest.mark.long)])
+def test_launches_at_once_do_not_clash(folder: Path, count: int) -> None:
     # None ends before all have been answered: until then each has its address.
     (folder / "gated.py").write_text(
         f"{ECHO}\n    import fcntl\n    fcntl.flock(os.open('gate', os.O_RDONLY), fcntl.LOCK_SH)\n"
@@ -358,13 +359,13 @@ def test_twenty_launches_at_once_do_not_clash(folder: Path) -> None:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for _ in range(20)
+            for _ in range(count)
         ]
         answers = [launch.stdout.readline() for launch in launches if launch.stdout is not None]
     results = [(launch.communicate()[1], launch.returncode) for launch in launches]
     assert [(errors, returncode) for errors, returncode in results if returncode != 0] == []
     addresses = {address for answer in answers for address in re.findall(r"answered by (\S+)", answer)}
-    assert len(addresses) == 20
+    assert len(addresses) == count
 
 
 def test_on_a_terminal_there_are_colours_and_a_status_line(folder: Path) -> None:
