@@ -21,11 +21,11 @@ from headwater.parameters.table_copies import TableCopy
 from headwater.parameters.table_transfer import TableTransfer
 from headwater.parameters.updater import Array
 from headwater.parameters.values_frame import brings_examples, drops, values_header
-from headwater.parameters.waiting import SPEAK_S
 from headwater.parameters.wishes import Returned, Wish
 from headwater.task import kinds
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
+from headwater.task.waiting import SPEAK_S
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
 from headwater.transport.waiting import Patience

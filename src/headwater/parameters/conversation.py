@@ -15,10 +15,10 @@ from typing import Protocol
 from headwater.errors import AbortedError, DeadlineExceededError, GaveUpError, OpError, UnavailableError
 from headwater.parameters.layout import Block
 from headwater.parameters.updater import Array
-from headwater.parameters.waiting import SILENCE_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.task.shell import OVER_DETAIL
+from headwater.task.waiting import SILENCE_S
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience

@@ -28,7 +28,6 @@ from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
-from headwater.parameters.replicas.witness import RemoteWitness, WitnessService
 from headwater.parameters.round_sums import RoundSums, Squares
 from headwater.parameters.service import ParameterService
 from headwater.parameters.shards.directory import Directory
@@ -40,6 +39,7 @@ from headwater.parameters.shards.places import first_places
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
+from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES

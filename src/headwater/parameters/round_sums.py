@@ -22,9 +22,9 @@ import numpy as np
 
 from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.parameters.updater import Array
-from headwater.parameters.waiting import LOOK_S, SILENCE_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
+from headwater.task.waiting import LOOK_S, SILENCE_S, SPEAK_S
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

@@ -15,11 +15,11 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
-from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
 from headwater.task.service import Service
+from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel

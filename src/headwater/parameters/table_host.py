@@ -32,7 +32,6 @@ from headwater.parameters.table_protocol import (
     unpack,
 )
 from headwater.parameters.table_requests import Part, arrived_bags, pool_part, spread_part
-from headwater.parameters.waiting import LOOK_S
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.kernels import all_finite
 from headwater.tables.row_formats import Format, decode, encode, require_format
@@ -40,6 +39,7 @@ from headwater.tables.snapshots import Snapshot, part_path, restore
 from headwater.tables.table import Keys
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S
 from headwater.telemetry.snapshot import TableLoad
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame

@@ -10,8 +10,8 @@ from headwater.errors import AbortedError, DeadlineExceededError, FailedPrecondi
 from headwater.parameters.host_context import HostContext
 from headwater.parameters.talks import Talk
 from headwater.parameters.updates import Updates
-from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
+from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

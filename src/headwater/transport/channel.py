@@ -38,16 +38,18 @@ class ChannelStatistics:
 
 
 class Channel(Protocol):
-    """One end of a conversation between two tasks."""
+    """One end of a conversation between two tasks.
+
+    Attributes:
+      peer_generation: the generation of the task at the other end; 0 where it has none. Whoever opens a channel to one of
+        two copies of a task puts that of the task here.
+    """
+
+    peer_generation: int
 
     @property
     def peer(self) -> str:
         """Who is at the other end, for people: task and address."""
-        ...
-
-    @property
-    def peer_generation(self) -> int:
-        """The generation of the task at the other end; 0 where it has none."""
         ...
 
     @property

@@ -18,7 +18,7 @@ from headwater.accounting.accounts import Accounts
 from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.replicas.feed import Feed
+from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.limits import require_no_tables, require_replicas
 from headwater.task import kinds
 from headwater.transport.channel import Channel
@@ -255,9 +255,9 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
 ) -> None:
     """Else the journal lacks what the other copy goes on with, when the primary is killed in between."""
     happened: dict[int, list[str]] = {}
-    send, write = Feed.update, Accounts.flush
+    send, write = ParameterFeed.update, Accounts.flush
 
-    def sent(feed: Feed, *arguments: Any) -> None:
+    def sent(feed: ParameterFeed, *arguments: Any) -> None:
         happened.setdefault(threading.get_ident(), []).append("sent")
         send(feed, *arguments)
 
@@ -265,7 +265,7 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
         write(accounts)
         happened.setdefault(threading.get_ident(), []).append("written")
 
-    monkeypatch.setattr(Feed, "update", sent)
+    monkeypatch.setattr(ParameterFeed, "update", sent)
     monkeypatch.setattr(Accounts, "flush", written)
     servers = Replicated(PARAMS, optax.sgd(0.1), log_dir=str(tmp_path))
     client = servers.client()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from headwater.parameters.replicas.views import (
+from headwater.replicas.views import (
     Copy,
     Request,
     Standing,

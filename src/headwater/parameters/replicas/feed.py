@@ -1,40 +1,24 @@
-"""What a primary sends to the other copy: all that it has, then every update, in order.
+"""What a primary of a shard of parameters sends to the other copy; see `headwater.replicas.feed`::
 
-The frames of a channel from a primary to the other copy::
-
-    SECOND  (set, view)                     the first: who feeds; answered by DONE (whether the other one takes it, its
-                                            number, its life, its view)
     STATE   (number, names, memory)         values of all blocks, then the optimizer's state
     UPDATE_SECOND  (number, changes, knobs, scale, memory)   gradients, then the changes that ``changes`` numbers
     MEMORY  (number, memory)                what the primary knows besides its values, where only that has changed
-    NEW_VIEW (number, view)                 another view with the same primary
 
-    RESIGNS ()                              from the other copy: its task ends, and it will never serve
-
-Each but the last is answered by DONE (number) as soon as it was received whole. ``memory`` is what
-`headwater.parameters.host_memory.HostMemory.words` says; None where updates are sent together, and a later frame brings
-it. The other copy makes an update when it has its memory, before it reads another frame.
+``memory`` is what `headwater.parameters.host_memory.HostMemory.words` says; None where updates are sent together, and a
+later frame brings it. The other copy makes an update when it has its memory, before it reads another frame.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.parameters.replicas.recorded import Update
-from headwater.parameters.replicas.views import Copy, View, as_words
 from headwater.parameters.updater import Array
-from headwater.parameters.waiting import LOOK_S
+from headwater.replicas.feed import Feed
+from headwater.replicas.views import Copy
 from headwater.task import kinds
-from headwater.task.answers import bad_header
 from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-
-#: The most that may wait for a copy that is being filled up; workers wait then, in bytes.
-MOST_WAITING = 256 << 20
 
 
 class State(NamedTuple):
@@ -45,144 +29,32 @@ class State(NamedTuple):
     state: Sequence[Array]
 
 
-class Feed:
-    """One channel to the other copy. It begins with everything, in `fill`; meanwhile what is sent waits.
-
-    `send` is called by one thread at a time, which sets the order.
+class ParameterFeed(Feed):
+    """Feeds the other copy of a shard of parameters.
 
     Args:
-      channel: on which the other copy has said that it takes what comes.
-      target: the other copy.
+      channel, target: see `Feed`.
       state, memory: what it begins with.
     """
 
     def __init__(self, channel: Channel, target: Copy, state: State, memory: Any) -> None:
-        self._channel = channel
-        self.target: Copy = target
-        #: How many frames were given to it, how many the other copy has confirmed.
-        self.given: int = 1
-        self.confirmed: int = 0
-        #: Whether the other copy has said that it ends, and can never serve.
-        self.resigned: bool = False
-        first = Frame(kinds.STATE, (1, list(state.names), memory), [*state.values, *state.state])
-        self._lock = threading.Lock()
-        self._queue: deque[Frame] | None = deque([first])
-        self._waiting_bytes = 0
-        self._receiving = threading.Lock()
-        self.broken: threading.Event = threading.Event()
+        super().__init__(channel, target, [_state(state, memory)])
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
 
     def update(self, update: Update, memory: Any) -> None:
         """Sends an update."""
         header = (list(update.changes), list(update.knobs), update.scale, memory)
-        self._send(kinds.UPDATE_SECOND, header, [*update.gradients, *update.changes.values()])
+        self.send(kinds.UPDATE_SECOND, header, [*update.gradients, *update.changes.values()])
 
     def replace(self, state: State, memory: Any) -> None:
         """Sends everything once more."""
-        self._send(kinds.STATE, (list(state.names), memory), [*state.values, *state.state])
+        self.send(*_state(state, memory))
 
     def remember(self, memory: Any) -> None:
         """Sends what else has changed."""
-        self._send(kinds.MEMORY, (memory,), ())
-
-    def tell(self, view: View) -> None:
-        """Sends another view."""
-        self._send(kinds.NEW_VIEW, (as_words(view),), ())
-
-    def _send(self, kind: int, header: tuple[Any, ...], tensors: Sequence[Array]) -> None:
-        with self._lock:
-            if self.broken.is_set():
-                return
-            self.given += 1
-            frame = Frame(kind, (self.given, *header), tensors)
-            if self._queue is not None:
-                self._queue.append(frame)
-                self._waiting_bytes += _nbytes(frame)
-                return
-            try:
-                self._channel.send(frame)
-            except (UnavailableError, CancelledError):
-                self.end()
-
-    # Filling up -------------------------------------------------------------------------------------------------------
-
-    @property
-    def filling(self) -> bool:
-        """Whether the other copy has yet to get what it begins with, or what happened meanwhile."""
-        return self._queue is not None
-
-    @property
-    def has_room(self) -> bool:
-        """Whether no worker has to wait until the other copy has got more of what happened."""
-        return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
-
-    def fill(self) -> None:
-        """Sends what waits, until nothing does; from then on `_send` sends by itself."""
-        while not self.broken.is_set():
-            with self._lock:
-                if not self._queue:
-                    self._queue = None
-                    return
-                frame = self._queue.popleft()
-            try:
-                self._channel.send(frame)
-            except (UnavailableError, CancelledError):
-                self.end()
-            self._waiting_bytes -= _nbytes(frame)
-            # What was sent is confirmed before more is: the queue here is the only one.
-            self.wait(frame.header[0], lambda: True)
-
-    def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
-        """Waits until the other copy has confirmed frame ``number``; False where the channel is lost before.
-
-        Args:
-          number: of the frame.
-          goes_on: asked now and then; the wait ends with False where it says so.
-        """
-        while self.confirmed < number:
-            if self.broken.is_set() or not goes_on():
-                return False
-            if not self._receiving.acquire(timeout=LOOK_S):
-                continue
-            try:
-                if self.confirmed < number and not self.broken.is_set():
-                    self._receive(LOOK_S)
-            finally:
-                self._receiving.release()
-        return True
-
-    def _receive(self, timeout_s: float) -> None:
-        try:
-            answer = self._channel.recv(timeout_s)
-        except DeadlineExceededError:
-            return
-        except (UnavailableError, CancelledError):
-            self.end()
-            return
-        match answer.kind, answer.header:
-            case kinds.DONE, (int(number),):
-                self.confirmed = number
-            case kinds.RESIGNS, ():
-                self.resigned = True
-                self.end()
-            case _:
-                self.end()
-                raise bad_header(answer, self._channel.peer)
-
-    def look(self) -> None:
-        """Notices that the channel is lost, where no thread waits for the other copy."""
-        if self._receiving.acquire(blocking=False):
-            try:
-                self._receive(0)
-            finally:
-                self._receiving.release()
-
-    def end(self) -> None:
-        """Nothing is sent any more."""
-        self.broken.set()
-        self._channel.close()
+        self.send(kinds.MEMORY, (memory,), ())
 
 
-def _nbytes(frame: Frame) -> int:
-    return sum(tensor.nbytes for tensor in frame.tensors)
+def _state(state: State, memory: Any) -> tuple[int, Sequence[Any], Sequence[Array]]:
+    return kinds.STATE, (list(state.names), memory), [*state.values, *state.state]

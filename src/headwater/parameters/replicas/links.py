@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.errors import UnavailableError
-from headwater.parameters.replicas.shard import PeerServerLink
+from headwater.replicas.copy import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
 

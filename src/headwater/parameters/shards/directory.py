@@ -36,7 +36,7 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
-    from headwater.parameters.replicas.shard import PeerServerLink
+    from headwater.replicas.copy import PeerServerLink
 
 _log = logging.getLogger("headwater")
 

@@ -22,9 +22,9 @@ from headwater.parameters.shards.directory import Directory, Load, Told, answer_
 from headwater.parameters.shards.moves import hand_over, spread
 from headwater.parameters.shards.places import Place, Places
 from headwater.parameters.updater import Updater
-from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.telemetry.snapshot import Group, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.errors import GaveUpError, OpError, UnavailableError
-from headwater.parameters.replicas.shard import PeerServerLink
 from headwater.parameters.shards.directory import Directory
 from headwater.parameters.shards.places import Place
+from headwater.replicas.copy import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Protocol
 
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.parameters.replicas.views import (
+from headwater.replicas.views import (
     Copy,
     Request,
     View,
@@ -21,10 +21,10 @@ from headwater.parameters.replicas.views import (
     from_words,
     judge,
 )
-from headwater.parameters.waiting import SILENCE_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.task.service import Service
+from headwater.task.waiting import SILENCE_S
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

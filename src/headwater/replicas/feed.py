@@ -1,0 +1,172 @@
+"""What a primary sends to the other copy: all that it has, then every change, in order.
+
+The frames of a channel from a primary to the other copy::
+
+    SECOND  (name, view)        the first: who feeds; answered by DONE (whether the other one takes it, its number, its
+                                life, its view)
+    NEW_VIEW (number, view)     another view with the same primary
+    ...     (number, ...)       what it has, and changes of that, as what is fed says
+
+    RESIGNS ()                  from the other copy: its task ends, and it will never serve
+
+Each but the first and the last is answered by DONE (number) as soon as it was received whole. The other copy makes a
+change before it reads another frame.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
+from headwater.replicas.views import Copy, View, as_words
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.task.waiting import LOOK_S
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = Sequence[NDArray[Any]]
+
+#: The most that may wait for a copy that is being filled up; workers wait then, in bytes.
+MOST_WAITING = 256 << 20
+
+
+class Feed:
+    """One channel to the other copy. It begins with everything, in `fill`; meanwhile what is sent waits.
+
+    `send` is called by one thread at a time, which sets the order.
+
+    Args:
+      channel: on which the other copy has said that it takes what comes.
+      target: the other copy.
+      begins: what it begins with, in order: kinds, headers after the number, and tensors.
+    """
+
+    def __init__(self, channel: Channel, target: Copy, begins: Sequence[tuple[int, Sequence[object], Tensors]]) -> None:
+        self._channel = channel
+        self.target: Copy = target
+        #: How many frames were given to it, how many the other copy has confirmed.
+        self.given: int = len(begins)
+        self.confirmed: int = 0
+        #: Whether the other copy has said that it ends, and can never serve.
+        self.resigned: bool = False
+        self._lock = threading.Lock()
+        first = [Frame(kind, (number, *header), tensors) for number, (kind, header, tensors) in enumerate(begins, 1)]
+        self._queue: deque[Frame] | None = deque(first)
+        #: How many frames it begins with.
+        self.begins: int = len(begins)
+        self._waiting_bytes = 0  # of what happened since
+        self._receiving = threading.Lock()
+        self.broken: threading.Event = threading.Event()
+
+    # Under the lock of what is fed ------------------------------------------------------------------------------------
+
+    def tell(self, view: View) -> None:
+        """Sends another view."""
+        self.send(kinds.NEW_VIEW, (as_words(view),), ())
+
+    def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
+        """Sends a change, or has it wait while the other copy is filled up."""
+        with self._lock:
+            if self.broken.is_set():
+                return
+            self.given += 1
+            frame = Frame(kind, (self.given, *header), tensors)
+            if self._queue is not None:
+                self._queue.append(frame)
+                self._waiting_bytes += _nbytes(frame)
+                return
+            try:
+                self._channel.send(frame)
+            except (UnavailableError, CancelledError):
+                self.end()
+
+    # Filling up -------------------------------------------------------------------------------------------------------
+
+    @property
+    def filling(self) -> bool:
+        """Whether the other copy has yet to get what it begins with, or what happened meanwhile."""
+        return self._queue is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether no worker has to wait until the other copy has got more of what happened."""
+        return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
+
+    def fill(self) -> None:
+        """Sends what waits, until nothing does; from then on `send` sends by itself."""
+        while not self.broken.is_set():
+            with self._lock:
+                if not self._queue:
+                    self._queue = None
+                    return
+                frame = self._queue.popleft()
+            try:
+                self._channel.send(frame)
+            except (UnavailableError, CancelledError):
+                self.end()
+            if frame.header[0] > self.begins:
+                with self._lock:
+                    self._waiting_bytes -= _nbytes(frame)
+            # What was sent is confirmed before more is: the queue here is the only one.
+            self.wait(frame.header[0], lambda: True)
+
+    def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
+        """Waits until the other copy has confirmed frame ``number``; False where the channel is lost before.
+
+        Args:
+          number: of the frame.
+          goes_on: asked now and then; the wait ends with False where it says so.
+        """
+        while self.confirmed < number:
+            if self.broken.is_set() or not goes_on():
+                return False
+            if not self._receiving.acquire(timeout=LOOK_S):
+                continue
+            try:
+                if self.confirmed < number and not self.broken.is_set():
+                    self._receive(LOOK_S)
+            finally:
+                self._receiving.release()
+        return True
+
+    def _receive(self, timeout_s: float) -> None:
+        try:
+            answer = self._channel.recv(timeout_s)
+        except DeadlineExceededError:
+            return
+        except (UnavailableError, CancelledError):
+            self.end()
+            return
+        match answer.kind, answer.header:
+            case kinds.DONE, (int(number),):
+                self.confirmed = number
+            case kinds.RESIGNS, ():
+                self.resigned = True
+                self.end()
+            case _:
+                self.end()
+                raise bad_header(answer, self._channel.peer)
+
+    def look(self) -> None:
+        """Notices that the channel is lost, where no thread waits for the other copy."""
+        if self._receiving.acquire(blocking=False):
+            try:
+                self._receive(0)
+            finally:
+                self._receiving.release()
+
+    def end(self) -> None:
+        """Nothing is sent any more."""
+        self.broken.set()
+        self._channel.close()
+
+
+def _nbytes(frame: Frame) -> int:
+    return sum(tensor.nbytes for tensor in frame.tensors)
