@@ -133,7 +133,7 @@ class GraphHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk)
+        faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk, self._recovery())
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
@@ -170,7 +170,20 @@ class GraphHistory:
 
     def _serve(self, index: int) -> None:
         server = tf.train.Server(self._spec, job_name="ps", task_index=index)
-        server.join()
+        self._begun(index, server)
+        with contextlib.suppress(SystemExit):
+            server.join()
+        self._ended(index, server)
+
+    def _recovery(self) -> Callable[[], bool] | None:
+        """Says whether all has recovered from the last failure, where the next one waits for that."""
+        return None
+
+    def _begun(self, index: int, server: Any) -> None:
+        """A server serves."""
+
+    def _ended(self, index: int, server: Any) -> None:
+        """A server has ended: notes the values of its variables."""
         assert server._running is not None
         cells = server._running.runtime.resources.cells()
         values = {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}

@@ -16,6 +16,8 @@ import headwater.parameters.service
 import headwater.parameters.updates
 import headwater.resources.replica_lives
 import headwater.runtime.first_reads
+import headwater.server.replicas.changes
+import headwater.server.replicas.copy
 import headwater.task.shell
 import headwater.training.monitored_wrappers
 import headwater.training.session_manager
@@ -126,6 +128,18 @@ def _current_values() -> None:
     reads.is_current = lambda *_: True
 
 
+def _known_outcomes() -> None:
+    """A copy that takes over does not know what the former one has done of a step that is under way."""
+    changes: Any = headwater.server.replicas.changes.Changes
+    changes.known = lambda *_: None
+
+
+def _both_have_it() -> None:
+    """A primary answers before the other copy has confirmed what the answer says."""
+    copy: Any = headwater.server.replicas.copy.GraphCopy
+    copy.secure = lambda *_: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -139,4 +153,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "told who ended": _told_who_ended,
     "gone gradients": _gone_gradients,
     "current values": _current_values,
+    "known outcomes": _known_outcomes,
+    "both have it": _both_have_it,
 }

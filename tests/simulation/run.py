@@ -27,8 +27,8 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of copies, ended, examples, graph-examples, graphs, jobs, mirrored, moves, own, "
-        "parameters and rounds",
+        help="such as graphs:10; of copies, ended, examples, graph-copies, graph-examples, graphs, jobs, mirrored, "
+        "moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         copies,
         examples,
         facades,
+        graph_copies,
         graph_examples,
         graphs,
         jobs,
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         "copies": copies.history,
         "ended": rounds.ended_history,
         "examples": examples.history,
+        "graph-copies": graph_copies.history,
         "graph-examples": graph_examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,

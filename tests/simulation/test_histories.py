@@ -15,11 +15,12 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind: together 2,770.
+#: How many histories of each kind: together 2,830.
 _HISTORIES = {
     "copies": 60,
     "ended": 60,
     "examples": 200,
+    "graph-copies": 60,
     "graph-examples": 60,
     "graphs": 160,
     "jobs": 60,
@@ -105,6 +106,8 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("graphs", range(40), "claims", "FailedPreconditionError: .* it was replaced by"),
         ("graphs", range(40), "deadlines", "OutOfTime"),
         ("graphs", range(40), "current values", "a step has not seen units"),
+        ("graph-copies", range(100, 101), "known outcomes", "a step has not seen units|more than once"),
+        ("graph-copies", range(728, 729), "both have it", "a step has not seen units|lacks units"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
     ],
 )

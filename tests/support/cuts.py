@@ -70,14 +70,11 @@ class _CutChannel:
     def __init__(self, channel: Channel, cuts: Cuts) -> None:
         self._channel = channel
         self._cuts = cuts
+        self.peer_generation = channel.peer_generation
 
     @property
     def peer(self) -> str:
         return self._channel.peer
-
-    @property
-    def peer_generation(self) -> int:
-        return self._channel.peer_generation
 
     @property
     def closed(self) -> bool:

@@ -124,9 +124,13 @@ class Places:
                 if holder is not None and holder.generation != newcomer.generation and verdict.final:
                     reason = f"it was replaced by {newcomer}: {verdict.reason}"
                     self._refused[holder.task, holder.generation] = reason
-                self._holders[newcomer.task] = newcomer
-                self._claimed_at[newcomer.task] = self._clock()
+                self.give(newcomer)
         return self._refused.get(key, "")
+
+    def give(self, newcomer: Claim) -> None:
+        """Gives a place to a claim that is known to prevail."""
+        self._holders[newcomer.task] = newcomer
+        self._claimed_at[newcomer.task] = self._clock()
 
     def refusal(self, task: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
         """Why a task does not speak for its place; empty where it does, or where it would have the place if it asked.

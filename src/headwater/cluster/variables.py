@@ -20,6 +20,8 @@ ENDED = "HEADWATER_ENDED"
 SAVES = "HEADWATER_SAVES"
 #: Seconds between two such saves.
 SAVE_EVERY_S = "HEADWATER_SAVE_EVERY_S"
+#: How many ``ps`` have each variable of a graph: 1 or 2.
+REPLICAS = "HEADWATER_REPLICAS"
 #: A folder for what a job writes of itself: event files, journals.
 LOG_DIR = "HEADWATER_LOG_DIR"
 #: In how many shards Keras and JAX programs divide their parameters, so that these can move between ``ps``.

@@ -234,14 +234,9 @@ def _fetch_sources(
 
 
 class MasterStep(Step):
-    """A step as its master runs it: transfers go over the step's own conversations.
-
-    Attributes:
-      resumes: see `SessionOptions`.
-    """
+    """A step as its master runs it: transfers go over the step's own conversations."""
 
     conversations: Mapping[str, Conversation] = {}
-    resumes = False
 
     def send(self, destination: str, transfer: int, tensors: Sequence[object]) -> None:
         self.conversations[destination].send(transfer, tensors)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.replicas.views import Copy, View, as_words
@@ -26,12 +25,9 @@ from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.waiting import LOOK_S
 from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
+from headwater.transport.frames import Array, Frame
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Tensors = Sequence[NDArray[Any]]
+Tensors = Sequence[Array]
 
 #: The most that may wait for a copy that is being filled up; workers wait then, in bytes.
 MOST_WAITING = 256 << 20

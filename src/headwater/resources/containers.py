@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from headwater.resources.recording import Recorder
 
 R = TypeVar("R")
 
@@ -48,10 +51,13 @@ class Resources:
 
     Attributes:
       lock: held while values are read from cells, handed to an executable, and replaced; never while waiting.
+      recorder: hears of each change of a variable by a plan that is compiled from then on; None where no other task
+        makes the same changes.
     """
 
     def __init__(self) -> None:
         self.lock: threading.RLock = threading.RLock()
+        self.recorder: Recorder | None = None
         self._cells: dict[tuple[str, str], Cell] = {}
         self._others: dict[tuple[str, type, str], Any] = {}
 

@@ -17,9 +17,10 @@ import numpy as np
 from headwater.errors import FailedPreconditionError
 from headwater.ops.faults import error_of
 from headwater.passes.ahead import shown_variables
-from headwater.passes.plan import Compute, VariableInfo
+from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind
 from headwater.resources.containers import Cell, Resources
+from headwater.resources.recording import NOWHERE, Outcome, Place
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.indices import IndexChecks
 from headwater.runtime.programs import Program, shared_program
@@ -44,10 +45,16 @@ class Executable:
       variables: the plan's variables.
       resources: where their cells are.
       shared: other sessions may ask for the same.
+      place: where it stands.
     """
 
     def __init__(
-        self, compute: Compute, variables: dict[str, VariableInfo], resources: Resources, shared: bool = False
+        self,
+        compute: Compute,
+        variables: dict[str, VariableInfo],
+        resources: Resources,
+        shared: bool = False,
+        place: Place = NOWHERE,
     ) -> None:
         self._compute = compute
         self._lock = resources.lock
@@ -83,6 +90,9 @@ class Executable:
         ]
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None
+        self._place = place
+        self._recorder = resources.recorder if self._written else None
+        self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
 
     @property
@@ -122,6 +132,15 @@ class Executable:
             operation the message names. Of what the executable itself computes this is known when it has run: variables
             have new values then.
         """
+        if self._recorder is not None:
+            assert step is not None
+            known = self._recorder.known(step, self._place)
+            if known is not None:
+                if known.faults:
+                    self._raise(known.faults)
+                return known.outputs, ()
+            inputs = [np.asarray(value) for value in inputs]  # before the lock is taken: it may wait
+        given = inputs
         if self._check_indices is not None:
             self._check_indices(inputs)
         program, fixed = self._plain, None
@@ -134,7 +153,7 @@ class Executable:
             inputs = [inputs[i] for i in self._dynamic]
         run = program.run
         if self._device is not None:
-            return self._run_elsewhere(run, inputs, step_number, step)
+            return self._run_elsewhere(run, inputs, step_number, step, given)
         if program.failing or self._admits:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
@@ -143,7 +162,7 @@ class Executable:
             if faults:
                 self._raise(faults)
             return outputs, ()
-        if self._stores is not None and self._store(inputs, self._stores, certain):
+        if self._stores is not None and self._store(inputs, self._stores, certain, step):
             return (), ()
         key, taken = None, True
         if certain is not None or self._shared:
@@ -161,6 +180,8 @@ class Executable:
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, given, outputs, faults)
             for tell in made:
                 tell()
         if not taken:
@@ -179,8 +200,25 @@ class Executable:
             if faults.get(node.name):
                 raise error_of(node.type, node.name)
 
+    def _record(
+        self,
+        step: Step | None,
+        given: Sequence[Any],
+        outputs: Sequence[object] = (),
+        faults: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Tells the recorder what has come of ``given``. The lock is held."""
+        assert self._recorder is not None
+        assert step is not None
+        inputs = given if self._repeatable else None
+        self._recorder.changed(step, self._place, inputs, self._written_cells, Outcome(outputs, faults or {}))
+
     def _store(
-        self, inputs: Sequence[AnyArray], sources: Mapping[str, int], certain: Callable[[], None] | None
+        self,
+        inputs: Sequence[AnyArray],
+        sources: Mapping[str, int],
+        certain: Callable[[], None] | None,
+        step: Step | None,
     ) -> bool:
         """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
         not fit."""
@@ -194,10 +232,12 @@ class Executable:
                 cell.value = np.array(value)
                 cell.value.flags.writeable = False  # a program that fetches it gets a copy
                 cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, inputs)
         return True
 
     def _run_elsewhere(
-        self, run: Any, inputs: Sequence[AnyArray], step_number: int, step: Step | None
+        self, run: Any, inputs: Sequence[AnyArray], step_number: int, step: Step | None, given: Sequence[Any]
     ) -> tuple[Sequence[AnyArray], Sequence[AnyArray]]:
         with self._lock, jax.default_device(self._device):
             # A variable's value is elsewhere where another session gave it another device.
@@ -210,6 +250,8 @@ class Executable:
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, given, outputs, faults)
             for tell in made:
                 tell()
         if faults:
@@ -247,6 +289,11 @@ def cell_value(cell: Cell) -> Any:
             None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
         )
     return value
+
+
+def _draws(node: Node) -> bool:
+    """Whether an operation gives other random numbers each time that it runs in the same step."""
+    return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
 
 
 def _static_key(value: Any) -> object:

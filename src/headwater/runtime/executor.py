@@ -18,6 +18,7 @@ from headwater.passes.repetition import can_repeat
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
+from headwater.resources.recording import Outcome, Place
 from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.block_runner import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
@@ -43,6 +44,7 @@ class CompiledPlan:
       plan: what to do.
       resources: the task's state.
       master: full name of the task that asks for runs.
+      number: of the plan, in its session.
 
     Attributes:
       plan: as given.
@@ -52,8 +54,10 @@ class CompiledPlan:
       first_reads: the variables that it sends to its master before that sends anything; None for other plans.
     """
 
-    def __init__(self, plan: TaskPlan, resources: Resources, master: str = "") -> None:
+    def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:
         self.plan = plan
+        self._number = number
+        self._executables: dict[int, Executable] = {}
         self.changes: bool = any(_changes(item, master) for item in plan.instructions)
         self.trains: bool = trains(plan)
         self._resources = resources
@@ -69,7 +73,7 @@ class CompiledPlan:
             self._template[self._slot(name)] = constant
         self._blocks = self._block_runner()
         self._repeats = plan.block if can_repeat(plan) else 1
-        actions = [self._action(item) for item in plan.instructions]
+        actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             actions[-1] = self._send(last, ends=True)
         exchange = exchange_of(plan, master)
@@ -77,7 +81,8 @@ class CompiledPlan:
         self._fetches = [self._index[name] for name in plan.fetches]
         computed = {name for item in plan.instructions if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        self._aligned = AlignedCopies(fed) if fed else None
+        # Copies are used again before another task, which is told of a change, has received them.
+        self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
         self._before_update = self._actions[:at]
@@ -240,12 +245,38 @@ class CompiledPlan:
                 dead[position].append(slot)
         return [tuple(slots) for slots in dead]
 
-    def _action(self, item: Any) -> Any:
+    def repeat(self, position: int, inputs: Sequence[object], step: Step) -> None:
+        """Carries out one instruction alone, a `Compute`, as another task did in ``step``.
+
+        Args:
+          position: of the instruction.
+          inputs: what it was given besides variables and constants of the plan, in order.
+          step: of which step it is.
+        """
+        item = self.plan.instructions[position]
+        assert isinstance(item, Compute), item
+        given = iter(inputs)
+        constants = self.plan.constants
+        self._executables[position](
+            [self._template[self._index[name]] if name in constants else next(given) for name in item.inputs],
+            step.number,
+            None,
+            step,
+        )
+
+    def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Of all inputs of an instruction, those that `repeat` takes."""
+        item = self.plan.instructions[position]
+        assert isinstance(item, Compute), item
+        constants = self.plan.constants
+        return [value for name, value in zip(item.inputs, inputs, strict=True) if name not in constants]
+
+    def _action(self, item: Any, position: int) -> Any:
         match item:
             case Compute():
-                return self._compute(item)
+                return self._compute(item, position)
             case Host():
-                return self._host(item.node)
+                return self._host(item.node, position)
             case Send():
                 return self._send(item)
             case Receive():
@@ -253,8 +284,10 @@ class CompiledPlan:
             case _:
                 raise AssertionError(item)
 
-    def _compute(self, item: Compute) -> Any:
-        executable = Executable(item, self._variables, self._resources, self._shared)
+    def _compute(self, item: Compute, position: int) -> Any:
+        place = Place(self._number, position)
+        executable = Executable(item, self._variables, self._resources, self._shared, place)
+        self._executables[position] = executable
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         if executable.only_reads:
@@ -274,14 +307,15 @@ class CompiledPlan:
 
         return run
 
-    def _host(self, node: Node) -> Any:
+    def _host(self, node: Node, position: int) -> Any:
         definition = node.definition
         attrs = _attrs(node)
         sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
         cells = {index: self._cell(name) for index, name in node.refs.items()}
         on_host = definition.kind is Kind.HOST
+        recorder, place = self._resources.recorder, Place(self._number, position)
         if node.type == "Assign":
-            return self._assign_strings(node, cells[0])
+            return self._assign_strings(node, cells[0], place)
         lower = definition.lower if on_host else definition.string_lower
         if lower is None:
             raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
@@ -309,20 +343,39 @@ class CompiledPlan:
             for index, value in zip(outputs, values, strict=False):
                 slots[index] = _as_array(value)
 
-        return run
+        if recorder is None or not cells or not on_host:
+            return run
 
-    def _assign_strings(self, node: Node, cell: Cell) -> Any:
+        def run_recorded(slots: Slots, step: Step) -> None:
+            known = recorder.known(step, place)
+            if known is not None:
+                for index, value in zip(outputs, known.outputs, strict=True):
+                    slots[index] = value
+                return
+            with self._resources.lock:
+                before = {index: cell.updates for index, cell in cells.items()}
+                run(slots, step)
+                changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
+                if changed:
+                    recorder.changed(step, place, None, changed, Outcome([slots[index] for index in outputs]))
+
+        return run_recorded
+
+    def _assign_strings(self, node: Node, cell: Cell, place: Place) -> Any:
         """Gives a variable of strings its value, which is an array of NumPy."""
         source = self._slot(node.inputs[1])
         outputs = self._outputs_of(node)
+        recorder = self._resources.recorder
 
         def run(slots: Slots, step: Step) -> None:
-            del step
             value = np.array(slots[source])
             value.flags.writeable = False  # a program that fetches it gets a copy
-            with self._resources.lock:
-                cell.value = value
-                cell.counts[cell.slot] += 1
+            if recorder is None or recorder.known(step, place) is None:
+                with self._resources.lock:
+                    cell.value = value
+                    cell.counts[cell.slot] += 1
+                    if recorder is not None:
+                        recorder.changed(step, place, None, [cell], Outcome())
             for index in outputs:
                 slots[index] = value
 

@@ -38,10 +38,12 @@ class Step:
 
     Attributes:
       trace: where the step says what it does, or None.
+      resumes: whether it outlives the connections to the tasks that take part in it.
       ends: what `ended` calls.
     """
 
     trace: StepTrace | None = None
+    resumes: bool = False
     waits_for: tuple[str, float] | None = None
     _cancelled: str | None = None
     ends: tuple[Callable[[], None], ...] = ()

@@ -65,16 +65,22 @@ class TaskRuntime:
     Args:
       task: full task name.
       device_counts: how many of its process's devices it shows; see `headwater.runtime.devices.shown_devices`.
+      resources: its state; made empty where it is not given.
 
     Attributes:
       on_release: called with the handle of every session that is dropped.
       steps: how many times it has run a plan.
     """
 
-    def __init__(self, task: str = LOCAL_TASK, device_counts: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        task: str = LOCAL_TASK,
+        device_counts: Mapping[str, int] | None = None,
+        resources: Resources | None = None,
+    ) -> None:
         self.task = task
         self._device_counts = dict(device_counts or {})
-        self.resources: Resources = Resources()
+        self.resources: Resources = resources or Resources()
         self.rendezvous: Rendezvous = Rendezvous()
         self._lock = threading.Lock()
         self._isolated: dict[str, Resources] = {}
@@ -108,6 +114,7 @@ class TaskRuntime:
         *,
         address: str = "",
         connected: Callable[[int], bool] = lambda generation: True,
+        prevails: bool = False,
     ) -> CompiledPlan:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
@@ -117,15 +124,20 @@ class TaskRuntime:
             on: what still comes from a former life, as from the far side of a network that was parted, is of no use.
           address: where the cluster has that place; empty where it does not.
           connected: whether a generation of that task is connected.
+          prevails: whether it is known already that this claim prevails.
 
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
         """
-        compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task)
+        compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task, number)
         task = owner.task
         with self._lock:
-            refused = task and self._places.claim(
-                owner, connected=lambda holder: connected(holder.generation), address=address
+            if task and prevails:
+                self._places.give(owner)
+            refused = (
+                task
+                and not prevails
+                and self._places.claim(owner, connected=lambda holder: connected(holder.generation), address=address)
             )
             if refused:
                 _log.warning("%s refuses %s: %s", self.task, owner, refused)
@@ -247,6 +259,11 @@ class TaskRuntime:
         for step in list(self._steps):
             if step.session == session and step.number == number:
                 step.cancel(reason)
+
+    def cancel_all(self, reason: str) -> None:
+        """Ends all steps that are running."""
+        for step in list(self._steps):
+            step.cancel(reason)
 
     def waits(self) -> list[tuple[str, float]]:
         """What steps wait for, in words, and since when (`time.monotonic`)."""

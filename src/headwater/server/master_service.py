@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from headwater.errors import InvalidArgumentError, NotFoundError, OpError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph, load_graph
 from headwater.master.master import MasterSession, Peers, PreparedStep, SessionOptions
@@ -44,15 +44,19 @@ class MasterService:
       runtime: the server's task.
       peers: the other tasks.
       clock: gives seconds that only grow.
+      refuses: why this task has no sessions of its own; empty where it has.
 
     Attributes:
       sessions: how many were ever opened.
       over: see `headwater.master.targets.Master`.
     """
 
-    def __init__(self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic, refuses: str = ""
+    ) -> None:
         self._runtime = runtime
         self._peers = peers
+        self._refuses = refuses
         self._clients: dict[str, _ClientSession] = {}
         self._clock = clock
         self._not_held: dict[str, float] = {}
@@ -64,7 +68,13 @@ class MasterService:
     # For this process -------------------------------------------------------------------------------------------
 
     def open(self, graph: Graph, options: SessionOptions) -> MasterSession:
-        """A session that runs operations of ``graph``, which the caller goes on building."""
+        """A session that runs operations of ``graph``, which the caller goes on building.
+
+        Raises:
+          FailedPreconditionError: this task has no sessions.
+        """
+        if self._refuses:
+            raise FailedPreconditionError(None, None, self._refuses)
         self.sessions += 1
         return MasterSession(self._runtime, graph, options, self._peers)
 

@@ -37,6 +37,14 @@ from headwater.transport.frames import Frame
 Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 """See `headwater.master.peers.Peers.push`."""
 
+Secured = Callable[[Callable[[str], None]], None]
+"""Returns once another copy of the task has all that an answer says. What it is given is called now and then with what
+is waited for, in words; what that raises ends the wait.
+
+Raises:
+  UnavailableError: this copy does not serve any more.
+"""
+
 
 _log = logging.getLogger("headwater")
 
@@ -52,17 +60,16 @@ class ServedStep(Step):
       master: full name of the master's task.
       runtime: this task's.
       push: sends a transfer to another task; see `headwater.master.peers.Peers.push`.
+      secured: see `Secured`; None where there is no other copy.
 
     Attributes:
       channel: the one that the step uses now.
-      resumes: whether the step outlives its channel.
       patience_s: how long it waits for its master to come back, in seconds.
       on_lost: called when it waits for that.
       answered: whether its end was told, or is kept for its master.
       unconfirmed: each waits until a task has what was sent to it.
     """
 
-    resumes = False
     patience_s: float = 0.0
     on_lost: Callable[[], None] | None = None
 
@@ -75,8 +82,10 @@ class ServedStep(Step):
         master: str,
         runtime: TaskRuntime,
         push: Push,
+        secured: Secured | None = None,
     ) -> None:
         super().__init__(number, session, deadline)
+        self._secured = secured
         self.channel: Channel = channel
         self.answered: bool = False
         self._master = master
@@ -145,6 +154,8 @@ class ServedStep(Step):
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
+            if self._secured is not None:
+                self._await_second(self._secured)
             self.unconfirmed.append(self._push(destination, frame, self.check if self.resumes else None))
             return
         if self._read != WANTS_VALUES and self._take_given():
@@ -287,6 +298,15 @@ class ServedStep(Step):
     # A channel that is lost -------------------------------------------------------------------------------------------
 
     def _put(self, frame: Frame) -> None:
+        if self._secured is not None:
+            try:
+                self._await_second(self._secured)
+            except _LOST as error:
+                if not self.resumes:
+                    raise
+                # The other copy has the step, and answers.
+                _log.debug("step %d does not answer %s: %s", self.number, self._master, error.message)
+                return
         if not self.resumes:
             self.channel.send(frame)
             return
@@ -296,6 +316,20 @@ class ServedStep(Step):
                 self.channel.send(frame)
             except _LOST as error:
                 _log.debug("step %d keeps a frame for %s's return: %s", self.number, self._master, error.message)
+
+    def _await_second(self, secured: Secured) -> None:
+        """Waits until another copy of the task has all that the next frame says."""
+        began = time.monotonic()
+
+        def waits(what: str) -> None:
+            self.waits_for = what, began
+            if not self.resumes and self.channel.peer_gone():
+                raise UnavailableError(None, None, f"{self._master}, which asked for step {self.number}, is gone")
+
+        try:
+            secured(waits)
+        finally:
+            self.waits_for = None
 
     def _drop(self, received: int) -> None:
         """The master has ``received`` of this step's frames: they need not be kept."""

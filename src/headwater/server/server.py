@@ -79,6 +79,8 @@ class Server:
             atexit.register(self._running.answer_all)
             if self._running.shell.is_chief:
                 atexit.register(self._say_over)
+            elif self._task.job != PS:
+                atexit.register(self._running.leave)
 
     def join(self) -> None:
         """Waits until the job is over or the process is told to end (SIGTERM).
@@ -105,6 +107,7 @@ class Server:
         atexit.unregister(self._say_over)
         if self._running is not None:
             atexit.unregister(self._running.answer_all)
+            atexit.unregister(self._running.leave)
             self._running.stop()
 
     def _require_running(self) -> TaskServer:

@@ -24,20 +24,24 @@ _RECORD_SIZE = 4
 
 
 def add_state(snapshot: Snapshot, runtime: TaskRuntime) -> Snapshot:
-    """``snapshot`` with what a task for graphs holds and does."""
+    """``snapshot`` with what a task for graphs holds and does, besides what it says already."""
     cells = runtime.resources.cells()
     sizes = sorted((_size(key, cell) for key, cell in cells.items()), key=lambda size: (-size.nbytes, size.name))
     now = snapshot.at
+    step = _global_step(runtime, cells)
     return replace(
         snapshot,
         steps=snapshot.steps + runtime.steps,
         sessions=snapshot.sessions + runtime.session_count(),
-        global_step=_global_step(runtime, cells),
-        variables=tuple(sizes[:MAX_VARIABLES]),
-        variables_count=len(sizes),
-        variables_bytes=sum(size.nbytes for size in sizes),
-        waits=tuple(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
-        groups=tuple(_groups(runtime, cells)),
+        global_step=snapshot.global_step if step is None else step,
+        variables=(*snapshot.variables, *sizes)[:MAX_VARIABLES],
+        variables_count=snapshot.variables_count + len(sizes),
+        variables_bytes=snapshot.variables_bytes + sum(size.nbytes for size in sizes),
+        waits=(
+            *snapshot.waits,
+            *(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
+        ),
+        groups=(*snapshot.groups, *_groups(runtime, cells)),
     )
 
 

@@ -7,13 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import WANTS_VALUES
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
-from headwater.server.served_step import Push, ServedStep
+from headwater.server.served_step import Push, Secured, ServedStep
 from headwater.task.answers import bad_header
 from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
 from headwater.telemetry.step_stats import StepTrace
@@ -42,6 +42,26 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
+class Follower(Protocol):
+    """Another copy of the task, as its steps see it."""
+
+    def secured(self, waits: Callable[[str], None]) -> None:
+        """See `Secured`."""
+        ...
+
+    def finished(self, session: str, step: int) -> None:
+        """The master of a step has its answer, so that none asks for it again."""
+        ...
+
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        """Takes a transfer that another task has sent on ``channel``, where both copies have it.
+
+        Raises:
+          UnavailableError: this copy does not serve any more.
+        """
+        ...
+
+
 class StepService:
     """Serves channels: each in a thread of its own, one step after the other.
 
@@ -54,6 +74,7 @@ class StepService:
       watchdog: is told of steps of training.
       patience_s: how long a step waits for a master that has lost its channel, in seconds; by default somewhat longer
         than a master tries to come back.
+      follower: the other copy of the task, where there is one.
 
     Attributes:
       steps: how many it has run.
@@ -66,8 +87,11 @@ class StepService:
         push: Push,
         watchdog: ProgressWatchdog | None = None,
         patience_s: float | None = None,
+        follower: Follower | None = None,
     ) -> None:
         self._runtime = runtime
+        self._follower = follower
+        self._secured: Secured | None = None if follower is None else follower.secured
         self._push = push
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
@@ -109,6 +133,8 @@ class StepService:
                 kind = frame.kind
                 if kind in (RUN, RESUME):
                     if last is not None:  # its master has the answer, else it would not go on
+                        if self._follower is not None:
+                            self._follower.finished(last.session, last.number)
                         self._known.pop((last.session, last.number), None)
                         if self._left:
                             self._left.pop((last.session, last.number), None)
@@ -153,7 +179,9 @@ class StepService:
     def _take_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
-                if self._runtime.owner(session):  # else it is over, and no thread would ever take it
+                if self._follower is not None:
+                    self._follower.passed(channel, session, step, transfer, frame.tensors)
+                elif self._runtime.owner(session):  # else it is over, and no thread would ever take it
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
@@ -222,7 +250,9 @@ class StepService:
         session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
-        step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
+        step = ServedStep(
+            number, session, deadline, channel, runtime.owner(session), runtime, self._push, self._secured
+        )
         again = received is not None
         compiled = runtime.find_plan(session, plan)
         if resumes and (compiled is None or compiled.changes):
@@ -246,7 +276,11 @@ class StepService:
             if step.unconfirmed:
                 step.confirm_rest()
             step.end()
-        return step if step.resumes else None
+        if step.resumes:
+            return step
+        if self._follower is not None:
+            self._follower.finished(session, number)
+        return None
 
     def _run_step(
         self,
@@ -271,7 +305,8 @@ class StepService:
             if compiled.trains and session not in trained:
                 trained[session] = channel.peer.partition(" (")[0]
                 self.watchdog.opened(trained[session], session)
-            answer = None if traced or step.gives_values else step.answer_early
+            early = not traced and not step.gives_values and self._secured is None
+            answer = step.answer_early if early else None
             watched = trained.get(session) if compiled.trains else None
             results = self._execute(compiled, feeds, step, answer, plan, watched)
             if step.trace is not None:

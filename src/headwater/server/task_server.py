@@ -11,15 +11,22 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import REPLICAS
+from headwater.errors import FailedPreconditionError
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
-from headwater.master.peers import ClusterPeers
+from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
+from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.own_state import saver_for
+from headwater.server.replicas.copy import GraphCopy, Surroundings
+from headwater.server.replicas.limits import replicas_of
+from headwater.server.replicas.links import CopiedTaskLink, CopyLink
+from headwater.server.replicas.service import CopyService
 from headwater.server.snapshot import add_state
 from headwater.server.steps import StepService
 from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
@@ -73,21 +80,73 @@ class TaskServer(Service):
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc)
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
+        self._twice = replicas_of(cluster) > 1
         peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
-        self._master = MasterService(self.runtime, peers)
+        keeps = self._twice and task.job == PS
+        self._master = MasterService(self.runtime, peers, refuses=self._no_master() if keeps else "")
+        #: The copies of variables that this task has, of its own and of another ``ps``; None where there is one only.
+        self.copies: CopyService | None = self._copies_of(peers) if keeps else None
         self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
+        if self.copies is not None:
+            self.shell.add_service(self.copies)
+        if self._twice and self.shell.is_chief:
+            self.shell.add_service(WitnessService())
         self.shell.start(plans=self, master=self._master)
         if self._saver is not None:
             self._saver.start()
+        if self.copies is not None:
+            self.copies.start()
         self.target: str = f"grpc://{self.shell.address}"
         register_master(self.target, self._master)
 
-    def _link(self, task: TaskName) -> TaskLink:
+    def _link(self, task: TaskName) -> PeerLink:
         shell = self.shell
         address = parse_address(shell.cluster.task_address(task.job, task.index))
+        if self._twice and task.job == PS:
+            links = [
+                shell.add_link(
+                    host, CopyLink(shell.wiring, host, parse_address(shell.cluster.task_address(PS, host.index)), task)
+                )
+                for host in (task, _after(shell.cluster, task))
+            ]
+            return CopiedTaskLink(shell.wiring, task, address, links, self._claim)
         return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim))
+
+    def _copies_of(self, peers: ClusterPeers) -> CopyService:
+        """The copies that this ``ps`` has: of its own variables, and of those of the ``ps`` before it."""
+        shell = self.shell
+        chief, me = shell.chief, shell.me
+        witness = RemoteWitness(shell.link(chief), str(chief))
+        around = Surroundings(
+            push=peers.push,
+            watchdog=shell.watchdog,
+            address=lambda task: shell.present_cluster().get(task, ""),
+            connected=shell.is_connected,
+        )
+        before = next(
+            TaskName(PS, i) for i in shell.cluster.task_indices(PS) if _after(shell.cluster, TaskName(PS, i)) == me
+        )
+        copies = [
+            GraphCopy(
+                served,
+                ps=me.index,
+                task=str(me),
+                other=str(other),
+                link=shell.link(other),
+                ask=witness.ask,
+                around=around,
+            )
+            for served, other in ((me, _after(shell.cluster, me)), (before, before))
+        ]
+        return CopyService(shell, copies, around)
+
+    def _no_master(self) -> str:
+        return (
+            f"{self.shell.me} has a second copy of its variables ({REPLICAS}=2), and a session whose master is there "
+            "would be lost with it: give the session the target of a worker"
+        )
 
     def _devices(self) -> Sequence[DeviceInfo]:
         return [
@@ -109,6 +168,11 @@ class TaskServer(Service):
     def answer_all(self) -> None:
         """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
+
+    def leave(self) -> None:
+        """The program of this worker has come to its end. A ``ps`` that serves no copy has not met it, and hears so."""
+        if self._twice:
+            self.shell.leave()
 
     def say_over(self) -> None:
         """Says that the job is over, where this task's master has had sessions."""
@@ -177,6 +241,13 @@ class TaskServer(Service):
     # What the control plane asks (`headwater.task.shell.PlanHandler`) -------------------------------------------------
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
+        if self.copies is not None:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self.shell.me} has a second copy of its variables, of which {owner.task or 'a client'} does not "
+                f"know: set {REPLICAS}=2 for that process, too",
+            )
         name = str(TaskName.parse(owner.task)) if owner.task else ""
         self.runtime.add_plan(
             session,
@@ -195,6 +266,12 @@ class TaskServer(Service):
 
     def reset(self, containers: Sequence[str]) -> None:
         self.runtime.reset(list(containers))
+
+
+def _after(cluster: ClusterSpec, server: TaskName) -> TaskName:
+    """The ``ps`` that has the second copy of what ``server`` has at the beginning."""
+    indices = cluster.task_indices(PS)
+    return TaskName(PS, indices[(list(indices).index(server.index) + 1) % len(indices)])
 
 
 def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:

@@ -24,6 +24,16 @@ RESUMED: Final = 9
 GIVE_UP: Final = 10
 TAKEN: Final = 11
 
+# ... and of tasks of which there are two copies: `headwater.server.replicas.copy`
+OPEN_COPY: Final = 32
+COPY_PLAN: Final = 33
+COPY_RELEASE: Final = 34
+COPY_RESET: Final = 35
+REPEAT: Final = 36
+REPLACE: Final = 37
+PASSED: Final = 38
+SEAL: Final = 39
+
 # Collectives of mirrored groups: `headwater.collectives`
 OPEN_COLLECTIVE: Final = 16
 PART: Final = 19
@@ -63,7 +73,7 @@ WHERE: Final = 92
 MOVE: Final = 93
 OFFER: Final = 94
 TOOK: Final = 95
-# ... and between their copies: `headwater.parameters.replicas`
+# ... and between copies of what a ``ps`` holds: `headwater.replicas.feed`, `headwater.parameters.replicas.feed`
 VIEW: Final = 84
 SECOND: Final = 85
 STATE: Final = 86

@@ -250,8 +250,14 @@ class TaskShell:
     @property
     def is_chief(self) -> bool:
         """Whether this task's program is the one whose end ends the job."""
+        return self.me == self.chief
+
+    @property
+    def chief(self) -> TaskName:
+        """The task whose program's end ends the job, in a cluster with a chief or workers."""
         job = "chief" if "chief" in self.cluster.jobs else "worker"
-        return self.me.job == job and self.me.index == min(self.cluster.task_indices(job))
+        indices = self.cluster.task_indices(job) if job in self.cluster.jobs else (0,)
+        return TaskName(job, min(indices))
 
     def leave(self) -> None:
         """The program of this worker has come to its end: every ``ps`` is told; with the chief's, the job is over.

@@ -41,8 +41,8 @@ class Channel(Protocol):
     """One end of a conversation between two tasks.
 
     Attributes:
-      peer_generation: the generation of the task at the other end; 0 where it has none. Whoever opens a channel to one of
-        two copies of a task puts that of the task here.
+      peer_generation: the generation of the task at the other end; 0 where it has none. Of a channel to one of two
+        copies of a task it is that of the task.
     """
 
     peer_generation: int

@@ -20,8 +20,8 @@ from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
-from headwater.replicas.witness import Witnesses
 from headwater.parameters.service import ParameterService
+from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from tests.support.cuts import Cuts

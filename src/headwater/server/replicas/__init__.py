@@ -1,0 +1,1 @@
+"""Two copies of what a ``ps`` of graphs holds; see `headwater.replicas`."""

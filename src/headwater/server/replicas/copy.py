@@ -1,0 +1,377 @@
+"""One of the two copies of a ``ps`` task of graphs: its variables, plans, and steps in progress.
+
+Masters do not know on which process the task is: they open a channel to either with ``OPEN_COPY``, and the copy that
+serves answers with the generation of the *task*, which both copies have. So a master that loses one copy, and finds the
+other one, finds the same life of the task, and goes on with the step as after any connection that was lost. What the
+former copy has done of the step the other one knows (`headwater.server.replicas.changes`); the rest it does.
+
+The frames of masters::
+
+    OPEN_COPY    (task,)                                   answered by DONE (whether it serves, the task's generation,
+                                                           steps run, devices); steps follow, see
+                                                           `headwater.master.protocol`, and
+    COPY_PLAN    (session, plan, owner's claim)            the plan, as bytes; answered by DONE ()
+    COPY_RELEASE (session)                                 answered by DONE ()
+    COPY_RESET   (containers)                              answered by DONE ()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.passes.plan import decode_plan
+from headwater.replicas.copy import GRACE_S, KeptCopy, PeerServerLink
+from headwater.replicas.feed import Feed
+from headwater.replicas.views import Copy, View
+from headwater.replicas.witness import Ask
+from headwater.resources.training_note import Note, note_of
+from headwater.runtime.task import TaskRuntime
+from headwater.server.replicas.changes import Changes
+from headwater.server.replicas.limits import VariablesOnly
+from headwater.server.served_step import Push
+from headwater.server.steps import StepService
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S
+from headwater.telemetry.snapshot import Group
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import new_generation
+
+_log = logging.getLogger("headwater")
+
+#: The set of parameters, for the witness, that variables of graphs are; no program has one of this name.
+SET = "+graph"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a copy needs of its process.
+
+    Attributes:
+      push: sends a transfer to another task; see `headwater.master.peers.Peers.push`.
+      watchdog: is told of steps of training.
+      address: gives the address that the cluster has for a task; empty where it has none.
+      connected: whether a generation of a task is connected.
+    """
+
+    push: Push
+    watchdog: ProgressWatchdog
+    address: Callable[[str], str]
+    connected: Callable[[str, int], bool]
+
+
+class _Contents:
+    """What a copy has, in one life of it."""
+
+    def __init__(self, copy: GraphCopy, generation: int, around: Surroundings) -> None:
+        task = copy.served.device_prefix
+        self._copy = copy
+        self.generation: int = generation
+        resources = VariablesOnly(str(copy.served))
+        self.runtime: TaskRuntime = TaskRuntime(task, resources=resources)
+        self.changes: Changes = Changes(self.runtime, lambda: copy.feed_of(self))
+        resources.recorder = self.changes
+        self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
+        self.channels: set[Channel] = set()
+        self.note: Note = self._watched_note()
+        self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
+        self.runtime.on_release.append(self._released)
+
+    # A follower of its steps (`headwater.server.steps.Follower`) ------------------------------------------------------
+
+    def secured(self, waits: Callable[[str], None]) -> None:
+        self._copy.secure(self, waits)
+
+    def finished(self, session: str, step: int) -> None:
+        self.changes.finished(session, step)
+
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        self.changes.passed(session, step, transfer, tensors)
+        self._copy.secure(self, lambda _: _require_there(channel))
+
+    # What else changes ------------------------------------------------------------------------------------------------
+
+    def _tell(self, kind: int, header: Sequence[object], tensors: Sequence[Any] = ()) -> None:
+        """Sends a change. The lock of the resources is held."""
+        feed = self.changes.feed
+        if feed is not None:
+            feed.send(kind, header, tensors)
+
+    def _watched_note(self) -> Note:
+        note = note_of(self.runtime.resources)
+        note.on_change = self._sealed
+        return note
+
+    def _sealed(self) -> None:
+        with self.runtime.resources.lock:
+            self._tell(kinds.SEAL, (self.note.text, self.note.together))
+
+    def _released(self, session: str) -> None:
+        with self.runtime.resources.lock:
+            for key in [key for key in self.plans if key[0] == session]:
+                del self.plans[key]
+            self.changes.forget(session)
+            self._tell(kinds.COPY_RELEASE, (session,))
+
+    def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: Surroundings | None) -> None:
+        """Keeps a plan; ``around`` is None where another copy has found that its owner may have it kept."""
+        plan = decode_plan(data)
+        if plan.isolated:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self._copy.served} has a second copy of its variables, and a session with variables of its own "
+                "(isolate_session_state) has none: leave one of them away",
+            )
+        if around is None:
+            self.runtime.add_plan(session, number, plan, owner, prevails=True)
+        else:
+            name = str(TaskName.parse(owner.task)) if owner.task else ""
+            self.runtime.add_plan(
+                session,
+                number,
+                plan,
+                owner,
+                address=around.address(name),
+                connected=lambda generation: around.connected(name, generation),
+            )
+        with self.runtime.resources.lock:
+            self.plans[session, number] = data, owner
+            self._tell(*_plan(session, number, data, owner))
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets what is in ``containers`` (all by default), and all sessions."""
+        with self.runtime.resources.lock:  # no change comes in between
+            self.runtime.reset(list(containers))
+            self.note = self._watched_note()
+            self._tell(kinds.COPY_RESET, (list(containers),))
+
+    def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
+        """Frames that bring another copy all there is. The lock of the resources is held."""
+        plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
+        seal = kinds.SEAL, (self.note.text, self.note.together), ()
+        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), seal]
+
+    def end(self) -> None:
+        """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
+        for channel in list(self.channels):
+            channel.break_off(f"another copy of {self._copy.served} serves")
+        self.steps.stop()
+        self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
+
+
+class GraphCopy(KeptCopy):
+    """One of the two copies of a ``ps`` task.
+
+    Args:
+      served: the task.
+      ps: number of the process that this copy is on.
+      task: name of the task whose process that is.
+      other: name of the task whose process has the other copy.
+      link: to that process.
+      ask: asks the witness.
+      around: what it needs of its process.
+      grace_s: see `KeptCopy`.
+
+    Attributes:
+      served: the task.
+    """
+
+    def __init__(
+        self,
+        served: TaskName,
+        *,
+        ps: int,
+        task: str,
+        other: str,
+        link: PeerServerLink,
+        ask: Ask,
+        around: Surroundings,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        self.served: TaskName = served
+        self._around = around
+        # What a fill replaces stays until the next one: equal plans find their executables there.
+        self._before: _Contents | None = None
+        called = f"the state of {served}"
+        super().__init__(
+            SET, served.index, ps=ps, task=task, other=other, called=called, link=link, ask=ask, grace_s=grace_s
+        )
+
+    def _begin(self) -> None:
+        self._contents = _Contents(self, new_generation(), self._around)
+
+    def _end(self) -> None:
+        self._contents.end()
+
+    # What the task asks -----------------------------------------------------------------------------------------------
+
+    @property
+    def runtime(self) -> TaskRuntime:
+        """Its state and plans."""
+        return self._contents.runtime
+
+    @property
+    def serves(self) -> bool:
+        """Whether masters are served here, as far as is known."""
+        return self._serving
+
+    @property
+    def steps(self) -> int:
+        """How many steps it has run."""
+        return self._contents.steps.steps
+
+    def group(self) -> Group:
+        """How the copies stand."""
+        return Group(
+            name=f"state of {self.served}",
+            updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
+            copies=self.described(),
+            lacks_second=self.lacks_second,
+            second_behind=self.behind,
+        )
+
+    def close(self) -> None:
+        super().close()
+        self._contents.end()
+
+    # Masters ----------------------------------------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, on_lost: Callable[[], None]) -> None:
+        """Answers a master, where this copy serves, until the channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+          InvalidArgumentError: a frame cannot be understood.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
+            contents = self._contents
+            serving = self._serving and not self._closed
+            if serving:
+                contents.channels.add(channel)
+        if not serving:
+            channel.send(Frame(kinds.DONE, (False, 0, 0, ())))
+            return
+        try:
+            devices = [device.name() for device in contents.runtime.devices()]
+            channel.send(Frame(kinds.DONE, (True, contents.generation, contents.steps.steps, devices)))
+            # Plans come before steps, and on the same channels.
+            first = channel.recv()
+            while self._other_frame(contents, channel, first):
+                first = channel.recv()
+            contents.steps.serve(channel, first, lambda frame: self._other_frame(contents, channel, frame), on_lost)
+        finally:
+            contents.channels.discard(channel)
+
+    def _other_frame(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
+        """Answers a frame that is of no step; whether it is one."""
+        try:
+            match frame.kind, frame.header:
+                case kinds.COPY_PLAN, (str(session), int(number), owner):
+                    data = frame.tensors[0].tobytes()
+                    contents.add_plan(session, number, data, _claim(owner, frame, channel), self._around)
+                case kinds.COPY_RELEASE, (str(session),):
+                    contents.runtime.release(session)
+                case kinds.COPY_RESET, ([*containers],):
+                    contents.reset([str(container) for container in containers])
+                case _:
+                    return False
+            self.secure(contents, lambda _: _require_there(channel))
+        except UnavailableError:
+            raise
+        except OpError as error:
+            channel.send(error_frame(0, error, contents.runtime.task))
+        else:
+            channel.send(Frame(kinds.DONE, ()))
+        return True
+
+    def secure(self, contents: _Contents, waits: Callable[[str], None]) -> None:
+        """Returns once the other copy has all that has changed so far; see `headwater.server.served_step.Secured`."""
+        feed = self._feed
+        number = feed.given if feed is not None else 0
+        self._await_second(feed, number, lambda: self._contents is contents, waits)
+
+    def feed_of(self, contents: _Contents) -> Feed | None:
+        """Where changes of ``contents`` go to; None where these are not served."""
+        return self._feed if self._serving and self._contents is contents else None
+
+    # Following and leading --------------------------------------------------------------------------------------------
+
+    def _apply(self, frame: Frame, channel: Channel) -> None:
+        contents = self._contents
+        match frame.kind, frame.header:
+            case kinds.STATE, (int(), int(generation)):
+                contents.runtime.resources.clear()
+                self._before = contents
+                with self._changed:
+                    self._contents = _Contents(self, generation, self._around)
+            case kinds.COPY_PLAN, (int(), str(session), int(number), owner):
+                contents.add_plan(session, number, frame.tensors[0].tobytes(), _claim(owner, frame, channel), None)
+            case kinds.COPY_RELEASE, (int(), str(session)):
+                contents.runtime.release(session)
+            case kinds.COPY_RESET, (int(), [*containers]):
+                contents.reset([str(container) for container in containers])
+            case kinds.REPEAT, (int(), [*over], [*instruction]):
+                contents.changes.repeat(over, instruction, frame.tensors)
+            case kinds.REPLACE, (int(), [*over], instruction, [*variables]):
+                contents.changes.replace(over, instruction, variables, frame.tensors)
+            case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
+                contents.changes.passed(session, step, transfer, frame.tensors)
+            case kinds.SEAL, (int(), bytes(text), str(together)):
+                contents.note.change(text, together)
+            case _:
+                raise bad_header(frame, channel.peer)
+
+    def _take_up(self) -> None:
+        self._before = None
+        view = self._standing.view
+        if view is not None and view.term > 1:
+            _log.warning("%s serves %s now: %s", self._task, self._called, view)
+
+    def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
+        contents = self._contents
+        with contents.runtime.resources.lock:
+            feed = Feed(channel, other, contents.all())
+            self._feeds(feed)
+        return feed
+
+    def _given(self, feed: Feed) -> int:
+        with self._contents.runtime.resources.lock:
+            return feed.given
+
+    def _tell(self, feed: Feed, view: View) -> None:
+        with self._contents.runtime.resources.lock:
+            feed.tell(view)
+
+
+def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:
+    return kinds.COPY_PLAN, (session, number, claim_words(owner)), [np.frombuffer(data, np.uint8)]
+
+
+def claim_words(claim: Claim) -> tuple[object, ...]:
+    """A claim as a frame's header has it."""
+    return dataclasses.astuple(claim)
+
+
+def _claim(words: Any, frame: Frame, channel: Channel) -> Claim:
+    match words:
+        case (str(task), int(generation), float() | int() as started, str(address)):
+            return Claim(task=task, generation=generation, started=started, address=address)
+        case _:
+            raise bad_header(frame, channel.peer)
+
+
+def _require_there(channel: Channel) -> None:
+    if channel.peer_gone():
+        raise UnavailableError(None, None, f"{channel.peer} is gone")

@@ -1,0 +1,88 @@
+"""What two copies of a graph's variables cannot be had with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import REPLICAS, SAVES
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.resources.containers import Resources
+from headwater.resources.training_note import Note
+from headwater.task.lifetime import PS
+
+R = TypeVar("R")
+
+_NAMES: Final = {
+    "Accumulator": "an accumulator of gradients, as SyncReplicasOptimizer has",
+    "Queue": "a queue",
+    "Table": "a lookup table",
+    "Gate": "where workers wait for each other (consistency)",
+    "StepBarrier": "where synchronous replicas wait for each other",
+    "ExampleLedger": "the account of examples",
+}
+
+
+def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
+    """How many ``ps`` have each variable of a graph, as the environment says: 1 or 2.
+
+    Raises:
+      InvalidArgumentError: it says something else.
+      FailedPreconditionError: it says 2, and this cluster or the rest of the environment does not fit that.
+    """
+    environ = os.environ if environ is None else environ
+    text = environ.get(REPLICAS, "").strip() or "1"
+    if text not in ("1", "2"):
+        raise InvalidArgumentError(None, None, f"{REPLICAS} must be 1 or 2, not {text!r}")
+    if text == "1" or PS not in cluster.jobs:
+        return 1
+    servers = len(cluster.task_indices(PS))
+    if servers < 2:
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"{REPLICAS}=2 needs a second ps to keep the other copy on, and this cluster has {servers}: start it with "
+            f"--ps 2, or leave {REPLICAS} away",
+        )
+    if not {"chief", "worker"}.intersection(cluster.jobs):
+        raise FailedPreconditionError(
+            None, None, f"{REPLICAS}=2 needs a chief or a worker, which says which copy serves; this cluster has none"
+        )
+    if environ.get(SAVES, ""):
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"{REPLICAS}=2 and {SAVES} cannot be had together: a ps that comes back is filled up from the other copy. "
+            "Leave one of them away",
+        )
+    return 2
+
+
+class VariablesOnly(Resources):
+    """The containers of a task of which another one has a copy: variables, and the note of their training.
+
+    Args:
+      task: its full name.
+    """
+
+    def __init__(self, task: str) -> None:
+        super().__init__()
+        self._task = task
+
+    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
+        """See `Resources.get_or_make`.
+
+        Raises:
+          FailedPreconditionError: it is no such note.
+        """
+        if kind is not Note:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self._task} has a second copy of its variables ({REPLICAS}=2), and there would be none of {name!r}, "
+                f"{_NAMES.get(kind.__name__, f'a {kind.__name__}')}: keep that on a worker (with tf.device), or leave "
+                f"{REPLICAS} away",
+            )
+        return super().get_or_make(container, name, kind, make)

@@ -1,0 +1,256 @@
+"""A second copy of each ``ps``: it has what was acknowledged, once, wherever connections are cut or a ``ps`` dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater import tf
+from headwater.errors import FailedPreconditionError
+from headwater.training.supervised_session import SupervisedSession
+from tests.support.copied_cluster import CopiedCluster, copied_cluster
+from tests.support.cuts import Cuts
+
+STEPS = 2
+FRAMES = 20
+"""Frames of a step below. To and from each `ps` a request, values, gradients and an answer, and between the `ps` a
+transfer, and that it has come: 10, as without second copies. Of four updates (those of counts are by themselves, and
+the global step waits) and of the transfer one to the second copy, and its confirmation: 10."""
+
+
+@dataclass
+class Training:
+    """Two `ps`, and a program whose step changes variables of both in several ways."""
+
+    cluster: CopiedCluster
+    session: tf.Session
+    step: Any
+    drawn: Any
+    state: Any
+
+    def run(self) -> list[Any]:
+        """Some steps; what they gave, then the state that they left."""
+        seen: list[Any] = []
+        for _ in range(STEPS):
+            seen.append(self.session.run(self.step))
+            self.session.run(self.drawn)
+        self.cluster.cuts.plan()
+        seen.append(self.session.run(self.state))
+        return seen
+
+
+@contextmanager
+def training() -> Iterator[Training]:
+    with copied_cluster(cuts=Cuts()) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=np.full((3,), 0.5, np.float32))
+            global_step = tf.train.get_or_create_global_step()
+            count = tf.get_variable("count", [], tf.int64, initializer=tf.zeros_initializer())
+            counted = tf.assign_add(count, 1)
+        with tf.device("/job:ps/task:1"):
+            v = tf.get_variable("v", initializer=np.full((2,), -0.25, np.float32))
+            rows = tf.get_variable("rows", initializer=np.zeros((5, 2), np.float32))
+            noise = tf.get_variable("noise", initializer=np.zeros((2,), np.float32))
+        with tf.device("/job:worker/task:0"):
+            loss = tf.reduce_sum(tf.square(w - 1.0)) * tf.reduce_sum(tf.square(v))
+            loss += tf.reduce_sum(tf.square(tf.gather(rows, [1, 3]) - 1.0))
+        optimizer = tf.train.MomentumOptimizer(0.01, 0.9)
+        train_op = optimizer.minimize(loss, global_step=global_step)
+        with tf.device("/job:ps/task:1"):
+            drawn = tf.assign_add(noise, tf.random_uniform([2], seed=7))
+        variables = [w, v, rows, noise, *(optimizer.get_slot(x, "momentum") for x in (w, v, rows))]
+        with SupervisedSession(cluster.target()) as session:
+            session.run(tf.global_variables_initializer())
+            found = Training(cluster, session, [loss, train_op, counted], drawn.op, [global_step, count, *variables])
+            session.run([found.step, drawn.op])
+            cluster.paired()
+            session.run(found.step)
+            session.run(found.drawn)
+            yield found
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[Any]:
+    with training() as undisturbed:
+        undisturbed.cluster.cuts.plan()
+        return undisturbed.run()
+
+
+def _check(found: list[Any], expected: list[Any]) -> None:
+    for value, other in zip(_flat(found), _flat(expected), strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    return [leaf for value in values for leaf in (_flat(value) if isinstance(value, list) else [value])]
+
+
+def test_how_many_frames_there_are() -> None:
+    with training() as found:
+        found.cluster.cuts.plan()
+        found.session.run(found.step)
+        assert found.cluster.cuts.frames == FRAMES
+
+
+def test_both_copies_have_the_same_bits() -> None:
+    with training() as found:
+        found.run()
+        before = found.session.run(found.state)
+        for index in (0, 1):
+            found.cluster.kill(index)
+            found.cluster.primary(index)
+            _check(found.session.run(found.state), before)
+            found.cluster.start(index)
+            found.cluster.paired()
+            found.session.run(found.step)
+            before = found.session.run(found.state)
+
+
+def test_what_cannot_be_repeated_travels_by_value() -> None:
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            noise = tf.get_variable("noise", initializer=tf.random_normal([4]))
+            text = tf.Variable("begun", name="text")
+            count = tf.get_variable("count", [], tf.int32, initializer=tf.zeros_initializer())
+            changes = [
+                tf.assign_add(noise, tf.random_uniform([4])).op,
+                tf.assign(text, "changed").op,
+                tf.count_up_to(count, 5).op,
+            ]
+        with SupervisedSession(cluster.target()) as session:
+            session.run(tf.global_variables_initializer())
+            cluster.paired()
+            for change in changes:
+                session.run(change)
+            before = session.run([noise, text, count])
+            cluster.kill(0)
+            found = session.run([noise, text, count])
+            np.testing.assert_array_equal(found[0], before[0])
+            assert (found[1], found[2]) == (b"changed", 1)
+
+
+def test_a_row_travels_without_its_table() -> None:
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            table = tf.get_variable("table", [100_000, 8], initializer=tf.zeros_initializer())
+            change = tf.scatter_add(table, [7], tf.ones([1, 8])).op
+        with SupervisedSession(cluster.target()) as session:
+            session.run(tf.global_variables_initializer())
+            cluster.paired()
+            session.run(change)
+            before = cluster.feed_bytes(0)
+            session.run(change)
+            assert cluster.feed_bytes(0) - before < 1000
+            cluster.kill(0)
+            assert session.run(table[7, 0]) == 2.0
+
+
+def test_a_former_primary_serves_no_more() -> None:
+    """The copies are parted from each other, and not from the worker: one of them is told to go alone."""
+    with training() as found:
+        found.run()
+        former = found.cluster.primary(1)
+        found.cluster.part()
+        for _ in range(3):
+            found.session.run(found.drawn)
+        before = found.session.run(found.state)
+        found.cluster.meet()
+        found.cluster.paired()
+        _check(found.session.run(found.state), before)
+        present = found.cluster.primary(1)
+        assert present is former or not former.serves
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tf.FIFOQueue(3, tf.float32, [()], shared_name="q").enqueue(1.0), "'q', a queue"),
+        (
+            lambda: tf.ConditionalAccumulator(tf.float32, (), "sum").apply_grad(tf.constant(1.0)),
+            "'sum', an accumulator of gradients",
+        ),
+    ],
+)
+def test_what_has_no_second_copy_is_refused(make: Any, message: str) -> None:
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:1"):
+            operation = make()
+        with (
+            tf.Session(cluster.target()) as session,
+            pytest.raises(FailedPreconditionError, match=f"there would be none of {message}"),
+        ):
+            session.run(operation)
+
+
+def test_a_session_with_variables_of_its_own_is_refused() -> None:
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            one = tf.Variable(1.0)
+        config = tf.ConfigProto(isolate_session_state=True)
+        with (
+            tf.Session(cluster.target(), config=config) as session,
+            pytest.raises(FailedPreconditionError, match="isolate_session_state"),
+        ):
+            session.run(one.initializer)
+
+
+def test_a_process_that_is_lost_is_not_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is stopped lets an attempt to connect run out of its time."""
+    opened: list[int] = []
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            one = tf.Variable(1.0)
+        with SupervisedSession(cluster.target()) as session:
+            session.run(one.initializer)
+            cluster.paired()
+            cluster.kill(0)
+            open_channel = cluster.open
+            monkeypatch.setattr(cluster, "open", lambda index, me: opened.append(index) or open_channel(index, me))
+            assert session.run(one) == 1.0
+    assert 1 in opened
+    assert 0 not in opened
+
+
+def test_plain_sessions_find_the_copy_that_serves() -> None:
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            one = tf.Variable(1.0)
+        with tf.Session(cluster.target()) as session:
+            session.run(one.initializer)
+        cluster.paired()
+        cluster.kill(0)
+        with tf.Session(cluster.target()) as session:
+            assert session.run(one) == 1.0
+            session.run(one.assign(2.0).op)
+            assert session.run(one) == 2.0
+        tf.Session.reset(cluster.target())
+        with tf.Session(cluster.target()) as session, pytest.raises(FailedPreconditionError, match="uninitialized"):
+            session.run(one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ps", [0, 1])
+@pytest.mark.parametrize("frame", range(FRAMES))
+def test_a_ps_dies_at_every_frame(reference: list[Any], frame: int, ps: int) -> None:
+    with training() as found:
+        found.cluster.cuts.on_cut = lambda: found.cluster.kill(ps)
+        found.cluster.cuts.plan(before=[frame])
+        _check(found.run(), reference)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    before=st.sets(st.integers(0, 2 * FRAMES * STEPS), max_size=3),
+    after=st.sets(st.integers(0, 2 * FRAMES * STEPS), max_size=3),
+)
+def test_cuts_anywhere(reference: list[Any], before: set[int], after: set[int]) -> None:
+    with training() as found:
+        found.cluster.cuts.plan(before=before, after=after)
+        _check(found.run(), reference)

@@ -1,0 +1,46 @@
+"""A worker that counts its steps in variables on both ps, of which there are two copies each.
+
+Until there is a file ``stop`` in its folder it takes steps. Then it says how many were acknowledged, and the chief what
+the variables hold once all workers are done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from task import args, replicas, start_server
+
+from headwater import tf
+
+server = start_server()
+me, workers = args.task_index, len(args.worker_hosts.split(","))
+folder = Path(args.folder)
+with replicas():
+    global_step = tf.train.get_or_create_global_step()
+counts: list[tf.Variable] = []
+for ps in range(2):
+    with tf.device(f"/job:ps/task:{ps}"):
+        counts.append(tf.get_variable(f"count{ps}", [workers], initializer=tf.zeros_initializer()))
+with tf.device(f"/job:worker/task:{me}"):
+    mine = tf.constant(np.arange(workers) == me, tf.float32)
+    loss = -tf.add_n([tf.reduce_sum(count * mine) for count in counts])
+train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=global_step)
+acknowledged, longest, paused = 0, 0.0, threading.Event()
+with tf.train.MonitoredTrainingSession(server.target, is_chief=me == 0) as session:
+    while not (folder / "stop").exists():
+        began = time.monotonic()
+        session.run(train)
+        acknowledged, longest = acknowledged + 1, max(longest, time.monotonic() - began)
+        if acknowledged % 20 == 0:
+            print(f"step {acknowledged}", flush=True)
+        paused.wait(0.005)  # leaves the machine to the other tests
+    print(f"acknowledged {acknowledged}, longest step {longest:.2f} s", flush=True)
+    (folder / f"done{me}").touch()
+    if me == 0:
+        while len(list(folder.glob("done*"))) < workers:
+            paused.wait(0.05)
+        step, *values = session.run([global_step, *counts])
+        print(f"global step {step}, counts {[value.astype(int).tolist() for value in values]}", flush=True)

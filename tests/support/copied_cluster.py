@@ -1,0 +1,258 @@
+"""A cluster within this process whose ``ps`` keep a second copy of each other's variables, and can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
+from headwater.master.peers import ClusterPeers, PeerStatus
+from headwater.master.targets import forget_master, register_master
+from headwater.replicas.witness import Witnesses
+from headwater.runtime.task import TaskRuntime
+from headwater.server.master_service import MasterService
+from headwater.server.replicas.copy import SET, GraphCopy, Surroundings
+from headwater.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
+from headwater.task.kinds import OPEN_COPY
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.handshake import Identity
+from headwater.transport.links import Wiring
+from tests.support.cuts import Cuts
+
+_SERVERS = 2
+
+
+class _CopyLink:
+    """How a task reaches one copy; see `headwater.server.replicas.links.OneCopy`."""
+
+    def __init__(self, cluster: CopiedCluster, me: TaskName, host: int, task: TaskName) -> None:
+        self.status: PeerStatus | None = None
+        self._cluster = cluster
+        self._me = me
+        self._host = host
+        self._task = task
+        self._free: list[Channel] = []
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        if self.is_lost():
+            raise UnavailableError(None, None, f"ps {self._host} is killed")
+
+    def take(self) -> Channel:
+        while self._free:
+            channel = self._free.pop()
+            if not channel.peer_gone():
+                return channel
+        channel = self._cluster.open(self._host, self._me)
+        self.status = ask_whether_it_serves(channel, self._task)
+        return channel
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        if usable:
+            self._free.append(channel)
+        else:
+            channel.close()
+
+    def is_lost(self) -> bool:
+        return self._host in self._cluster.killed
+
+
+class _PeerLink:
+    """How one ``ps`` reaches the other; see `headwater.replicas.copy.PeerServerLink`."""
+
+    def __init__(self, cluster: CopiedCluster, me: int) -> None:
+        self._cluster = cluster
+        self._me = me
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        if self.lost():
+            raise UnavailableError(None, None, "the other ps is killed")
+
+    def take_now(self) -> Channel:
+        return self._cluster.open(1 - self._me, TaskName("ps", self._me))
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        channel.close()
+
+    def watch(self, channel: Channel) -> None:
+        """A server here is killed with its channels, and never only stopped."""
+
+    def lost(self) -> bool:
+        return self._cluster.parted or 1 - self._me in self._cluster.killed
+
+
+class CopiedCluster:
+    """Two ``ps`` with two copies of each task's variables, and workers.
+
+    Args:
+      workers: how many.
+      cuts: where to cut channels.
+
+    Attributes:
+      copies: by ``ps``, those that it has: of its own task and of the other one.
+      killed: the numbers of the ``ps`` that are.
+      parted: whether the two ``ps`` cannot reach each other.
+    """
+
+    def __init__(self, workers: int, cuts: Cuts | None = None) -> None:
+        self.spec = ClusterSpec(
+            {"ps": [f"ps{i}:1" for i in range(_SERVERS)], "worker": [f"worker{i}:1" for i in range(workers)]}
+        )
+        self.cuts = cuts or Cuts()
+        self.witnesses = Witnesses()
+        self.killed: set[int] = set()
+        self.parted = False
+        self.copies: list[list[GraphCopy]] = [[] for _ in range(_SERVERS)]
+        self.masters: dict[str, MasterService] = {}
+        self._former: list[GraphCopy] = []
+        self._channels: list[list[Channel]] = [[] for _ in range(_SERVERS)]
+        self._threads: list[threading.Thread] = []
+        self._between: list[Channel] = []
+        for index in range(_SERVERS):
+            self.start(index)
+        for index in range(workers):
+            name = TaskName("worker", index)
+            runtime = TaskRuntime(name.device_prefix)
+            master = MasterService(runtime, ClusterPeers(self.spec, name, runtime.devices, self._link_from(name)))
+            self.masters[self.target(index)] = master
+            register_master(self.target(index), master)
+
+    def target(self, worker: int = 0) -> str:
+        return f"grpc://copied-worker-{worker}-in-memory"
+
+    def _link_from(self, me: TaskName) -> Callable[[TaskName], CopiedTaskLink]:
+        def link(task: TaskName) -> CopiedTaskLink:
+            wiring = Wiring(me=Identity(task=str(me), generation=1 + me.index))
+            hosts = [task.index, 1 - task.index]
+            links = [_CopyLink(self, me, host, task) for host in hosts]
+            owner = Claim(task=me.device_prefix, generation=1 + me.index)
+            return CopiedTaskLink(wiring, task, parse_address("ps0:1"), links, owner)
+
+        return link
+
+    def start(self, index: int) -> None:
+        """Starts a ``ps``, with nothing."""
+        me = TaskName("ps", index)
+        peers = ClusterPeers(self.spec, me, list, self._link_from(me))
+        around = Surroundings(
+            push=peers.push,
+            watchdog=ProgressWatchdog(lambda _: True),
+            address=lambda task: "",
+            connected=lambda task, generation: True,
+        )
+        self.killed.discard(index)
+        self.copies[index] = [
+            GraphCopy(
+                TaskName("ps", served),
+                ps=index,
+                task=str(me),
+                other=str(TaskName("ps", 1 - index)),
+                link=_PeerLink(self, index),
+                ask=self.witnesses.ask,
+                around=around,
+                grace_s=0.1,
+            )
+            for served in (index, 1 - index)
+        ]
+        for copy in self.copies[index]:
+            copy.start()
+
+    def kill(self, index: int) -> None:
+        """Ends a ``ps`` with all that it has, without a word. Any thread may do it, also one of its own."""
+        if index in self.killed:
+            return
+        self.killed.add(index)
+        for channel in self._channels[index]:
+            channel.close()
+        copies, self.copies[index] = self.copies[index], []
+        self._former += copies
+        for copy in copies:
+            thread = threading.Thread(target=copy.close, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def part(self) -> None:
+        """From now on the two ``ps`` cannot reach each other."""
+        self.parted = True
+        for channel in self._between:
+            channel.close()
+
+    def meet(self) -> None:
+        """The two ``ps`` reach each other again."""
+        self.parted = False
+
+    def feed_bytes(self, index: int) -> int:
+        """How much a ``ps`` has sent to the other one so far, in bytes."""
+        mine = set(self._channels[index])
+        return sum(channel.statistics().bytes_sent for channel in self._between if channel in mine)
+
+    def open(self, index: int, me: TaskName) -> Channel:
+        """A channel of ``me`` to a ``ps``, served by a thread of its own."""
+        if index in self.killed:
+            raise UnavailableError(None, None, f"ps {index} is killed")
+        if self.parted and me.job == "ps":
+            raise UnavailableError(None, None, f"ps {index} cannot be reached from {me}")
+        pair = memory_pair((str(TaskName("ps", index)), str(me)), generations=(1, 1 + me.index))
+        theirs, ours = self.cuts.between(*pair)
+        self._channels[index].append(ours)
+        if me.job == "ps":
+            self._channels[me.index].append(theirs)
+            self._between.append(theirs)
+        thread = threading.Thread(target=self._serve, args=(index, ours), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return theirs
+
+    def _serve(self, index: int, channel: Channel) -> None:
+        copies = list(self.copies[index])
+        with contextlib.suppress(UnavailableError, CancelledError, InvalidArgumentError), contextlib.closing(channel):
+            first = channel.recv()
+            for copy in copies:
+                if first.kind == OPEN_COPY and first.header == (copy.served.index,):
+                    copy.serve(channel, lambda: None)
+                elif first.header[0] == copy.name:
+                    copy.take(channel, first)
+
+    def primary(self, task: int) -> GraphCopy:
+        """The copy that serves a task, once it says so."""
+        looks = threading.Event()
+        while True:
+            view = self.witnesses.view(SET, task)
+            for copies in self.copies:
+                for copy in copies:
+                    its = view is not None and f"primary of shard {task}, term {view.term}," in copy.described()
+                    if copy.served.index == task and copy.serves and its:
+                        return copy
+            looks.wait(0.01)
+
+    def paired(self) -> None:
+        """Waits until each task has two copies that are alike."""
+        looks = threading.Event()
+        while sum(copy.is_whole for copies in self.copies for copy in copies) < _SERVERS:
+            looks.wait(0.01)
+
+    def stop(self) -> None:
+        """Ends all tasks."""
+        for target, master in self.masters.items():
+            forget_master(target)
+            master.close()
+        for index in range(_SERVERS):
+            self.kill(index)
+        for thread in self._threads:
+            thread.join()
+
+
+@contextmanager
+def copied_cluster(workers: int = 1, cuts: Cuts | None = None) -> Iterator[CopiedCluster]:
+    """A cluster for the length of a test."""
+    cluster = CopiedCluster(workers, cuts)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
