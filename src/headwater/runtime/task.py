@@ -87,7 +87,7 @@ class TaskRuntime:
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, Claim] = {}
         self._places = Places()
-        self._steps: set[Step] = set()
+        self._steps: dict[Step, None] = {}  # in order, so that a simulated history is told by its number
         self.on_release: list[Callable[[str], None]] = []
         self.steps: int = 0
 
@@ -243,14 +243,14 @@ class TaskRuntime:
         answer: Callable[[list[Any]], None] | None = None,
     ) -> list[AnyArray]:
         """Runs a plan as a step that `cancel` and `release` can end; see `CompiledPlan.execute`."""
-        self._steps.add(step)
+        self._steps[step] = None
         self.steps += 1
         try:
             if step.session not in self._plans:  # released since the step was made, too early to find it here
                 raise CancelledError(None, None, "Session has been closed.")
             return compiled.execute(feeds, step, wait=wait, answer=answer)
         finally:
-            self._steps.discard(step)
+            self._steps.pop(step, None)
             if step.ends:
                 step.ended()
 

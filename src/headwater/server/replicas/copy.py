@@ -82,7 +82,7 @@ class _Contents:
         self.changes: Changes = Changes(self.runtime, lambda: copy.feed_of(self))
         resources.recorder = self.changes
         self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
-        self.channels: set[Channel] = set()
+        self.channels: dict[Channel, None] = {}  # in order, so that a simulated history is told by its number
         self.note: Note = self._watched_note()
         self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
         self.runtime.on_release.append(self._released)
@@ -259,7 +259,7 @@ class GraphCopy(KeptCopy):
             contents = self._contents
             serving = self._serving and not self._closed
             if serving:
-                contents.channels.add(channel)
+                contents.channels[channel] = None
         if not serving:
             channel.send(Frame(kinds.DONE, (False, 0, 0, ())))
             return
@@ -272,7 +272,7 @@ class GraphCopy(KeptCopy):
                 first = channel.recv()
             contents.steps.serve(channel, first, lambda frame: self._other_frame(contents, channel, frame), on_lost)
         finally:
-            contents.channels.discard(channel)
+            contents.channels.pop(channel, None)
 
     def _other_frame(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
         """Answers a frame that is of no step; whether it is one."""
