@@ -22,6 +22,9 @@ _log = logging.getLogger("headwater")
 LOOK_AROUND_S = 0.2
 # How long a step may wait for one task before this is said; again after twice the time.
 _SAY_AFTER_S = 15.0
+# How many numbers the header of DONE has: see `headwater.master.protocol`.
+_ALONE, _WITH_TRANSFER, _WITH_VALUES = 1, 3, 5
+_ENDS, _INT = frozenset((_ALONE, _WITH_TRANSFER, _WITH_VALUES)), {int}
 
 Reconnect = Callable[[Step, str, OpError], Channel]
 """Waits for a task that a step has lost, and gives a new channel to it; raises what ends the step."""
@@ -95,9 +98,10 @@ class ChannelConversation:
         return True
 
     def _request(self) -> tuple[object, ...]:
-        step = self._step
-        resumes = self._reconnect is not None
-        return step.session, self._plan, step.number, step.seconds_left(), step.trace is not None, resumes
+        step, left = self._step, None
+        if step.deadline is not None:
+            left = step.seconds_left()
+        return step.session, self._plan, step.number, left, step.trace is not None, self._reconnect is not None
 
     def send(self, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer."""
@@ -221,29 +225,32 @@ class ChannelConversation:
             raise OutdatedError
 
     def _take_end(self, frame: Frame) -> None:
-        tensors = frame.tensors
-        match frame.header:
-            case (int(step),):
-                results = tensors
-            case (int(step), int(transfer), int(count)) if 0 <= count <= len(tensors):
-                results = tensors[: len(tensors) - count]
-                if step == self._step.number:
-                    self._keep(transfer, tensors[len(results) :])
-            case (int(step), int(transfer), int(count), int(ahead), int(version)) if (
-                count >= 0 and 0 <= ahead <= len(tensors) - count and self._ahead is not None
-            ):
-                last, end = len(tensors) - ahead - count, len(tensors) - ahead
-                results = tensors[:last]
-                if step == self._step.number:
-                    if count:
-                        self._keep(transfer, tensors[last:end])
-                    self._ahead.keep(Values(version, tensors[end:]))
-            case _:
+        header, results = frame.header, frame.tensors
+        said = len(header)
+        # What follows is asked of each step: a pattern for each form takes three times as long.
+        if said not in _ENDS or set(map(type, header)) != _INT:
+            raise bad_header(frame, self._task)
+        if header[0] != self._step.number:
+            return  # of a step that is over
+        if said == _WITH_VALUES:
+            _, transfer, count, ahead, version = header
+            end = len(results) - ahead
+            if self._ahead is None or not 0 <= ahead <= len(results) or not 0 <= count <= end:
                 raise bad_header(frame, self._task)
-        if step == self._step.number:
-            if self._unproved:
-                self._prove(None)
-            self._done = results
+            if count:
+                self._keep(transfer, results[end - count : end])
+            self._ahead.keep(Values(version, results[end:]))
+            results = results[: end - count]
+        elif said == _WITH_TRANSFER:
+            _, transfer, count = header
+            end = len(results) - count
+            if not 0 <= count <= len(results):
+                raise bad_header(frame, self._task)
+            self._keep(transfer, results[end:])
+            results = results[:end]
+        if self._unproved:
+            self._prove(None)
+        self._done = results
 
     def _put(self, frame: Frame) -> None:
         try:

@@ -6,8 +6,8 @@ gives the present ones, and the run's own part is done again: so until then it m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 
@@ -19,11 +19,17 @@ class Exchange(NamedTuple):
       read: the transfer of variables' values to the master.
       given: the transfer that the master answers with.
       variables: what is read, in the order of the first transfer.
+      shown: of each tensor that is read before it, also for the task itself, the variable.
     """
 
     read: Send
     given: Receive
     variables: Sequence[str]
+    shown: Mapping[str, str]
+
+
+EXCHANGE: Final = 3
+"""How many instructions an exchange is."""
 
 
 def shown_variables(compute: Compute) -> list[str] | None:
@@ -43,7 +49,7 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
 
     It is to read variables, to send them to its ``master``, and to wait for what that sends.
     """
-    match plan.instructions[:3]:
+    match plan.instructions[:EXCHANGE]:
         case (Compute() as first, Send() as read, Receive() as given):
             variables = shown_variables(first)
             if variables is None or not read.destination == given.source == master:
@@ -51,7 +57,7 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
             shown = dict(zip(first.outputs, variables, strict=True))
             if not shown.keys() >= set(read.tensors):
                 return None
-            return Exchange(read, given, [shown[name] for name in read.tensors])
+            return Exchange(read, given, [shown[name] for name in read.tensors], shown)
         case _:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -35,6 +36,9 @@ _jax: Any = jax
 
 #: Up to this size, in bytes, a copy by NumPy takes less than the call of an executable.
 _SMALL_BYTES = 4096
+_NONE = type(None)
+_value_of: Callable[[Cell], Any] = attrgetter("value")
+_shape_and_type = attrgetter("shape", "dtype")
 
 
 class Executable:
@@ -105,7 +109,7 @@ class Executable:
         A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
         """
         with self._lock:
-            return [np.asarray(value) for value in values_of(self._output_cells)]
+            return list(map(np.asarray, values_of(self._output_cells)))
 
     def __call__(
         self,
@@ -166,7 +170,7 @@ class Executable:
             return (), ()
         key, taken = None, True
         if certain is not None or self._shared:
-            key = fixed, tuple([(value.shape, value.dtype) for value in inputs])
+            key = fixed, tuple(map(_shape_and_type, inputs))
             taken = key in self._taken
         if not taken and self._shared:
             self._prepare(program, inputs, counter)
@@ -274,10 +278,9 @@ class Executable:
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     """The variables' values; raises as `cell_value` does."""
-    values = [cell.value for cell in cells]
-    for value in values:
-        if value is None:
-            return [cell_value(cell) for cell in cells]
+    values = list(map(_value_of, cells))
+    if _NONE in map(type, values):
+        return [cell_value(cell) for cell in cells]
     return values
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from headwater.passes.ahead import exchange_of
+from headwater.passes.ahead import EXCHANGE, exchange_of
 from headwater.passes.block_plan import in_blocks
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 from headwater.passes.repetition import can_repeat
@@ -77,7 +77,13 @@ class CompiledPlan:
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             actions[-1] = self._send(last, ends=True)
         exchange = exchange_of(plan, master)
-        self.first_reads: FirstReads | None = exchange and FirstReads(exchange, resources, self._cell)
+        self.first_reads: FirstReads | None = None
+        self._exchanged: list[int] = []
+        if exchange is not None:
+            later = {name for item in plan.instructions[EXCHANGE:] for name in _inputs_of(item)} | {*plan.fetches}
+            kept = {name: variable for name, variable in exchange.shown.items() if name in later}
+            self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
+            self._exchanged = [*self._slots([*kept]), *self._slots(exchange.given.tensors)]
         self._fetches = [self._index[name] for name in plan.fetches]
         computed = {name for item in plan.instructions if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
@@ -86,6 +92,7 @@ class CompiledPlan:
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
         self._before_update = self._actions[:at]
+        self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
         self._announcements = actions[at + 1 :]
 
@@ -172,13 +179,19 @@ class CompiledPlan:
             return [slots[index] for index in self._fetches]
         action = None
         copies = None if self._aligned is None else self._aligned.replace(slots)
+        actions = self._before_update
+        if step.has_read_ahead and (found := step.take_given()) is not None:
+            for index, value in zip(self._exchanged, found, strict=True):
+                slots[index] = value
+            actions = self._after_exchange
         try:
-            for action, dead in self._before_update:
+            for action, dead in actions:
                 result = action(slots, step)
                 if result:
                     pending.extend(result)
-                for index in dead:
-                    slots[index] = None
+                if dead:
+                    for index in dead:
+                        slots[index] = None
             if self._update is not None:
                 action = self._update
                 pending.extend(self._last_update(action, slots, step, answer))
@@ -192,7 +205,7 @@ class CompiledPlan:
             if found is None:
                 raise
             raise found from error
-        return [slots[index] for index in self._fetches]
+        return list(map(slots.__getitem__, self._fetches))
 
     def _instruction(self, action: Any) -> Instruction:
         """What an action carries out."""
@@ -290,17 +303,24 @@ class CompiledPlan:
         self._executables[position] = executable
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
+        put = _in_a_row(targets)
         if executable.only_reads:
 
             def read(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> None:
                 del step, certain
+                if put is not None:
+                    slots[put] = executable.read()
+                    return
                 for index, value in zip(targets, executable.read(), strict=True):
                     slots[index] = value
 
             return read
 
         def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[object]:
-            outputs, changed = executable([slots[index] for index in sources], step.number, certain, step)
+            outputs, changed = executable(list(map(slots.__getitem__, sources)), step.number, certain, step)
+            if put is not None:
+                slots[put] = outputs
+                return changed
             for index, value in zip(targets, outputs, strict=True):
                 slots[index] = value
             return changed
@@ -401,7 +421,7 @@ class CompiledPlan:
 
         def run(slots: Slots, step: Step) -> None:
             send = step.send_last if ends else step.send
-            send(destination, transfer, [np.asarray(slots[index]) for index in sources])
+            send(destination, transfer, list(map(np.asarray, map(slots.__getitem__, sources))))
 
         return run
 
@@ -439,6 +459,15 @@ def _last_update(instructions: Sequence[Any]) -> int:
 def _attrs(node: Node) -> dict[str, Any]:
     """The attributes that the operation's lowering takes."""
     return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
+
+
+def _in_a_row(indices: Sequence[int]) -> slice | None:
+    """The slots of these numbers as one piece, which is filled by one instruction; None where they are not.
+
+    What fills it has as many values as there are slots: it is made by the same plan.
+    """
+    first = indices[0] if indices else 0
+    return slice(first, first + len(indices)) if list(indices) == [*range(first, first + len(indices))] else None
 
 
 def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:

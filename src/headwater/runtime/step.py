@@ -40,6 +40,7 @@ class Step:
       trace: where the step says what it does, or None.
       resumes: whether it outlives the connections to the tasks that take part in it.
       ends: what `ended` calls.
+      has_read_ahead: whether `take_given` may have something.
     """
 
     trace: StepTrace | None = None
@@ -47,6 +48,7 @@ class Step:
     waits_for: tuple[str, float] | None = None
     _cancelled: str | None = None
     ends: tuple[Callable[[], None], ...] = ()
+    has_read_ahead = False
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number
@@ -65,6 +67,15 @@ class Step:
     def recv(self, source: str, transfer: int) -> Sequence[AnyArray]:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
+
+    def take_given(self) -> Sequence[AnyArray] | None:
+        """What the task that asked for the step has computed from variables that it had read ahead, where it has and
+        these are current; see `headwater.runtime.first_reads`.
+
+        Returns:
+          The values of the variables that the plan needs itself, then the transfer; None to read, send and wait.
+        """
+        return None
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""

@@ -66,12 +66,27 @@ class ServedStep(Step):
       channel: the one that the step uses now.
       patience_s: how long it waits for its master to come back, in seconds.
       on_lost: called when it waits for that.
+      gives_values: whether the values of the next run are to go with the answer, so that it has to follow the update.
       answered: whether its end was told, or is kept for its master.
       unconfirmed: each waits until a task has what was sent to it.
     """
 
     patience_s: float = 0.0
     on_lost: Callable[[], None] | None = None
+    answered: bool = False
+    gives_values = False
+    # What few steps have stands here rather than in `__init__`, which each of them calls.
+    _sender: threading.Thread | None = None
+    _closing: tuple[int, Sequence[Any]] | None = None
+    # Of a step that resumes: how many frames there were before those that it keeps.
+    _dropped = 0
+    _ended = False
+    _away_since: float | None = None
+    _changed: threading.Condition | None = None
+    # What its master reads ahead, of which version it has what it has sent already, and that.
+    _reads: FirstReads | None = None
+    _read = WANTS_VALUES
+    _given: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -87,27 +102,15 @@ class ServedStep(Step):
         super().__init__(number, session, deadline)
         self._secured = secured
         self.channel: Channel = channel
-        self.answered: bool = False
         self._master = master
         self._runtime = runtime
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
-        self._sender: threading.Thread | None = None
         self.unconfirmed: list[Confirm] = []
-        self._closing: tuple[int, Sequence[Any]] | None = None
-        # Of a step that resumes: the transfers that have come, what was sent that the master may lack, and how many
-        # frames there were before these.
+        # Of a step that resumes: the transfers that have come, and what was sent that the master may lack.
         self._came: set[int] = set()
         self._kept: list[Frame] = []
-        self._dropped = 0
         self._sending = threading.Lock()
-        self._ended = False
-        self._away_since: float | None = None
-        self._changed: threading.Condition | None = None
-        # What its master reads ahead, and of which version it has what it has sent already.
-        self._reads: FirstReads | None = None
-        self._read = WANTS_VALUES
-        self._given: Sequence[Any] = ()
 
     # What its master reads ahead --------------------------------------------------------------------------------------
 
@@ -129,25 +132,20 @@ class ServedStep(Step):
                 None,
                 f"step {self.number} of {self._master} brings {len(given)} tensors after its feeds, not {awaited}",
             )
+        self.gives_values, self.has_read_ahead = True, version != WANTS_VALUES
         self._reads, self._read, self._given = reads, version, given
 
-    def _take_given(self) -> bool:
-        """Takes what the master has computed from what it had read ahead, if that is current."""
+    def take_given(self) -> Sequence[Any] | None:
         reads, version, given = self._reads, self._read, self._given
         assert reads is not None
-        self._read, self._given = WANTS_VALUES, ()
-        if not reads.is_current(version):
-            self._reads = None  # others update in between: the next run's values would be outdated, too
-            return False
-        transfer = reads.exchange.given.transfer
-        self._came.add(transfer)
-        self._stash[transfer] = given
-        return True
-
-    @property
-    def gives_values(self) -> bool:
-        """Whether the values of the next run are to go with the answer, so that it has to follow the update."""
-        return self._reads is not None
+        self.has_read_ahead, self._given = False, ()
+        kept = reads.current(version)
+        if kept is None:
+            # Others update in between: the next run's values would be outdated, too.
+            self._reads, self.gives_values = None, False
+            return None
+        self._came.add(reads.exchange.given.transfer)
+        return [*kept, *given]
 
     # Transfers --------------------------------------------------------------------------------------------------------
 
@@ -157,8 +155,6 @@ class ServedStep(Step):
             if self._secured is not None:
                 self._await_second(self._secured)
             self.unconfirmed.append(self._push(destination, frame, self.check if self.resumes else None))
-            return
-        if self._read != WANTS_VALUES and self._take_given():
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         if self._sender is not None:

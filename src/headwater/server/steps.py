@@ -25,6 +25,11 @@ from headwater.transport.waiting import Patience
 _log = logging.getLogger("headwater")
 
 _LOOK_S = 0.005
+#: Types in the header of RUN, and of RUN and RESUME with a number more: see `headwater.master.protocol`.
+_REQUESTS = frozenset(
+    (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
+)
+_REQUEST = 6
 
 
 def _nothing() -> None:
@@ -302,13 +307,13 @@ class StepService:
                 feeds = feeds[:count]
             if len(feeds) != count:
                 raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
-            if compiled.trains and session not in trained:
-                trained[session] = channel.peer.partition(" (")[0]
-                self.watchdog.opened(trained[session], session)
             early = not traced and not step.gives_values and self._secured is None
             answer = step.answer_early if early else None
-            watched = trained.get(session) if compiled.trains else None
-            results = self._execute(compiled, feeds, step, answer, plan, watched)
+            if compiled.trains:
+                worker = trained.get(session) or self._trains(channel, session, trained)
+                results = self._train(compiled, feeds, step, answer, plan, worker)
+            else:
+                results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
@@ -321,12 +326,16 @@ class StepService:
         if not step.answered:
             step.answer(results)
 
-    def _execute(
-        self, compiled: CompiledPlan, feeds: Sequence[Any], step: ServedStep, answer: Any, plan: int, worker: str | None
+    def _trains(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
+        """The first step of training of a session on a channel has come; gives the worker's name."""
+        worker = trained[session] = channel.peer.partition(" (")[0]
+        self.watchdog.opened(worker, session)
+        return worker
+
+    def _train(
+        self, compiled: CompiledPlan, feeds: Sequence[Any], step: ServedStep, answer: Any, plan: int, worker: str
     ) -> list[Any]:
-        """Runs a plan; where ``worker`` is given, as a step of training of that worker."""
-        if worker is None:
-            return self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
+        """Runs a plan as a step of training of a worker."""
         done = False
         self.watchdog.began(worker, step.session, step)
         try:
@@ -354,32 +363,17 @@ def _run_header(
     """What a RUN or RESUME frame says: session, plan, step, seconds left, whether to trace it, whether it may resume,
     how many of its transfers have come to the master (None where it is sent for the first time), and what the master
     reads ahead (None: nothing)."""
-    match frame.kind, frame.header:
-        case int(kind), (
-            str(session),
-            int(plan),
-            int(number),
-            float() | int() | None as seconds,
-            bool(traced),
-            bool(resumes),
-            *ahead,
-        ) if kind == RUN:
-            match ahead:
-                case []:
-                    return session, plan, number, seconds, traced, resumes, None, None
-                case [int(version)] if version >= WANTS_VALUES:
-                    return session, plan, number, seconds, traced, resumes, None, version
-                case _:
-                    raise bad_header(frame, channel.peer)
-        case int(kind), (
-            str(session),
-            int(plan),
-            int(number),
-            float() | int() | None as seconds,
-            bool(traced),
-            True,
-            int(received),
-        ) if kind == RESUME:
-            return session, plan, number, seconds, traced, True, received, None
-        case _:
-            raise bad_header(frame, channel.peer)
+    header = frame.header
+    # Looked up, as this is asked of each step: a pattern takes five times as long.
+    if tuple(map(type, header)) not in _REQUESTS:
+        raise bad_header(frame, channel.peer)
+    if len(header) == _REQUEST:
+        if frame.kind == RUN:
+            return *header, None, None
+    else:
+        *request, last = header
+        if frame.kind == RUN and last >= WANTS_VALUES:
+            return *request, None, last
+        if frame.kind == RESUME and header[5]:
+            return *request, last, None
+    raise bad_header(frame, channel.peer)

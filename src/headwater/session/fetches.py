@@ -85,16 +85,21 @@ register_session_run_conversion_functions(
 )
 
 
+_element_types: set[type] = {Tensor, Operation, str}
+"""Types of what stands for itself; learnt, since most fetches are of few, and asking what they are costs more."""
+
+
 def cache_key(structure: object) -> Any:
     """Something hashable that is equal for equal structures of the same elements."""
-    if isinstance(structure, Tensor | Operation | str):  # most are: what follows costs more
+    if type(structure) in _element_types:
         return structure
-    if isinstance(structure, list | tuple):
+    if isinstance(structure, (list, tuple)):  # a union of types is made anew by each call
         items = cast(Sequence[object], structure)
-        return type(items), *map(cache_key, items)
+        return type(items), *[item if type(item) in _element_types else cache_key(item) for item in items]
     if isinstance(structure, Mapping):
         named = cast(Mapping[object, object], structure)
         return type(named), *((key, cache_key(value)) for key, value in named.items())
+    _element_types.add(type(structure))
     return structure
 
 
@@ -167,6 +172,9 @@ def _filled(mapping: Any, builds: Mapping[object, Rebuild], values: Sequence[Any
     return mapping
 
 
+_FLOATS = frozenset((float, np.float64))
+
+
 class Feed:
     """A tensor to feed, with what it takes."""
 
@@ -175,6 +183,9 @@ class Feed:
         self._dtype = tensor.dtype.base_dtype
         self._numpy = self._dtype.numpy_dtype
         self._is_string = self._dtype == string
+        # Floats of this size fit, so that NumPy has nothing to warn of: saying so costs a hundred instructions.
+        fits = np.finfo(self._numpy) if self._numpy.kind == "f" else None
+        self._least, self._most = (float(fits.tiny), float(fits.max)) if fits is not None else (1.0, 0.0)
         self._dims = tensor.dims
         self._fits: tuple[int, ...] | None = None  # the latest shape that does
 
@@ -188,7 +199,8 @@ class Feed:
         if type(value) is np.ndarray and value.dtype == self._numpy:
             array: Any = value  # pyright: ignore[reportUnknownVariableType]
         else:
-            array = self._converted(value)
+            fits = type(value) in _FLOATS and self._least <= abs(value) <= self._most
+            array = np.asarray(value, self._numpy) if fits else self._converted(value)
         dims = self._dims
         if dims is not None:
             shape = array.shape

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgpack
@@ -120,6 +121,7 @@ class _OutgoingLayout(NamedTuple):
 
 
 _outgoing: dict[tuple[tuple[np.dtype[Any], tuple[int, ...]], ...], _OutgoingLayout] = {}
+_form_of: Callable[[Array], tuple[np.dtype[Any], tuple[int, ...]]] = attrgetter("dtype", "shape")
 _packers: list[Any] = []
 _new_packer = cast("Callable[..., Any]", msgpack.Packer)  # pyright: ignore[reportUnknownMemberType]
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]
@@ -153,7 +155,7 @@ def encode(frame: Frame) -> Encoded:
         raise _malformed(f"the header of kind {kind} cannot be packed: {error}") from error
     if len(header) > MAX_HEADER_BYTES:
         raise _malformed(f"the header of kind {kind} has {len(header)} bytes, more than {MAX_HEADER_BYTES}")
-    layout = _outgoing.get(tuple([(t.dtype, t.shape) for t in tensors]))
+    layout = _outgoing.get(tuple(map(_form_of, tensors)))
     if layout is None:
         return _encode_new_layout(kind, header, tensors)
     body: list[Buffer] = []
@@ -175,7 +177,7 @@ def joined(frame: Frame, payload_bytes: int) -> bytes | None:
       None where tensors like its are not known, its payload is longer, or it is none: `encode` says then.
     """
     kind, values, tensors = frame
-    layout = _outgoing.get(tuple([(t.dtype, t.shape) for t in tensors]))
+    layout = _outgoing.get(tuple(map(_form_of, tensors)))
     if layout is None or layout.payload_bytes > payload_bytes:
         return None
     try:
@@ -228,9 +230,7 @@ def _encode_new_layout(kind: int, header: bytes, tensors: Sequence[Array]) -> En
     if as_they_are and len(packed) <= _MAX_REMEMBERED_LAYOUT_BYTES:
         if len(_outgoing) >= _MAX_REMEMBERED:
             _outgoing.clear()
-        _outgoing[tuple([(t.dtype, t.shape) for t in tensors])] = _OutgoingLayout(
-            packed, tuple(paddings), payload_bytes
-        )
+        _outgoing[tuple(map(_form_of, tensors))] = _OutgoingLayout(packed, tuple(paddings), payload_bytes)
     return Encoded(kind, header, packed, body, payload_bytes)
 
 

@@ -26,7 +26,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.transport import frames
 from headwater.transport.frames import IN_SHARED_MEMORY, Buffer, Encoded, Prefix
 from headwater.transport.sockets import SocketChannel
-from headwater.transport.streaming import LOOKS_AFTER_FRAMES, as_bytes
+from headwater.transport.streaming import JOIN_BYTES, LOOKS_AFTER_FRAMES, as_bytes
 
 #: Payloads from this size on go through shared memory, in bytes.
 SHARED_FROM_BYTES = 1 << 15
@@ -95,8 +95,9 @@ class SharedMemoryChannel(SocketChannel):
     # --- sending
 
     def sends_at_once(self, payload_bytes: int) -> bool:
-        in_socket = super().sends_at_once(payload_bytes)
-        return in_socket or len(self._slots) < _MAX_SLOTS or any(slot.free() for slot in self._slots.values())
+        if payload_bytes < JOIN_BYTES or len(self._slots) < _MAX_SLOTS:
+            return True
+        return any(slot.free() for slot in self._slots.values())
 
     def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
         if self._slots and self._frames_sent % _IDLE_FRAMES == 0:

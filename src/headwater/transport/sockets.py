@@ -84,7 +84,10 @@ class SocketChannel(ByteStreamChannel):
         return bool(self._readable.poll(max(0.0, timeout_s) * 1000))
 
     def _begin(self, timeout_s: float | None) -> bool:
-        if timeout_s is None or timeout_s < _LEAST_LIMIT_S:
+        if timeout_s is None:
+            self._start, self._end = 0, self._receive_into(self._chunk_view)
+            return True
+        if timeout_s < _LEAST_LIMIT_S:
             return super()._begin(timeout_s)
         if timeout_s != self._limit_s:  # the same in every step: a call to receive that waits saves one that polls
             seconds, rest = divmod(timeout_s, 1)

@@ -15,7 +15,7 @@ from headwater.transport.frames import Buffer, Encoded, Frame, Prefix
 #: What one call to receive asks for, in bytes. A frame that fits comes with a single call; its tensors are copied out.
 CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
-_JOIN_BYTES = 1 << 16
+JOIN_BYTES = 1 << 16
 #: Each time it has sent this number of frames, a channel looks for memory that it uses no more.
 LOOKS_AFTER_FRAMES = 256
 
@@ -32,7 +32,7 @@ class ByteStreamChannel(ABC):
     #: Prefix flags that this kind of channel understands.
     known_flags = 0
     #: Frames whose payload takes at most this number of bytes are sent in one piece.
-    joins_up_to = _JOIN_BYTES // 2
+    joins_up_to = JOIN_BYTES // 2
 
     def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:
         self.peer = peer
@@ -108,14 +108,14 @@ class ByteStreamChannel(ABC):
         """Sends a frame; how many bytes that took."""
         head = b"".join((encoded.prefix(flags, slot), encoded.header, encoded.layout))
         size = len(head) + encoded.payload_bytes
-        if size <= _JOIN_BYTES:
+        if size <= JOIN_BYTES:
             self._send_joined(b"".join((head, *encoded.body)))
         else:
             self._send_parts([head, *encoded.body])
         return size
 
     def sends_at_once(self, payload_bytes: int) -> bool:
-        return payload_bytes < _JOIN_BYTES
+        return payload_bytes < JOIN_BYTES
 
     def recv(self, timeout_s: float | None = None) -> Frame:
         self._receiving = True
