@@ -46,8 +46,15 @@ class ExampleHistory(ParameterHistory):
 
     def _serve(self, index: int) -> None:
         # What it gets back from the chief then may be older, and workers may have heard that there is no more to do.
-        self._lost_late = self._lost_late or (index == 0 and self._none_left)
+        self._lost_late = self._lost_late or (index == 0 and (self._none_left or self._all_are_applied()))
         super()._serve(index)
+
+    def _all_are_applied(self) -> bool:
+        """Whether the last life of the first parameter server had applied all examples, and so may have said so to a
+        worker that has yet to hear from the others."""
+        last = self._updaters.get(0)
+        values = last.values(None) if last is not None else []
+        return bool(values) and bool(values[0][0, : self._epochs * self._plan.size].all())
 
     def _train(self, index: int) -> None:
         setting, plan = self.setting, self._plan

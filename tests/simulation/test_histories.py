@@ -84,6 +84,9 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("rounds", 3482),
         ("copies", 398),
         ("copies", 916),
+        ("copies", 2001497),  # a ps is stopped until the chief, the workers and the other ps have ended
+        ("copies", 2006300),
+        ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
         ("examples", 105161),
     ],
 )

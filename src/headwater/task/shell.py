@@ -466,7 +466,19 @@ class TaskShell:
         _log.info("%s heard that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
+        if self.me.job == lifetime.PS and self.chief.job in self.cluster.jobs:
+            self.link(self.chief).check = self._miss_chief
         self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
+
+    def _miss_chief(self) -> None:
+        """A service needs the chief, whose program has ended. It cannot serve a worker that has yet to come, which need
+        not be waited for.
+
+        Raises:
+          UnavailableError: always.
+        """
+        self.expect(self._state.awaited, coming=False)
+        raise UnavailableError(None, None, f"the program of {self.chief} has ended")
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         if not self._elastic:

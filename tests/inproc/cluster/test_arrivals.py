@@ -8,7 +8,7 @@ import pytest
 
 from headwater.cli.worker import join
 from headwater.cluster.names import TaskName
-from headwater.errors import OutOfRangeError
+from headwater.errors import OutOfRangeError, UnavailableError
 from headwater.parameters.arrivals import Arrival
 from tests.inproc.conftest import StartCluster
 
@@ -59,3 +59,16 @@ def test_it_looks_once_a_second(start_cluster: StartCluster) -> None:
     now[0] += 0.6
     with pytest.raises(SystemExit):
         looks.check()
+
+
+def test_a_ps_that_needs_a_chief_that_has_ended_waits_for_no_worker_that_has_yet_to_come(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(ps=1, worker=2)
+    ps, chief = (cluster._servers[name]._running.shell for name in ("ps:0", "worker:0"))
+    chief.say_over()
+    assert ps._ending._come.empty()  # the second worker has yet to come
+    cluster.stop_one("worker:0")
+    with pytest.raises(UnavailableError, match="the program of /job:worker/task:0 has ended"):
+        ps.link(CHIEF).take()
+    ps.wait_until_over()

@@ -271,8 +271,10 @@ class ShardHolder:
         """The task ends though the job goes on: the other ``ps`` get its shards, and it takes none any more."""
         with self._changed:
             self._leaves = True
-        left = hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
-        if not left:
+        hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
+        with self._changed:  # others may have had some of them move meanwhile
+            self._changed.wait_for(lambda: self._closed or not any(slot.moving for slot in self._slots))
+        if not set(self.held) - {FIXED}:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
 
     def join(self) -> None:

@@ -109,7 +109,7 @@ def make_move(directory: Directory, move: Move) -> Moved:
     return Moved(move, seconds, nbytes)
 
 
-def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> list[int]:
+def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
     """A ``ps`` that ends gives its shards to the others, as far as those can be reached.
 
     Args:
@@ -117,24 +117,18 @@ def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -
       held: the shards that it has.
       give: gives a shard to a ``ps`` at an address.
       me: what it says of itself.
-
-    Returns:
-      The shards that it still has.
     """
-    left = list(held)
     told = directory.ask_all()
     takers = [task for task in told if told[task].takes]
     told[directory.me] = me
     if not takers:
         _log.warning("%s finds no other ps that takes its shards of %r", directory.me, directory.name)
-        return left
+        return
     places = {shard: place.task for shard, place in directory.places().items()}
     for move in plan_moves(places, _loads(told, by_rate=False), takers):
-        if move.source != directory.me or move.shard not in left:
+        if move.source != directory.me or move.shard not in held:
             continue
         try:
             give(move.shard, move.target, directory.address(move.target))
-            left.remove(move.shard)
         except OpError as error:
             _log.warning("%s keeps shard %d of %r: %s", directory.me, move.shard, directory.name, error.message)
-    return left
