@@ -17,7 +17,8 @@ from rich.table import Table
 from headwater.errors import NotFoundError
 from headwater.io import files, tensor_bundle
 from headwater.tables import fields
-from headwater.tables.snapshots import PartReader, Save, chain, saves
+from headwater.tables.parts import PartReader
+from headwater.tables.snapshots import Save, chain, saves
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

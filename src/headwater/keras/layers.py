@@ -20,12 +20,12 @@ from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_protocol import eviction_of, packed_eviction
 from headwater.parameters.table_requests import Divided, in_bags
 from headwater.parameters.updater import Array
-from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig
+from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
 from headwater.tables.hashing import distinct
 from headwater.tables.optimizers import AnyOptimizer
 from headwater.tables.policies import Eviction
 from headwater.tables.row_formats import Format, require_format
-from headwater.tables.table import COMBINERS, Keys, TableStatistics
+from headwater.tables.table import COMBINERS, Keys
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

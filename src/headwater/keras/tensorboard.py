@@ -18,7 +18,7 @@ import numpy as np
 from headwater.cluster.names import TaskName
 from headwater.io import summary_protos
 from headwater.keras.embeddings.inference import dynamic_layers
-from headwater.tables.table import TableStatistics
+from headwater.tables import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
 

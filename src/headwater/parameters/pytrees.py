@@ -45,8 +45,9 @@ from headwater.telemetry.progress import ProgressReporter
 
 if TYPE_CHECKING:
     from headwater.parameters.row_table import RowTable
-    from headwater.parameters.table_client import Reals, TableClient
+    from headwater.parameters.table_client import TableClient
     from headwater.tables import Admission, Initializer, RowOptimizer
+    from headwater.tables.hashing import Reals
     from headwater.tables.policies import Eviction
     from headwater.tables.row_formats import Format
 

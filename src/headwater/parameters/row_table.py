@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.io import files
-from headwater.parameters.table_client import Reals, TableClient
+from headwater.parameters.table_client import TableClient
 from headwater.tables import TableConfig, TableStatistics
+from headwater.tables.hashing import Reals
 from headwater.tables.snapshots import Save
 
 if TYPE_CHECKING:

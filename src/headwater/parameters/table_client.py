@@ -7,10 +7,9 @@ import math
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headwater.errors import (
     FailedPreconditionError,
@@ -25,22 +24,17 @@ from headwater.parameters.table_requests import Batch, Divided, Ids, in_bags, to
 from headwater.parameters.table_sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.flat import add_up, gather
-from headwater.tables.hashing import owners, string_keys
+from headwater.tables.hashing import Reals, Words, owners, string_keys
 from headwater.tables.kernels import all_finite
+from headwater.tables.parts import Part
 from headwater.tables.row_formats import Format, decode, encode, require_format
-from headwater.tables.snapshots import Part, Save, commit_parts, delete_older, next_number
+from headwater.tables.snapshots import Save, commit_parts, delete_older, next_number
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
 
-if TYPE_CHECKING:
-    pass
-
-
 _log = logging.getLogger("headwater")
 
-Reals = NDArray[np.float32]
-Words = NDArray[np.int64]
 
 #: Rows that one frame brings to a ``ps`` when a table gets other rows.
 _STORED_ROWS = 1 << 16

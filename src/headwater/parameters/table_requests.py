@@ -15,17 +15,15 @@ from itertools import pairwise
 from typing import Final, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.table_protocol import Array, smallest
 from headwater.tables.flat import divide, pack_keys
+from headwater.tables.hashing import Reals, Words
 from headwater.tables.pooling import bag_divisors, pool, pool_gradients
 from headwater.tables.row_formats import Format, row_bytes
 from headwater.tables.table import COMBINERS
 
-Reals = NDArray[np.float32]
-Words = NDArray[np.int64]
 Counts: TypeAlias = "list[int]"
 
 NOT_POOLED: Final = 0

@@ -21,7 +21,8 @@ from headwater.io import checked_json, files
 from headwater.parameters.table_host import TableService
 from headwater.resources.state_saver import Saver, Saves
 from headwater.tables import snapshots
-from headwater.tables.snapshots import PartReader, Snapshot
+from headwater.tables.parts import PartReader
+from headwater.tables.snapshots import Snapshot
 from headwater.tables.table import Table
 from headwater.telemetry.troubles import TROUBLES, Troubles
 

@@ -4,6 +4,7 @@ No JAX, no network, no other layer's state: arrays, and functions that numba com
 compiles are here, too: rows of fixed tables, serialized examples.
 """
 
+from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.initializers import Initializer
 from headwater.tables.optimizers import (
     FTRL,
@@ -16,7 +17,7 @@ from headwater.tables.optimizers import (
     RowOptimizer,
 )
 from headwater.tables.policies import Admission, Age, LeastFrequent, LeastRecent
-from headwater.tables.table import Table, TableConfig, TableStatistics
+from headwater.tables.table import Table
 
 __all__ = [
     "FTRL",

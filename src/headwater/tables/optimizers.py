@@ -29,11 +29,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headwater.tables.compiled import damped_adagrad_reals, inlined
-
-Reals = NDArray[np.float32]
+from headwater.tables.hashing import Reals
 
 _REAL_BYTES: Final = 4
 #: How many steps back Adam's rates are known.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.tables import fields as f
-from headwater.tables import kernels
+from headwater.tables import row_access, shard_kernels
 from headwater.tables.hashing import Words
 from headwater.tables.memory import Block
 
@@ -73,7 +73,7 @@ class Shards:
     """The memory of a table.
 
     Args:
-      shape: as `headwater.tables.kernels` describes it.
+      shape: see `headwater.tables.row_access`.
       memory_rows: how many rows stay in memory, in each shard; None: all.
       folder: where the files of the others are.
       candidates: how many keys without a row are counted, in each shard; 0: none.
@@ -84,9 +84,9 @@ class Shards:
 
     def __init__(self, shape: Words, *, memory_rows: int | None, folder: str | None, candidates: int) -> None:
         self._shape = shape
-        self._count = int(shape[kernels.SHARDS])
-        self._words = int(shape[kernels.WORDS])
-        self._width = int(shape[kernels.WIDTH])
+        self._count = int(shape[row_access.SHARDS])
+        self._words = int(shape[row_access.WORDS])
+        self._width = int(shape[row_access.WIDTH])
         self._memory_rows = memory_rows
         self._folder = folder
         self._candidate_slots = candidates
@@ -142,12 +142,12 @@ class Shards:
     @contextmanager
     def locked(self, s: int) -> Generator[Words]:
         """A shard's entry, while no other thread uses the shard."""
-        while not kernels.lock_shard(self.directory, s):
+        while not shard_kernels.lock_shard(self.directory, s):
             os.sched_yield()
         try:
             yield self.directory[s]
         finally:
-            kernels.unlock_shard(self.directory, s)
+            shard_kernels.unlock_shard(self.directory, s)
 
     # Room -------------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Shards:
         d[f.SHIFT] = max(24, slots.bit_length())
         d[f.SLOTS] = slots
         d[f.INDEX] = new.address
-        kernels.reindex(d, self._words, old.address, old_slots, old_shift)
+        shard_kernels.reindex(d, self._words, old.address, old_slots, old_shift)
         self._blocks[s][f.INDEX] = new
         old.close()
 
@@ -206,7 +206,7 @@ class Shards:
 
     def _grow_log(self, s: int, records: int) -> None:
         d, blocks = self.directory[s], self._blocks[s]
-        size = kernels.record_bytes(self._words, self._width)
+        size = row_access.record_bytes(self._words, self._width)
         room = max(int(d[f.LOG_USED]) + records + 8, int(d[f.LOG_ROOM]) * 3 // 2, 256)
         if f.LOG in blocks:
             self._grow(s, f.LOG, room * size)
@@ -219,14 +219,14 @@ class Shards:
 
     def uses(self, d: Words) -> tuple[Words, Words, Words]:
         """Of a locked shard's rows in use: their numbers, how often each was used, and at which step last."""
-        meta = kernels.read_meta(d, self._words, int(d[f.ROWS]))
+        meta = shard_kernels.read_meta(d, self._words, int(d[f.ROWS]))
         counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
         rows = np.flatnonzero(counts)
         return rows, counts[rows], (meta[rows, 1] >> f.STEP_SHIFT) & 0xFFFFFFFF
 
     def uses_of(self, s: int, rows: Words) -> tuple[Words, Words]:
         """How often rows of a locked shard were used, 0 for one that is free, and at which step last."""
-        use = kernels.read_uses(self.directory[s], self._words, rows)
+        use = shard_kernels.read_uses(self.directory[s], self._words, rows)
         return (use >> f.COUNT_SHIFT) & f.COUNT_MASK, (use >> f.STEP_SHIFT) & 0xFFFFFFFF
 
     def remove(self, s: int, rows: Words) -> None:
@@ -238,7 +238,7 @@ class Shards:
             room = int(d[f.GONE_USED]) + len(rows) + int(d[f.GONE_ROOM]) // 2
             self._grow(s, f.GONE, room * 2 * _WORD)
             d[f.GONE_ROOM] = room
-        kernels.remove(self.directory, s, self._shape, rows)
+        shard_kernels.remove(self.directory, s, self._shape, rows)
 
     def note_gone(self) -> None:
         """From now on, keeps the keys that go, for the next delta. All shards are locked."""
@@ -259,7 +259,7 @@ class Shards:
         gone: list[NDArray[np.int64]] = []
         for s in range(self._count):
             d = self.directory[s]
-            gone.append(kernels.read_gone(d))
+            gone.append(shard_kernels.read_gone(d))
             d[f.GONE_USED] = 0
             d[f.PARITY] = 1 - d[f.PARITY]
             d[f.SAVING] = what
@@ -276,7 +276,7 @@ class Shards:
             with self.locked(s) as d:
                 # Rows that need not be saved are looked at quickly; still, others wait for the lock.
                 end = min(last, first + 16 * chunk)
-                count, first = kernels.save_rows(d, self._shape, first, end, meta, values)
+                count, first = shard_kernels.save_rows(d, self._shape, first, end, meta, values)
             if count:
                 yield meta[:count], values[:count]
         done = 0
@@ -284,7 +284,7 @@ class Shards:
             meta = np.empty((chunk, self._words), np.int64)
             values = np.empty((chunk, self._width), np.float32)
             with self.locked(s) as d:
-                count = int(kernels.read_log(d, self._shape, done, meta, values))
+                count = int(shard_kernels.read_log(d, self._shape, done, meta, values))
                 if count == 0:
                     self._end_saving(s)
                     return

@@ -1,12 +1,6 @@
 """Tables on disk: whole ones, and what changed since, while training goes on.
 
-A *part* is a file of one table's rows on one task::
-
-    magic | length, header (JSON), checksum | pieces | end piece
-
-A piece is a count of rows, their words (key, use, and the second word of a string's key), their values with the
-optimizer's state, and a checksum of all of it. A delta begins with a piece of keys that went. The end piece says how
-many rows there were, so that a file that was cut off is noticed.
+A *part* is a file of one table's rows on one task, see `headwater.tables.parts`.
 
 A *save* is a folder's file ``NAME.NNNNNN.json``, written last and at once: it names the parts, and for a delta the save
 that it changes. What was not finished has no such file, and counts for nothing.
@@ -17,47 +11,25 @@ waits for no more than a piece of one shard.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import struct
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
-from headwater.io import checked_json, crc32c, files
+from headwater.io import checked_json, files
 from headwater.tables import fields as f
-from headwater.tables.hashing import Words, owners
+from headwater.tables.description import TableConfig
+from headwater.tables.hashing import Reals, Words, owners
 from headwater.tables.optimizers import HISTORY
-from headwater.tables.table import Keys, Reals, Table, TableConfig
+from headwater.tables.parts import END, GONE, ROWS, Part, PartReader, write_header, write_piece
+from headwater.tables.table import Keys, Table
 
-MAGIC: Final = b"HWTABLE1"
 PIECE_ROWS: Final = 4096
-_MAX_HEADER: Final = 16 << 20
-_LENGTH: Final = struct.Struct("<I")
-_PIECE: Final = struct.Struct("<BQ")
-_ROWS, _GONE, _END = 0, 1, 2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """A part, as a save names it.
-
-    Attributes:
-      file: its name within the folder.
-      rows: how many it has.
-      gone: how many keys it says went.
-      nbytes: its size.
-    """
-
-    file: str
-    rows: int
-    gone: int
-    nbytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,16 +110,14 @@ class Snapshot:
         total = size = 0
         try:
             with files.atomic_write(path) as file:
-                packed = json.dumps(header).encode()
-                file.write(MAGIC + _LENGTH.pack(len(packed)) + packed + _LENGTH.pack(crc32c.masked(packed)))
-                size = len(MAGIC) + 8 + len(packed)
+                size = write_header(file, header)
                 if self.delta:
-                    size += _write_piece(file, _GONE, len(self._gone), self._gone)
+                    size += write_piece(file, GONE, len(self._gone), self._gone)
                 for s, rows in enumerate(self._rows):
                     for words, values in table.shards.saved_rows(s, rows, piece_rows):
-                        size += _write_piece(file, _ROWS, len(words), words, values)
+                        size += write_piece(file, ROWS, len(words), words, values)
                         total += len(words)
-                size += _write_piece(file, _END, total)
+                size += write_piece(file, END, total)
         except BaseException:
             self.abandon()
             raise
@@ -158,20 +128,6 @@ class Snapshot:
     def abandon(self) -> None:
         """Gives it up, unwritten. The next save of the table cannot be a delta."""
         self.table.shards.stop_saving(PIECE_ROWS)
-
-
-def _write_piece(file: files.AtomicFile, kind: int, count: int, *arrays: NDArray[Any]) -> int:
-    head = _PIECE.pack(kind, count)
-    file.write(head)
-    crc = crc32c.value(head)
-    size = len(head) + _LENGTH.size
-    for array in arrays:
-        whole = np.ascontiguousarray(array)
-        file.write(whole.data if whole.size else b"")
-        crc = crc32c.extend(crc, whole)
-        size += whole.nbytes
-    file.write(_LENGTH.pack(crc32c.mask(crc)))
-    return size
 
 
 # Saves ----------------------------------------------------------------------------------------------------------------
@@ -381,109 +337,13 @@ def _fill(table: Table, reader: PartReader, task: int, tasks: int) -> None:
     for kind, words, values in reader.pieces():
         mine = np.flatnonzero(owners(np.ascontiguousarray(words[:, 0]), tasks) == task)
         words = words[mine]
-        column = 1 if kind == _GONE else 2
+        column = 1 if kind == GONE else 2
         checks = words[:, column] if table.config.strings else words[:0, 0]
         keys = Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(checks))
-        if kind == _GONE:
+        if kind == GONE:
             table.remove(keys)
         else:
             table.write_records(keys, np.ascontiguousarray(values[mine]), np.ascontiguousarray(words[:, 1]))
-
-
-class PartReader:
-    """Reads a part; every checksum is checked.
-
-    Args:
-      path: of the file.
-
-    Attributes:
-      step: how many updates there had been.
-      rate: the learning rate.
-      rates: factors of the last updates, or none.
-
-    Raises:
-      NotFoundError, DataLossError: there is no such file, or it is damaged.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._file = files.open_file(path, "rb")
-        try:
-            if self._read(len(MAGIC)) != MAGIC:
-                raise DataLossError(None, None, f"{path}: it is no part of a table")
-            (length,) = _LENGTH.unpack(self._read(4))
-            if length > _MAX_HEADER:
-                raise DataLossError(None, None, f"{path}: its header cannot have {length} bytes")
-            packed = self._read(length)
-            if _LENGTH.unpack(self._read(4))[0] != crc32c.masked(packed):
-                raise DataLossError(None, None, f"{path}: the checksum of its header is wrong")
-            self.header: Mapping[str, Any] = json.loads(packed)
-        except BaseException:
-            self.close()
-            raise
-        self.step = int(self.header["step"])
-        self.rate: float = float(self.header["rate"])
-        self.rates: list[float] = cast(list[float], self.header["rates"])
-        self._words = 3 if self.header["strings"] else 2
-        self._width = int(self.header["dim"]) * (1 + int(self.header["slots"]))
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-    def __enter__(self) -> PartReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def expect(self, **values: Any) -> None:
-        """Raises DataLossError when the header says something else than the save."""
-        for name, value in values.items():
-            if self.header[name] != value:
-                raise DataLossError(
-                    None, None, f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save"
-                )
-
-    def _read(self, count: int) -> bytes:
-        data = self._file.read(count)
-        if len(data) != count:
-            raise DataLossError(None, None, f"{self.path}: the file is cut off")
-        return data
-
-    def pieces(self) -> Generator[tuple[int, Words, Reals]]:
-        """What the file says: the kind of each piece (rows or keys that went), words [n, words], values [n, width]."""
-        total = 0
-        while True:
-            head = self._read(_PIECE.size)
-            crc = crc32c.value(head)
-            kind, count = _PIECE.unpack(head)
-            arrays: list[bytes] = []
-            if kind != _END:
-                sizes = (16 * count,) if kind == _GONE else (8 * self._words * count, 4 * self._width * count)
-                for size in sizes:
-                    arrays.append(self._read_large(size))
-                    crc = crc32c.extend(crc, arrays[-1])
-            if _LENGTH.unpack(self._read(4))[0] != crc32c.mask(crc):
-                raise DataLossError(None, None, f"{self.path}: a checksum is wrong after {total} rows")
-            if kind == _END:
-                if count != total:
-                    raise DataLossError(None, None, f"{self.path}: it has {total} rows of {count}")
-                return
-            if kind == _GONE:
-                yield kind, np.frombuffer(arrays[0], np.int64).reshape(count, 2), np.empty((count, 0), np.float32)
-            else:
-                total += count
-                words = np.frombuffer(arrays[0], np.int64).reshape(count, self._words)
-                yield kind, words, np.frombuffer(arrays[1], np.float32).reshape(count, self._width)
-
-    def _read_large(self, size: int) -> bytes:
-        """Reads in pieces, so that a damaged length asks for no more memory than the file has bytes."""
-        pieces: list[bytes] = []
-        while size:
-            pieces.append(self._read(min(size, 16 << 20)))
-            size -= len(pieces[-1])
-        return b"".join(pieces)
 
 
 # Serving --------------------------------------------------------------------------------------------------------------
@@ -512,8 +372,8 @@ def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> t
                     keys = np.zeros((len(words), 2), np.int64)
                     keys[:, 0] = words[:, 0]
                     if strings:
-                        keys[:, 1] = words[:, 1 if kind == _GONE else 2]
-                    gone = kind == _GONE
+                        keys[:, 1] = words[:, 1 if kind == GONE else 2]
+                    gone = kind == GONE
                     found_keys.append(keys)
                     found_rows.append(np.zeros((len(words), dim), np.float32) if gone else values[:, :dim].copy())
                     found_lives.append(np.full(len(words), not gone))

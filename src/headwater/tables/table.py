@@ -13,7 +13,6 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,124 +24,21 @@ from headwater.errors import (
     ResourceExhaustedError,
 )
 from headwater.tables import fields as f
-from headwater.tables import kernels, pooling, together
-from headwater.tables.hashing import Words, add_up, distinct, string_keys
-from headwater.tables.initializers import KINDS, Initializer
+from headwater.tables import kernels, pooling, row_access, shard_kernels, together
+from headwater.tables.description import TableConfig, TableStatistics
+from headwater.tables.hashing import Reals, Words, add_up, distinct, string_keys
+from headwater.tables.initializers import KINDS
 from headwater.tables.leaving import Leaving
-from headwater.tables.optimizers import HISTORY, SGD, AnyOptimizer, GeneralOptimizer, step_rate
-from headwater.tables.policies import Admission, Eviction
+from headwater.tables.optimizers import HISTORY, GeneralOptimizer, step_rate
 from headwater.tables.shards import Gate, Shards
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-Reals = NDArray[np.float32]
-
 COMBINERS: Final = ("sum", "mean", "sqrtn")
 _NO_WORDS: Words = np.empty(0, np.int64)
 _NO_REALS: Reals = np.empty(0, np.float32)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableConfig:
-    """What a table is.
-
-    Attributes:
-      dim: numbers in a row.
-      optimizer: changes rows, from gradients.
-      initializer: makes rows.
-      seed: of the initializer, and of admission by chance.
-      strings: whether keys are strings; else they are integers of 64 bits.
-      admission: which keys get a row.
-      eviction: which rows go when there are too many; None: none, a table that is full is an error.
-      max_rows: how many rows there are at most, or None.
-      max_bytes: how many bytes rows, state and index take at most, or None.
-      memory_rows: maximum number of rows in memory, further ones go to a file; None: all stay in memory.
-      folder: where that file is. It has no name, and is gone with the process.
-      shards: how many parts have a lock of their own.
-    """
-
-    dim: int
-    optimizer: AnyOptimizer = field(default_factory=SGD)
-    initializer: Initializer = field(default_factory=Initializer)
-    seed: int = 0
-    strings: bool = False
-    admission: Admission = field(default_factory=Admission)
-    eviction: Eviction | None = None
-    max_rows: int | None = None
-    max_bytes: int | None = None
-    memory_rows: int | None = None
-    folder: str | None = None
-    shards: int = 32
-
-    def __post_init__(self) -> None:
-        for name in ("dim", "max_rows", "max_bytes", "memory_rows", "shards"):
-            value: object = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and value >= 1):
-                raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
-        if self.shards > 1024:
-            raise ValueError(f"shards must be at most 1024, not {self.shards}")
-        if (self.memory_rows is None) != (self.folder is None):
-            raise ValueError("memory_rows and folder belong together: rows beyond memory_rows go to a file in folder")
-        if self.max_bytes is not None and self.row_limit is not None and self.row_limit < 1:
-            raise ValueError(f"max_bytes: {self.max_bytes} bytes hold no row of {self.row_bytes} bytes")
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row and its optimizer's state."""
-        return self.dim * (1 + len(self.optimizer.slots))
-
-    @property
-    def words(self) -> int:
-        """Words for a row's key and use."""
-        return 3 if self.strings else 2
-
-    @property
-    def row_bytes(self) -> int:
-        """The most bytes that a row takes in a large table, with key, counters and index."""
-        return 4 * self.width + 8 * self.words + 8
-
-    @property
-    def row_limit(self) -> int | None:
-        """How many rows there are at most."""
-        by_bytes = None if self.max_bytes is None else self.max_bytes // self.row_bytes
-        limits = [limit for limit in (self.max_rows, by_bytes) if limit is not None]
-        return min(limits) if limits else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableStatistics:
-    """What a table says of itself.
-
-    Attributes:
-      rows: how many there are.
-      nbytes: bytes in memory for rows, state, keys and index, as far as they are in use.
-      file_bytes: bytes of the file.
-      hits: lookups of rows that were in memory.
-      misses: lookups of rows that were in the file.
-      made: rows that were ever made.
-      evicted: rows that went.
-      refused: lookups of keys that had not been admitted.
-      dropped: gradients of keys that had not been admitted.
-      step: how many updates there were.
-    """
-
-    rows: int
-    nbytes: int
-    file_bytes: int
-    hits: int
-    misses: int
-    made: int
-    evicted: int
-    refused: int
-    dropped: int
-    step: int
-
-    @property
-    def hit_rate(self) -> float:
-        """The part of lookups that found their row in memory; 1 before the first."""
-        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0
 
 
 class Keys:
@@ -186,18 +82,18 @@ class Table:
             )
         optimizer = config.optimizer
         shards = config.shards
-        shape = np.zeros(kernels.SHAPE_SIZE, np.int64)
-        shape[kernels.DIM] = config.dim
-        shape[kernels.WIDTH] = config.width
-        shape[kernels.WORDS] = config.words
-        shape[kernels.SHARDS] = shards
-        shape[kernels.LIMIT] = config.row_limit or 1 << 62
-        shape[kernels.SEED] = np.int64(np.uint64(config.seed & ((1 << 64) - 1)).view(np.int64))
-        shape[kernels.INITIALIZER] = KINDS[config.initializer.kind]
-        shape[kernels.ADMISSION] = config.admission.kind
-        shape[kernels.SIGHTINGS] = config.admission.sightings
-        shape[kernels.OPTIMIZER] = optimizer.kind
-        shape[kernels.EXACT] = optimizer.exact
+        shape = np.zeros(row_access.SHAPE_SIZE, np.int64)
+        shape[row_access.DIM] = config.dim
+        shape[row_access.WIDTH] = config.width
+        shape[row_access.WORDS] = config.words
+        shape[row_access.SHARDS] = shards
+        shape[row_access.LIMIT] = config.row_limit or 1 << 62
+        shape[row_access.SEED] = np.int64(np.uint64(config.seed & ((1 << 64) - 1)).view(np.int64))
+        shape[row_access.INITIALIZER] = KINDS[config.initializer.kind]
+        shape[row_access.ADMISSION] = config.admission.kind
+        shape[row_access.SIGHTINGS] = config.admission.sightings
+        shape[row_access.OPTIMIZER] = optimizer.kind
+        shape[row_access.EXACT] = optimizer.exact
         self._shape = shape
         first = (config.initializer.a, config.initializer.b, config.admission.probability, 0.0)
         self._reals = np.array([*first, *optimizer.slots], np.float64)
@@ -213,7 +109,7 @@ class Table:
         self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
         described = self.shards.directory, shape, self._reals, self._hyper, self._rates
-        #: What compiled functions get, see `headwater.tables.kernels`.
+        #: What compiled functions get, see `headwater.tables.row_access`.
         self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
         #: Whether a delta may follow what was saved last.
         self.delta_may_follow: bool = False
@@ -473,7 +369,7 @@ class Table:
         with self.gate.shared():
             self.require_open()
             with self.shards.locked(s) as d:
-                meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
+                meta = shard_kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
             words = meta[(meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK > 0]
             records, known = self.read_records(self.keys_of(words))
         return words[known], records[known]
@@ -557,7 +453,7 @@ class Table:
             self.require_open()
             for s in range(len(self.shards)):
                 with self.shards.locked(s):
-                    rows = kernels.rows_of(self.shards.directory, s, self._shape, keys.words, keys.checks)
+                    rows = shard_kernels.rows_of(self.shards.directory, s, self._shape, keys.words, keys.checks)
                     self.shards.remove(s, rows)
                 removed += len(rows)
         return removed
@@ -632,7 +528,7 @@ class Table:
             self.require_open()
             for s in range(len(self.shards)):
                 with self.shards.locked(s) as d:
-                    meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
+                    meta = shard_kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
                 counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
                 best = np.argsort(-counts, kind="stable")[:count]
                 found += [(int(meta[row, 0]), int(counts[row])) for row in best if counts[row]]

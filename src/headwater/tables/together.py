@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from headwater.tables import fields as f
-from headwater.tables import kernels
+from headwater.tables import kernels, row_access
 from headwater.tables.hashing import Reals, Words
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence
 
 
 def _handles(tables: Sequence[Table], steps: Sequence[int]) -> Words:
-    handles = np.concatenate([table.handle for table in tables]).reshape(-1, kernels.HANDLE_SIZE)
-    handles[:, kernels.STEP] = steps
+    handles = np.concatenate([table.handle for table in tables]).reshape(-1, row_access.HANDLE_SIZE)
+    handles[:, row_access.STEP] = steps
     return handles
 
 

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from headwater.keras.parameter_server.optimizers import ServerPart, clone_optimizer
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
+from headwater.tables.hashing import Reals
 from headwater.tables.optimizers import AnyOptimizer
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 _optimizers = keras.optimizers
-
-Reals = NDArray[np.float32]
 
 
 def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOptimizer:

@@ -1,0 +1,110 @@
+"""What a table is, and what it tells of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwater.tables.initializers import Initializer
+from headwater.tables.optimizers import SGD, AnyOptimizer
+from headwater.tables.policies import Admission, Eviction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableConfig:
+    """What a table is.
+
+    Attributes:
+      dim: numbers in a row.
+      optimizer: changes rows, from gradients.
+      initializer: makes rows.
+      seed: of the initializer, and of admission by chance.
+      strings: whether keys are strings; else they are integers of 64 bits.
+      admission: which keys get a row.
+      eviction: which rows go when there are too many; None: none, a table that is full is an error.
+      max_rows: how many rows there are at most, or None.
+      max_bytes: how many bytes rows, state and index take at most, or None.
+      memory_rows: maximum number of rows in memory, further ones go to a file; None: all stay in memory.
+      folder: where that file is. It has no name, and is gone with the process.
+      shards: how many parts have a lock of their own.
+    """
+
+    dim: int
+    optimizer: AnyOptimizer = field(default_factory=SGD)
+    initializer: Initializer = field(default_factory=Initializer)
+    seed: int = 0
+    strings: bool = False
+    admission: Admission = field(default_factory=Admission)
+    eviction: Eviction | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    memory_rows: int | None = None
+    folder: str | None = None
+    shards: int = 32
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "max_rows", "max_bytes", "memory_rows", "shards"):
+            value: object = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and value >= 1):
+                raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
+        if self.shards > 1024:
+            raise ValueError(f"shards must be at most 1024, not {self.shards}")
+        if (self.memory_rows is None) != (self.folder is None):
+            raise ValueError("memory_rows and folder belong together: rows beyond memory_rows go to a file in folder")
+        if self.max_bytes is not None and self.row_limit is not None and self.row_limit < 1:
+            raise ValueError(f"max_bytes: {self.max_bytes} bytes hold no row of {self.row_bytes} bytes")
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row and its optimizer's state."""
+        return self.dim * (1 + len(self.optimizer.slots))
+
+    @property
+    def words(self) -> int:
+        """Words for a row's key and use."""
+        return 3 if self.strings else 2
+
+    @property
+    def row_bytes(self) -> int:
+        """The most bytes that a row takes in a large table, with key, counters and index."""
+        return 4 * self.width + 8 * self.words + 8
+
+    @property
+    def row_limit(self) -> int | None:
+        """How many rows there are at most."""
+        by_bytes = None if self.max_bytes is None else self.max_bytes // self.row_bytes
+        limits = [limit for limit in (self.max_rows, by_bytes) if limit is not None]
+        return min(limits) if limits else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableStatistics:
+    """What a table says of itself.
+
+    Attributes:
+      rows: how many there are.
+      nbytes: bytes in memory for rows, state, keys and index, as far as they are in use.
+      file_bytes: bytes of the file.
+      hits: lookups of rows that were in memory.
+      misses: lookups of rows that were in the file.
+      made: rows that were ever made.
+      evicted: rows that went.
+      refused: lookups of keys that had not been admitted.
+      dropped: gradients of keys that had not been admitted.
+      step: how many updates there were.
+    """
+
+    rows: int
+    nbytes: int
+    file_bytes: int
+    hits: int
+    misses: int
+    made: int
+    evicted: int
+    refused: int
+    dropped: int
+    step: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The part of lookups that found their row in memory; 1 before the first."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0

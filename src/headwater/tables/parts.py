@@ -1,0 +1,167 @@
+"""Files with a table's rows on one task: *parts* of a save.
+
+A part is::
+
+    magic | length, header (JSON), checksum | pieces | end piece
+
+A piece is a count of rows, their words (key, use, and the second word of a string's key), their values with the
+optimizer's state, and a checksum of all of it. A delta begins with a piece of keys that went. The end piece says how
+many rows there were, so that a file that was cut off is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import DataLossError
+from headwater.io import crc32c, files
+from headwater.tables.hashing import Reals, Words
+
+_MAGIC: Final = b"HWTABLE1"
+_MAX_HEADER: Final = 16 << 20
+_LENGTH: Final = struct.Struct("<I")
+_PIECE: Final = struct.Struct("<BQ")
+#: Kinds of pieces.
+ROWS, GONE, END = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A part, as a save names it.
+
+    Attributes:
+      file: its name within the folder.
+      rows: how many it has.
+      gone: how many keys it says went.
+      nbytes: its size.
+    """
+
+    file: str
+    rows: int
+    gone: int
+    nbytes: int
+
+
+def write_header(file: files.AtomicFile, header: Mapping[str, object]) -> int:
+    """Writes the beginning of a part; how many bytes that are."""
+    packed = json.dumps(header).encode()
+    file.write(_MAGIC + _LENGTH.pack(len(packed)) + packed + _LENGTH.pack(crc32c.masked(packed)))
+    return len(_MAGIC) + 2 * _LENGTH.size + len(packed)
+
+
+def write_piece(file: files.AtomicFile, kind: int, count: int, *arrays: NDArray[Any]) -> int:
+    """Writes a piece of ``count`` rows; how many bytes that are."""
+    head = _PIECE.pack(kind, count)
+    file.write(head)
+    crc = crc32c.value(head)
+    size = len(head) + _LENGTH.size
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        file.write(whole.data if whole.size else b"")
+        crc = crc32c.extend(crc, whole)
+        size += whole.nbytes
+    file.write(_LENGTH.pack(crc32c.mask(crc)))
+    return size
+
+
+class PartReader:
+    """Reads a part; every checksum is checked.
+
+    Args:
+      path: of the file.
+
+    Attributes:
+      step: how many updates there had been.
+      rate: the learning rate.
+      rates: factors of the last updates, or none.
+
+    Raises:
+      NotFoundError, DataLossError: there is no such file, or it is damaged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file = files.open_file(path, "rb")
+        try:
+            if self._read(len(_MAGIC)) != _MAGIC:
+                raise DataLossError(None, None, f"{path}: it is no part of a table")
+            (length,) = _LENGTH.unpack(self._read(4))
+            if length > _MAX_HEADER:
+                raise DataLossError(None, None, f"{path}: its header cannot have {length} bytes")
+            packed = self._read(length)
+            if _LENGTH.unpack(self._read(4))[0] != crc32c.masked(packed):
+                raise DataLossError(None, None, f"{path}: the checksum of its header is wrong")
+            self.header: Mapping[str, Any] = json.loads(packed)
+        except BaseException:
+            self.close()
+            raise
+        self.step = int(self.header["step"])
+        self.rate: float = float(self.header["rate"])
+        self.rates: list[float] = cast(list[float], self.header["rates"])
+        self._words = 3 if self.header["strings"] else 2
+        self._width = int(self.header["dim"]) * (1 + int(self.header["slots"]))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> PartReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def expect(self, **values: Any) -> None:
+        """Raises DataLossError when the header says something else than the save."""
+        for name, value in values.items():
+            if self.header[name] != value:
+                raise DataLossError(
+                    None, None, f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save"
+                )
+
+    def _read(self, count: int) -> bytes:
+        data = self._file.read(count)
+        if len(data) != count:
+            raise DataLossError(None, None, f"{self.path}: the file is cut off")
+        return data
+
+    def pieces(self) -> Generator[tuple[int, Words, Reals]]:
+        """What the file says: the kind of each piece (rows or keys that went), words [n, words], values [n, width]."""
+        total = 0
+        while True:
+            head = self._read(_PIECE.size)
+            crc = crc32c.value(head)
+            kind, count = _PIECE.unpack(head)
+            arrays: list[bytes] = []
+            if kind != END:
+                sizes = (16 * count,) if kind == GONE else (8 * self._words * count, 4 * self._width * count)
+                for size in sizes:
+                    arrays.append(self._read_large(size))
+                    crc = crc32c.extend(crc, arrays[-1])
+            if _LENGTH.unpack(self._read(4))[0] != crc32c.mask(crc):
+                raise DataLossError(None, None, f"{self.path}: a checksum is wrong after {total} rows")
+            if kind == END:
+                if count != total:
+                    raise DataLossError(None, None, f"{self.path}: it has {total} rows of {count}")
+                return
+            if kind == GONE:
+                yield kind, np.frombuffer(arrays[0], np.int64).reshape(count, 2), np.empty((count, 0), np.float32)
+            else:
+                total += count
+                words = np.frombuffer(arrays[0], np.int64).reshape(count, self._words)
+                yield kind, words, np.frombuffer(arrays[1], np.float32).reshape(count, self._width)
+
+    def _read_large(self, size: int) -> bytes:
+        """Reads in pieces, so that a damaged length asks for no more memory than the file has bytes."""
+        pieces: list[bytes] = []
+        while size:
+            pieces.append(self._read(min(size, 16 << 20)))
+            size -= len(pieces[-1])
+        return b"".join(pieces)

@@ -1,0 +1,319 @@
+"""The rows of one shard: finding, making, moving and describing them.
+
+Functions that numba compiles call these inlined. They hold the shard's lock, and give its entry of the directory as
+``d``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.tables import fields as f
+from headwater.tables.compiled import (
+    doubles_at,
+    inlined,
+    numbers_at,
+    prefetch,
+    reals_at,
+    words_at,
+)
+from headwater.tables.hashing import U64, Reals, Words, mix, share
+from headwater.tables.initializers import fill_row
+from headwater.tables.policies import promoted
+
+#: Positions in ``shape``, whole numbers that describe a table.
+DIM: Final = 0
+WIDTH: Final = 1
+WORDS: Final = 2
+SHARDS: Final = 3
+LIMIT: Final = 4
+SEED: Final = 5
+INITIALIZER: Final = 6
+ADMISSION: Final = 7
+SIGHTINGS: Final = 8
+OPTIMIZER: Final = 9
+EXACT: Final = 10
+SHAPE_SIZE: Final = 12
+
+#: Positions in ``reals``, real numbers that describe a table.
+INITIAL_A: Final = 0
+INITIAL_B: Final = 1
+CHANCE: Final = 2
+SLOTS: Final = 4
+
+#: Positions in a table's handle: addresses of its directory and of what describes it; rows' step of a call.
+DIRECTORY: Final = 0
+SHAPE: Final = 1
+REALS: Final = 2
+HYPER: Final = 3
+RATES: Final = 4
+STEP: Final = 5
+HANDLE_SIZE: Final = 6
+
+WORD: Final = 8
+ROW_WORD_BYTES: Final = 4
+_LINE_BYTES: Final = 64
+#: Rows whose memory is brought near at a time: few enough that they stay near.
+NEAR: Final = 32
+
+
+@inlined
+def shard_of(hashed: int, shards: int) -> Any:
+    """Which shard a key is in, by the high bits of its hash; slots within the shard go by the low half."""
+    return np.int64(((U64(hashed) >> U64(40)) * U64(shards)) >> U64(24))
+
+
+@inlined
+def tag_of(hashed: int, shift: int) -> int:
+    return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
+
+
+@inlined
+def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
+    """The slot of a key in a shard, or -1 - the slot where it would go."""
+    slots = d[f.SLOTS]
+    shift = d[f.SHIFT]
+    index = numbers_at(d[f.INDEX], slots)
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    tag = tag_of(hashed, shift)
+    mask = U64((1 << shift) - 1)
+    at = share(hashed, slots)
+    while True:
+        slot = U64(index[at])
+        if slot == U64(0):
+            return -1 - at
+        if (slot >> U64(shift)) == tag:
+            row = np.int64(slot & mask) - 1
+            if meta[row * words] == key and (words == 2 or meta[row * words + 2] == check):
+                return at
+        at += 1
+        if at == slots:
+            at = 0
+
+
+@inlined
+def row_in(d: Any, at: int) -> Any:
+    """The row that a slot names."""
+    index = numbers_at(d[f.INDEX], d[f.SLOTS])
+    return np.int64(U64(index[at]) & U64((1 << d[f.SHIFT]) - 1)) - 1
+
+
+@inlined
+def record(d: Any, row: int, width: int) -> Any:
+    """A row's record: its values and its optimizer's state."""
+    size = width * ROW_WORD_BYTES
+    if row < d[f.HOT]:
+        return reals_at(d[f.VALUES] + row * size, width)
+    return reals_at(d[f.COLD] + (row - d[f.HOT]) * size, width)
+
+
+@inlined
+def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
+    """Has the memory of a shard's keys ``order[first:last]`` brought near, all of it at the same time.
+
+    A row is in three places: the index, the words, the record. Without this each is waited for, one after the other.
+    """
+    slots, shift, size = d[f.SLOTS], d[f.SHIFT], width * ROW_WORD_BYTES
+    for c in range(first, last):
+        prefetch(d[f.INDEX] + share(mix(keys[order[c]]), slots) * ROW_WORD_BYTES)
+    index = numbers_at(d[f.INDEX], slots)
+    mask = U64((1 << shift) - 1)
+    for c in range(first, last):
+        hashed = mix(keys[order[c]])
+        tag = tag_of(hashed, shift)
+        at = share(hashed, slots)
+        while index[at] != 0 and (U64(index[at]) >> U64(shift)) != tag:
+            at += 1
+            if at == slots:
+                at = 0
+        row = np.int64(U64(index[at]) & mask) - 1
+        if 0 <= row < d[f.HOT]:
+            prefetch(d[f.META] + row * words * WORD)
+            for place in range(0, size, _LINE_BYTES):
+                prefetch(d[f.VALUES] + row * size + place)
+
+
+@inlined
+def record_bytes(words: int, width: int) -> int:
+    """The size of a record in the log: the row's words, then its values, in whole words."""
+    return words * WORD + (width * ROW_WORD_BYTES + 7) // 8 * 8
+
+
+@inlined
+def keep_old(d: Words, row: int, words: int, width: int) -> None:
+    """Before a row changes or goes: puts it into the log if it is still to be saved. There must be room."""
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    use = meta[row * words + 1]
+    if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
+        return
+    meta[row * words + 1] = use ^ f.SAVED_BIT
+    if d[f.SAVING] == f.CHANGED and (use & f.CHANGED_BIT) == 0:
+        return
+    at = d[f.LOG] + d[f.LOG_USED] * record_bytes(words, width)
+    to = words_at(at, words)
+    for i in range(words):
+        to[i] = meta[row * words + i]
+    values = reals_at(at + words * WORD, width)
+    source = record(d, row, width)
+    for j in range(width):
+        values[j] = source[j]
+    d[f.LOG_USED] += 1
+
+
+@inlined
+def use_of(count: int, step: int, bits: int) -> int:
+    """The word of a row that was used ``count`` times, last at ``step``."""
+    return (step << f.STEP_SHIFT) | (min(count, f.COUNT_MASK) << f.COUNT_SHIFT) | bits
+
+
+@inlined
+def count_in(use: int) -> int:
+    return (use >> f.COUNT_SHIFT) & f.COUNT_MASK
+
+
+@inlined
+def step_in(use: int) -> int:
+    return (use >> f.STEP_SHIFT) & 0xFFFFFFFF
+
+
+@inlined
+def has_room(d: Words) -> bool:
+    """Whether a row may be made: there is memory for it, and the index stays below four fifths."""
+    return (d[f.FREE] >= 0 or d[f.ROWS] < d[f.CAPACITY]) and 5 * (d[f.LIVE] + 1) <= 4 * d[f.SLOTS]
+
+
+@inlined
+def _take_row(d: Words, words: int) -> int:
+    row = d[f.FREE]
+    if row >= 0:
+        d[f.FREE] = words_at(d[f.META], d[f.CAPACITY] * words)[row * words]
+    else:
+        row = d[f.ROWS]
+        d[f.ROWS] += 1
+    d[f.LIVE] += 1
+    return row
+
+
+@inlined
+def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
+    """Makes the row of a key at a free slot; as new, not yet used."""
+    words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
+    row = _take_row(d, words)
+    shift = d[f.SHIFT]
+    numbers_at(d[f.INDEX], d[f.SLOTS])[at] = np.uint32((tag_of(hashed, shift) << U64(shift)) | U64(row + 1))
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    meta[row * words] = key
+    meta[row * words + 1] = use_of(1, step, d[f.PARITY] | f.CHANGED_BIT)
+    if words == 3:
+        meta[row * words + 2] = check
+    values = record(d, row, width)
+    fill_row(values, 0, dim, shape[INITIALIZER], reals[INITIAL_A], reals[INITIAL_B], shape[SEED], key, check)
+    for j in range(dim, width):
+        values[j] = reals[SLOTS + j // dim - 1]
+    d[f.MADE] += 1
+    return row
+
+
+@inlined
+def sighted(d: Words, key: int) -> int:
+    """Counts a sighting of a key that has no row; how many there were."""
+    slots = d[f.CANDIDATE_SLOTS]
+    seen = words_at(d[f.CANDIDATES], 2 * slots)
+    if 4 * d[f.CANDIDATES_USED] >= 3 * slots:
+        _forget(d, seen, slots)
+    at = share(mix(key), slots)
+    while seen[2 * at + 1] != 0 and seen[2 * at] != key:
+        at = at + 1 if at + 1 < slots else 0
+    if seen[2 * at + 1] == 0:
+        seen[2 * at] = key
+        d[f.CANDIDATES_USED] += 1
+    seen[2 * at + 1] += 1
+    return seen[2 * at + 1]
+
+
+@inlined
+def _forget(d: Words, seen: Words, slots: int) -> None:
+    """Halves all counts until at most half of the slots are in use."""
+    old = seen.copy()
+    while 2 * d[f.CANDIDATES_USED] > slots:
+        seen[:] = 0
+        d[f.CANDIDATES_USED] = 0
+        for i in range(slots):
+            old[2 * i + 1] //= 2
+            if old[2 * i + 1] > 0:
+                at = share(mix(old[2 * i]), slots)
+                while seen[2 * at + 1] != 0:
+                    at = at + 1 if at + 1 < slots else 0
+                seen[2 * at] = old[2 * i]
+                seen[2 * at + 1] = old[2 * i + 1]
+                d[f.CANDIDATES_USED] += 1
+
+
+@inlined
+def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
+    """Exchanges two rows' places."""
+    keep_old(d, row, words, width)
+    keep_old(d, other, words, width)
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    index = numbers_at(d[f.INDEX], d[f.SLOTS])
+    first = slot_of(d, row, words)
+    second = slot_of(d, other, words)
+    mask = np.uint32((1 << d[f.SHIFT]) - 1)
+    index[first] = np.uint32((index[first] & ~mask) | np.uint32(other + 1))
+    index[second] = np.uint32((index[second] & ~mask) | np.uint32(row + 1))
+    for i in range(words):
+        word = meta[row * words + i]
+        meta[row * words + i] = meta[other * words + i]
+        meta[other * words + i] = word
+    one = record(d, row, width)
+    two = record(d, other, width)
+    for j in range(width):
+        value = one[j]
+        one[j] = two[j]
+        two[j] = value
+
+
+@inlined
+def slot_of(d: Words, row: int, words: int) -> int:
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    key = meta[row * words]
+    check = meta[row * words + 2] if words == 3 else 0
+    return find(d, words, mix(key), key, check)
+
+
+@inlined
+def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int:
+    """Brings a row from the file into memory if another one there is used less; where the row is then."""
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    hot = min(d[f.HOT], d[f.ROWS])
+    chosen = -1
+    least = used_before
+    for _ in range(min(8, hot)):
+        d[f.HAND] = d[f.HAND] + 1 if d[f.HAND] + 1 < hot else 0
+        use = meta[d[f.HAND] * words + 1]
+        if count_in(use) > 0 and promoted(least, step_in(use)):
+            chosen = d[f.HAND]
+            least = step_in(use)
+    if chosen < 0:
+        return row
+    _swap(d, row, chosen, words, width)
+    return chosen
+
+
+@inlined
+def log_has_room(d: Words) -> bool:
+    return d[f.SAVING] == 0 or d[f.LOG_USED] + 3 <= d[f.LOG_ROOM]
+
+
+@inlined
+def described(handle: Words) -> Any:
+    """What describes a handle's table: its shape, its real numbers, its optimizer's, and rates by step."""
+    shape = words_at(handle[SHAPE], SHAPE_SIZE)
+    return (
+        shape,
+        doubles_at(handle[REALS], SLOTS + shape[WIDTH] // shape[DIM]),
+        doubles_at(handle[HYPER], 8),
+        doubles_at(handle[RATES], 4096),
+    )

@@ -1,0 +1,216 @@
+"""What happens to a whole shard, compiled: its lock, its index, rows that go, rows that are saved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from headwater.tables import fields as f
+from headwater.tables.compiled import (
+    add,
+    compiled,
+    numbers_at,
+    prefetch,
+    reals_at,
+    try_lock,
+    unlock,
+    words_at,
+)
+from headwater.tables.hashing import U64, Reals, Words, mix, share
+from headwater.tables.row_access import (
+    ROW_WORD_BYTES,
+    SHARDS,
+    WIDTH,
+    WORD,
+    WORDS,
+    count_in,
+    find,
+    keep_old,
+    record,
+    record_bytes,
+    row_in,
+    shard_of,
+    slot_of,
+    tag_of,
+)
+
+#: How many slots after that of a row that goes are likely to be looked at.
+_AFTER: Final = 6
+
+
+@compiled
+def lock_shard(directory: Words, s: int) -> bool:
+    """Takes a shard's lock; whether it was free."""
+    return try_lock(directory.ctypes.data + s * f.FIELDS * WORD)
+
+
+@compiled
+def unlock_shard(directory: Words, s: int) -> None:
+    """Gives a shard's lock back."""
+    unlock(directory.ctypes.data + s * f.FIELDS * WORD)
+
+
+@compiled
+def reindex(d: Words, words: int, old: int, old_slots: int, old_shift: int) -> None:
+    """Fills a new, empty index from the old one. The shard is locked."""
+    before = numbers_at(old, old_slots)
+    slots, shift = d[f.SLOTS], d[f.SHIFT]
+    index = numbers_at(d[f.INDEX], slots)
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    mask = U64((1 << old_shift) - 1)
+    for i in range(old_slots):
+        if before[i] != 0:
+            row = np.int64(U64(before[i]) & mask) - 1
+            hashed = mix(meta[row * words])
+            at = share(hashed, slots)
+            while index[at] != 0:
+                at = at + 1 if at + 1 < slots else 0
+            index[at] = np.uint32((tag_of(hashed, shift) << U64(shift)) | U64(row + 1))
+
+
+@compiled
+def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
+    """Frees rows of a shard. It is locked, its log and its list of gone keys have room for all of them."""
+    words, width = shape[WORDS], shape[WIDTH]
+    d = directory[s]
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    slots = d[f.SLOTS]
+    index = numbers_at(d[f.INDEX], slots)
+    mask = U64((1 << d[f.SHIFT]) - 1)
+    for row in rows:
+        prefetch(d[f.META] + row * words * WORD)
+    for row in rows:
+        prefetch(d[f.INDEX] + share(mix(meta[row * words]), slots) * ROW_WORD_BYTES)
+    for row in rows:  # what stands after a row's slot is looked at, too
+        at = share(mix(meta[row * words]), slots)
+        for _ in range(_AFTER):
+            if index[at] == 0:
+                break
+            prefetch(d[f.META] + (np.int64(U64(index[at]) & mask) - 1) * words * WORD)
+            at = at + 1 if at + 1 < slots else 0
+    for row in rows:
+        keep_old(d, row, words, width)
+        if d[f.GONE] != 0:
+            gone = words_at(d[f.GONE] + d[f.GONE_USED] * 2 * WORD, 2)
+            gone[0] = meta[row * words]
+            gone[1] = meta[row * words + 2] if words == 3 else 0
+            d[f.GONE_USED] += 1
+        hole = slot_of(d, row, words)
+        at = hole
+        while True:  # what stands after the hole moves into it, unless that is before where it is looked for first
+            at = at + 1 if at + 1 < slots else 0
+            if index[at] == 0:
+                break
+            home = share(mix(meta[row_in(d, at) * words]), slots)
+            if (at - home + slots) % slots >= (at - hole + slots) % slots:
+                index[hole] = index[at]
+                hole = at
+        index[hole] = 0
+        meta[row * words] = d[f.FREE]
+        meta[row * words + 1] = 0
+        d[f.FREE] = row
+        d[f.LIVE] -= 1
+        d[f.EVICTED] += 1
+    add(directory.ctypes.data + shape[SHARDS] * f.FIELDS * WORD, -len(rows))
+
+
+@compiled
+def save_rows(d: Words, shape: Words, first: int, last: int, meta_out: Words, values_out: Reals) -> tuple[int, int]:
+    """Copies rows that are still to be saved, from row ``first`` on. The shard is locked.
+
+    Args:
+      d: the shard's entry.
+      shape: of the table.
+      first: row to begin with.
+      last: row after the last.
+      meta_out: [n, words].
+      values_out: [n, width].
+
+    Returns:
+      How many were copied, at most n; the row to go on with.
+    """
+    words, width = shape[WORDS], shape[WIDTH]
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    count = 0
+    row = first
+    while row < last and count < len(meta_out):
+        use = meta[row * words + 1]
+        if count_in(use) > 0 and (use & f.SAVED_BIT) != d[f.PARITY]:
+            if d[f.SAVING] == f.ALL or (use & f.CHANGED_BIT) != 0:
+                values = record(d, row, width)
+                for i in range(words):
+                    meta_out[count, i] = meta[row * words + i]
+                for j in range(width):
+                    values_out[count, j] = values[j]
+                count += 1
+            meta[row * words + 1] = (use ^ f.SAVED_BIT) & ~np.int64(f.CHANGED_BIT)
+        row += 1
+    return count, row
+
+
+@compiled
+def read_log(d: Words, shape: Words, first: int, meta_out: Words, values_out: Reals) -> int:
+    """Copies records of the log, from number ``first`` on; how many. The shard is locked."""
+    words, width = shape[WORDS], shape[WIDTH]
+    size = record_bytes(words, width)
+    count = min(len(meta_out), d[f.LOG_USED] - first)
+    for k in range(count):
+        at = d[f.LOG] + (first + k) * size
+        meta = words_at(at, words)
+        values = reals_at(at + words * WORD, width)
+        for i in range(words):
+            meta_out[k, i] = meta[i]
+        for j in range(width):
+            values_out[k, j] = values[j]
+    return count
+
+
+@compiled
+def read_meta(d: Words, words: int, rows: int) -> Words:
+    """Copies the words of a locked shard's first rows, [rows, words]."""
+    out = np.empty((rows, words), np.int64)
+    meta = words_at(d[f.META], rows * words)
+    for i in range(rows):
+        for j in range(words):
+            out[i, j] = meta[i * words + j]
+    return out
+
+
+@compiled
+def read_uses(d: Words, words: int, rows: Words) -> Words:
+    """The uses of rows of a locked shard, [n]."""
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    out = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        out[i] = meta[rows[i] * words + 1]
+    return out
+
+
+@compiled
+def read_gone(d: Words) -> Words:
+    """Copies the keys that went, [n, 2]."""
+    count = d[f.GONE_USED]
+    out = np.empty((count, 2), np.int64)
+    gone = words_at(d[f.GONE], 2 * count)
+    for i in range(count):
+        out[i, 0] = gone[2 * i]
+        out[i, 1] = gone[2 * i + 1]
+    return out
+
+
+@compiled
+def rows_of(directory: Words, s: int, shape: Words, keys: Words, checks: Words) -> Words:
+    """The rows of a locked shard that belong to keys; those that it does not have are left out."""
+    found = np.empty(len(keys), np.int64)
+    count = 0
+    words = shape[WORDS]
+    d = directory[s]
+    for i in range(len(keys)):
+        hashed = mix(keys[i])
+        if shard_of(hashed, shape[SHARDS]) == s:
+            at = find(d, words, hashed, keys[i], checks[i] if words == 3 else 0)
+            if at >= 0:
+                found[count] = row_in(d, at)
+                count += 1
+    return found[:count].copy()
