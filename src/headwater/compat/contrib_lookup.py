@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.functional import tables
-from headwater.functional.tables import (
-    FastHashSpec,
-    HasherSpec,
-    IdTableWithHashBuckets,
+from headwater.functional.table_initializers import (
     KeyValueTensorInitializer,
-    MutableHashTable,
-    StrongHashSpec,
     TextFileIdTableInitializer,
     TextFileIndex,
     TextFileInitializer,
     TextFileStringTableInitializer,
+)
+from headwater.functional.tables import (
+    FastHashSpec,
+    HasherSpec,
+    IdTableWithHashBuckets,
+    MutableHashTable,
+    StrongHashSpec,
     index_table_from_file,
     index_to_string_table_from_file,
 )

@@ -16,10 +16,10 @@ from headwater.functional.ragged_tensor import (
     as_ragged_or_tensor,
     gather_rows,
     length_of,
-    ragged_value,
     rows_of_splits,
     splits_of_rows,
 )
+from headwater.functional.ragged_value import ragged_value
 from headwater.graph.convert import constant as dense_constant
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from headwater.dtypes import string, to_string_array
-from headwater.functional.ragged_tensor import RaggedTensor, ragged_value
+from headwater.functional.ragged_tensor import RaggedTensor
+from headwater.functional.ragged_value import ragged_value
 from headwater.functional.session_tensors import HandleTensor, TensorHandle
 from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph

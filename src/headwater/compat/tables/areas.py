@@ -420,8 +420,8 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.lookup": Area(
         "``tf.lookup``: lookup tables.",
         names={
-            "headwater.functional.tables": """
-                KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer""",
+            "headwater.functional.table_initializers": "KeyValueTensorInitializer TextFileIndex TextFileInitializer",
+            "headwater.functional.tables": "StaticHashTable StaticVocabularyTable",
         },
         modules={
             "experimental": "headwater.compat.tf.lookup_experimental",
@@ -601,7 +601,8 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.ragged": """
                 boolean_mask constant constant_value placeholder range=ragged_range row_splits_to_segment_ids
                 segment_ids_to_row_splits stack stack_dynamic_partitions""",
-            "headwater.functional.ragged_tensor": "RaggedTensorValue map_flat_values",
+            "headwater.functional.ragged_value": "RaggedTensorValue",
+            "headwater.functional.ragged_tensor": "map_flat_values",
         },
     ),
     "tf.random": Area(

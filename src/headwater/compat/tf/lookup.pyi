@@ -2,11 +2,11 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.compat.tf import lookup_experimental as experimental
-from headwater.functional.tables import KeyValueTensorInitializer as KeyValueTensorInitializer
+from headwater.functional.table_initializers import KeyValueTensorInitializer as KeyValueTensorInitializer
+from headwater.functional.table_initializers import TextFileIndex as TextFileIndex
+from headwater.functional.table_initializers import TextFileInitializer as TextFileInitializer
 from headwater.functional.tables import StaticHashTable as StaticHashTable
 from headwater.functional.tables import StaticVocabularyTable as StaticVocabularyTable
-from headwater.functional.tables import TextFileIndex as TextFileIndex
-from headwater.functional.tables import TextFileInitializer as TextFileInitializer
 
 __all__ = [
     "KeyValueTensorInitializer",

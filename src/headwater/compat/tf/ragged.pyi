@@ -10,8 +10,8 @@ from headwater.functional.ragged import row_splits_to_segment_ids as row_splits_
 from headwater.functional.ragged import segment_ids_to_row_splits as segment_ids_to_row_splits
 from headwater.functional.ragged import stack as stack
 from headwater.functional.ragged import stack_dynamic_partitions as stack_dynamic_partitions
-from headwater.functional.ragged_tensor import RaggedTensorValue as RaggedTensorValue
 from headwater.functional.ragged_tensor import map_flat_values as map_flat_values
+from headwater.functional.ragged_value import RaggedTensorValue as RaggedTensorValue
 
 __all__ = [
     "RaggedTensorValue",

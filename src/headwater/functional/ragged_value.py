@@ -1,0 +1,89 @@
+"""The value of a ragged tensor: arrays of NumPy, in rows of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from headwater.graph.types import TensorLike
+
+
+class RaggedTensorValue:
+    """The value of a `RaggedTensor`.
+
+    Args:
+      values: an array, or such a value.
+      row_splits: an array of integers, one more than rows.
+
+    Raises:
+      TypeError, ValueError: ``row_splits`` is no vector of integers.
+    """
+
+    def __init__(self, values: Any, row_splits: TensorLike) -> None:
+        if getattr(row_splits, "dtype", None) not in (np.int64, np.int32):
+            raise TypeError("row_splits must be a 1D int32 or int64 numpy array")
+        splits = cast("np.ndarray[Any, Any]", row_splits)
+        if splits.ndim != 1:
+            raise ValueError("row_splits must be a 1D int32 or int64 numpy array")
+        if not isinstance(values, np.ndarray | np.generic | RaggedTensorValue):
+            raise TypeError("values must be a numpy array or a RaggedTensorValue")
+        self._values: Any = values
+        self._splits: Any = splits
+
+    @property
+    def values(self) -> Any:
+        """The rows, one after the other."""
+        return self._values
+
+    @property
+    def row_splits(self) -> Any:
+        """Where rows begin and end among the values."""
+        return self._splits
+
+    @property
+    def flat_values(self) -> Any:
+        """The innermost values."""
+        return self._values.flat_values if isinstance(self._values, RaggedTensorValue) else self._values
+
+    @property
+    def nested_row_splits(self) -> tuple[Any, ...]:
+        """The splits of each ragged dimension, the outermost first."""
+        inner = self._values.nested_row_splits if isinstance(self._values, RaggedTensorValue) else ()
+        return (self._splits, *inner)
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many dimensions are ragged."""
+        return len(self.nested_row_splits)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the values, as NumPy has it."""
+        return self.flat_values.dtype
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """None for ragged dimensions."""
+        return (len(self._splits) - 1, None, *self._values.shape[1:])
+
+    def to_list(self) -> list[Any]:
+        """Nested lists of Python values."""
+        inner = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
+        return [inner[begin:end] for begin, end in zip(self._splits[:-1], self._splits[1:], strict=True)]
+
+    def __repr__(self) -> str:
+        return f"tf.RaggedTensorValue(values={self._values!r}, row_splits={self._splits!r})"
+
+    def __str__(self) -> str:
+        return f"<tf.RaggedTensorValue {self.to_list()}>"
+
+
+def ragged_value(arrays_of: Sequence[TensorLike]) -> Any:
+    """The value of one of these flat values and splits, the outermost first."""
+    flat, *splits = (np.asarray(part) for part in arrays_of)
+    found = flat
+    for part in reversed(splits):
+        found = RaggedTensorValue(found, part)
+    return found
