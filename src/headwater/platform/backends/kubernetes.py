@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +20,28 @@ from headwater.platform.backends.base import (
     BackendError,
     Capacity,
     Exited,
-    HostCapacity,
     JobBackend,
     JobOrder,
     JobReport,
-    Resources,
     Running,
     TaskState,
 )
 from headwater.platform.backends.kubernetes_logs import Listener, fetch_log, last_progress
+from headwater.platform.backends.kubernetes_reports import (
+    CANNOT_RUN,
+    DONE,
+    blame,
+    cannot_run,
+    condition,
+    failed_too_often,
+    host_capacity,
+    is_suspended,
+    job_report,
+    labelled_task,
+    own_failures,
+    task_state,
+    without_node,
+)
 from headwater.platform.logfiles import plain, read_part
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import label, task_of
@@ -39,11 +51,7 @@ if TYPE_CHECKING:
 
     from headwater.io.json_types import Json, JsonObject
 
-_DONE = ("Succeeded", "Failed")
-_OUT_OF_MEMORY = "OOMKilled"
-_TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
 _NOT_FOUND, _CONFLICT = 404, 409
-_CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
 # At most this many pods of a job that are asked to end have their last words heard, each by a thread.
 _MAX_LISTENERS = 64
@@ -121,11 +129,11 @@ class KubernetesBackend(JobBackend):
         taken: dict[str, list[Mapping[str, Json]]] = {}
         with contextlib.suppress(BackendError), self._asking("list pods"):  # not everybody may see all pods
             for pod in _decoded(self._core.list_pod_for_all_namespaces(**_RAW))["items"]:
-                if pod.get("status", {}).get("phase") not in _DONE:
+                if pod.get("status", {}).get("phase") not in DONE:
                     taken.setdefault(pod["spec"].get("nodeName", ""), []).extend(
                         container.get("resources", {}).get("requests", {}) for container in pod["spec"]["containers"]
                     )
-        return Capacity(hosts=tuple(_host(node, taken.get(node["metadata"]["name"], [])) for node in nodes))
+        return Capacity(hosts=tuple(host_capacity(node, taken.get(node["metadata"]["name"], [])) for node in nodes))
 
     def submit_job(self, order: JobOrder) -> str:
         name = objects.object_name(order.job_id)
@@ -190,30 +198,30 @@ class KubernetesBackend(JobBackend):
             if latest:
                 progress = last_progress(_log_path(fields, task), latest[0]["metadata"]["name"])
                 host = latest[0]["spec"].get("nodeName", "")
-                state = dataclasses.replace(_task_state(latest[0]), progress=progress, host=host)
+                state = dataclasses.replace(task_state(latest[0]), progress=progress, host=host)
                 if isinstance(state, Exited) and state.code:
                     last = plain(read_part(_log_path(fields, task), tail=_LAST_LINES).data).splitlines()
                     state = dataclasses.replace(state, last_lines=tuple(last))
                 tasks[task] = state
-            elif task in jobs and _is_suspended(jobs[task]):
+            elif task in jobs and is_suspended(jobs[task]):
                 queue = jobs[task]["metadata"]["labels"].get(objects.QUEUE_LABEL)
                 tasks[task] = Running(waiting=f"its Job is suspended: the queue {queue} has no room for it yet")
             else:
                 tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
             failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
             # The last failure of a Job that has failed for good was followed by no start.
-            over = task in jobs and _condition(jobs[task], "Failed") is not None
+            over = task in jobs and condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
             if fields.get("limit"):  # evictions are no failures of a job that expects them
-                restarts[task] = _own_failures(pods.get(task, []))
+                restarts[task] = own_failures(pods.get(task, []))
         stopping = fields["name"] in self._stopping
-        homeless = [task for task, attempts in pods.items() if _without_node(attempts[-1])]
-        homeless += [task for task, job in jobs.items() if _is_suspended(job)]
+        homeless = [task for task, attempts in pods.items() if without_node(attempts[-1])]
+        homeless += [task for task, job in jobs.items() if is_suspended(job)]
         spare = _spare(fields, homeless)
         crowded = None if stopping else self._crowded(fields, tasks, [task for task in homeless if task not in spare])
         if crowded is not None:
             return dataclasses.replace(crowded, tasks=tasks, restarts=restarts)
-        report = _job_report(
+        report = job_report(
             jobs,
             tasks,
             restarts,
@@ -221,13 +229,13 @@ class KubernetesBackend(JobBackend):
             chief=bool(fields["chief"]),
             without=spare,
         )
-        guilty = _failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
+        guilty = failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
         if guilty is not None and report.phase != "succeeded":
-            reason = f"{guilty.job} {guilty.index} failed: {_blame(tasks[guilty])} (after {fields['limit']} restarts)"
+            reason = f"{guilty.job} {guilty.index} failed: {blame(tasks[guilty])} (after {fields['limit']} restarts)"
             return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
-        hopeless = next((task for task, attempts in pods.items() if any(map(_cannot_run, attempts))), None)
+        hopeless = next((task for task, attempts in pods.items() if any(map(cannot_run, attempts))), None)
         if hopeless is not None and report.phase != "succeeded":
-            reason = f"{hopeless.job} {hopeless.index} failed: its program cannot be run (exit code {_CANNOT_RUN})"
+            reason = f"{hopeless.job} {hopeless.index} failed: its program cannot be run (exit code {CANNOT_RUN})"
             return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
         report = dataclasses.replace(report, again=report.phase == "failed" and bool(fields.get("again")))
         return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
@@ -254,7 +262,7 @@ class KubernetesBackend(JobBackend):
     ) -> JobReport:
         """Ends what still runs and has nothing left to do; what has ended stays to be asked about."""
         for task, job in jobs.items():
-            if _condition(job, "Complete", "Failed") is None:
+            if condition(job, "Complete", "Failed") is None:
                 self._delete_job(fields, objects.task_name(fields["name"], task))
         return report
 
@@ -264,7 +272,7 @@ class KubernetesBackend(JobBackend):
         for task in self._jobs(fields):
             self._delete_job(fields, objects.task_name(fields["name"], task), pods="Orphan")
         training = any(
-            task.job in ("worker", "chief") and pod.get("status", {}).get("phase") not in _DONE
+            task.job in ("worker", "chief") and pod.get("status", {}).get("phase") not in DONE
             for task, pods in self._pods(fields).items()
             for pod in pods
         )
@@ -333,7 +341,7 @@ class KubernetesBackend(JobBackend):
     def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
         """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
         for pod in (pod for attempts in pods.values() for pod in attempts):
-            ended = pod.get("status", {}).get("phase") in _DONE
+            ended = pod.get("status", {}).get("phase") in DONE
             if not ended or objects.LIVE_LABEL not in pod["metadata"]["labels"]:
                 continue
             name, change = pod["metadata"]["name"], {"metadata": {"labels": {objects.LIVE_LABEL: None}}}
@@ -416,7 +424,7 @@ class KubernetesBackend(JobBackend):
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
                 )
             )
-        return {_task_of(job): job for job in found["items"]}
+        return {labelled_task(job): job for job in found["items"]}
 
     def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[JsonObject]]:
         """The pods of each task, oldest first."""
@@ -428,7 +436,7 @@ class KubernetesBackend(JobBackend):
             )
         pods: dict[TaskName, list[JsonObject]] = {}
         for pod in sorted(found["items"], key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
-            pods.setdefault(_task_of(pod), []).append(pod)
+            pods.setdefault(labelled_task(pod), []).append(pod)
         return pods
 
     def _fetch_logs(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
@@ -439,10 +447,10 @@ class KubernetesBackend(JobBackend):
                 if listener is not None:
                     listener.write()
                     continue
-                if pod.get("status", {}).get("phase") not in ("Running", *_DONE):
+                if pod.get("status", {}).get("phase") not in ("Running", *DONE):
                     continue
                 # A log that cannot be had now, as of a node that is gone, must not hide what became of the task.
-                ended = pod["status"]["phase"] in _DONE
+                ended = pod["status"]["phase"] in DONE
                 with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
                     fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path, ended=ended)
 
@@ -490,157 +498,7 @@ def _log_path(handle: Mapping[str, str], task: TaskName) -> Path:
     return Path(handle["log_dir"], f"{task.job}-{task.index}.log")
 
 
-def _task_of(one: Mapping[str, Json]) -> TaskName:
-    labels = one["metadata"]["labels"]
-    return TaskName(labels[objects.ROLE_LABEL], int(labels[objects.INDEX_LABEL]))
-
-
-def _condition(one: Mapping[str, Json], *types: str) -> Mapping[str, Json] | None:
-    for condition in one.get("status", {}).get("conditions") or ():
-        if condition["type"] in types and condition["status"] == "True":
-            found: Mapping[str, Json] = condition
-            return found
-    return None
-
-
-def _job_report(
-    jobs: Mapping[TaskName, Mapping[str, object]],
-    tasks: Mapping[TaskName, TaskState],
-    restarts: Mapping[TaskName, int],
-    *,
-    expected: Sequence[TaskName],
-    chief: bool,
-    without: Sequence[TaskName],
-) -> JobReport:
-    for task, job in jobs.items():
-        failed = _condition(job, "Failed")
-        if failed is not None and task.job != "evaluator":
-            state = tasks[task]
-            cause = state.reason if isinstance(state, Exited) and state.code else failed.get("message", "")
-            reason = f"{task.job} {task.index} failed: {cause or failed.get('reason', 'no reason given')}"
-            return JobReport(phase="failed", reason=reason, tasks=tasks, restarts=restarts)
-    deciding = [
-        task for task in tasks if (task.job == "chief" or (task.job == "worker" and not chief)) and task not in without
-    ]
-    if deciding and all(task in jobs and _condition(jobs[task], "Complete") is not None for task in deciding):
-        return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
-    missing = [task for task in expected if task not in jobs]
-    if missing:
-        reason = f"the Job of {missing[0].job} {missing[0].index} is gone: somebody else has deleted it"
-        return JobReport(phase="lost", reason=reason, tasks=tasks, restarts=restarts)
-    waiting = [(task, state) for task, state in tasks.items() if isinstance(state, Running) and state.waiting]
-    if len(waiting) == len(tasks):
-        task, state = waiting[0]
-        return JobReport(
-            phase="waiting", reason=f"{task.job} {task.index}: {state.waiting}", tasks=tasks, restarts=restarts
-        )
-    return JobReport(phase="running", tasks=tasks, restarts=restarts)
-
-
-def _without_node(pod: Mapping[str, Json]) -> bool:
-    """Whether a pod waits because there is no room for it."""
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
-
-
-def _is_suspended(job: Mapping[str, Json]) -> bool:
-    """Whether a Job waits for a queue to let it start."""
-    return bool(job["spec"].get("suspend"))
-
-
 def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
     """The workers among ``homeless``, for which there is no room, where the job can do without them."""
     without = [task for task in homeless if task.job == "worker"]
     return without if len(without) <= int(handle.get("spare") or 0) else ()
-
-
-def _failed_too_often(pods: Mapping[TaskName, list[dict[str, object]]], limit: int) -> TaskName | None:
-    """A task that has failed more than ``limit`` times by its own fault."""
-    return next((task for task, attempts in pods.items() if _own_failures(attempts) > limit), None)
-
-
-def _own_failures(attempts: list[dict[str, object]]) -> int:
-    ends = [end for end in map(_task_state, attempts) if isinstance(end, Exited)]
-    return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
-
-
-def _blame(state: TaskState) -> str:
-    return state.reason if isinstance(state, Exited) else "it fails again and again"
-
-
-def _cannot_run(pod: Mapping[str, Json]) -> bool:
-    statuses = pod.get("status", {}).get("containerStatuses") or ()
-    return any(one.get("state", {}).get("terminated", {}).get("exitCode") == _CANNOT_RUN for one in statuses)
-
-
-def _task_state(pod: Mapping[str, Json]) -> Running | Exited:
-    status = pod.get("status", {})
-    containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
-    ended = containers.get(objects.CONTAINER, {}).get("terminated")
-    stopped = "deletionTimestamp" in pod["metadata"]
-    taken_away = status.get("reason") in _TAKEN_AWAY or _condition(pod, "DisruptionTarget") is not None
-    if ended is not None:
-        code = int(ended["exitCode"])
-        reason = "ran out of memory" if ended.get("reason") == _OUT_OF_MEMORY else f"exit code {code}"
-        return Exited(
-            code=code, reason=reason, stopped=stopped, preempted=taken_away, at=_time(ended.get("finishedAt"))
-        )
-    before: list[JsonObject] = status.get("initContainerStatuses") or []
-    unpacking: JsonObject = (before[0].get("state", {}).get("terminated") or {}) if before else {}
-    if unpacking.get("exitCode"):
-        said = [line for line in str(unpacking.get("message") or "").splitlines() if line.strip()]
-        code, why = int(unpacking["exitCode"]), said[-1].strip() if said else f"exit code {unpacking['exitCode']}"
-        at = _time(unpacking.get("finishedAt"))
-        return Exited(code=code, reason=f"its archive could not be unpacked: {why}", stopped=stopped, at=at)
-    if status.get("phase") in _DONE:
-        code = 0 if status["phase"] == "Succeeded" else 1
-        reason = status.get("message") or status.get("reason") or status["phase"]
-        return Exited(code=code, reason=reason, stopped=stopped, preempted=taken_away)
-    if status.get("phase") == "Running":
-        return Running(started_at=_time(status.get("startTime")))
-    unscheduled = next(
-        (one for one in status.get("conditions") or () if one["type"] == "PodScheduled" and one["status"] == "False"),
-        None,
-    )
-    if unscheduled is not None:
-        return Running(waiting=unscheduled.get("message") or unscheduled.get("reason") or "not scheduled yet")
-    held = [state["waiting"] for state in containers.values() if "waiting" in state]
-    if held:
-        return Running(waiting=held[0].get("message") or held[0].get("reason") or "its container is being made")
-    return Running(waiting="not scheduled yet")
-
-
-def _time(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
-
-
-def _host(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> HostCapacity:
-    total = node["status"].get("allocatable", {})
-    gpu = next((name for name in total if name.endswith("/gpu")), "")
-
-    def sum_of(name: str) -> float:
-        return sum(_quantity(asked.get(name, "0")) for asked in taken)
-
-    ready = _condition(node, "Ready") is not None
-    closed = bool(node["spec"].get("unschedulable"))
-    return HostCapacity(
-        host=node["metadata"]["name"],
-        total=Resources(
-            cpus=_quantity(total.get("cpu", "0")),
-            memory_bytes=int(_quantity(total.get("memory", "0"))),
-            gpus=int(_quantity(total.get(gpu, "0"))),
-        ),
-        free=Resources(
-            cpus=max(0.0, _quantity(total.get("cpu", "0")) - sum_of("cpu")),
-            memory_bytes=max(0, int(_quantity(total.get("memory", "0")) - sum_of("memory"))),
-            gpus=max(0, int(_quantity(total.get(gpu, "0")) - sum_of(gpu))),
-        ),
-        problem="" if ready and not closed else "it takes no pods" if closed else "it is not ready",
-    )
-
-
-def _quantity(text: str) -> float:
-    from kubernetes.utils import quantity  # noqa: PLC0415  an extra
-
-    module: Any = quantity
-    return float(module.parse_quantity(text))
