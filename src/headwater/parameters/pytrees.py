@@ -212,8 +212,8 @@ class ParameterServer:
     def params(self) -> Any:
         """The parameters as they were read last, with every push or with `pull`, as JAX arrays."""
         if self._params is None:
-            values = self._client.values()
-            self._params = _tree.tree_unflatten(self._structure, [_jnp.asarray(value) for value in values])
+            # Where they came: `jnp.asarray` would copy them into memory that is new in every step.
+            self._params = _tree.tree_unflatten(self._structure, _jax.device_put(self._client.values()))
         return self._params
 
     @property
