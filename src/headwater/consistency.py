@@ -120,6 +120,14 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
     at the beginning) or ``staleness=4``; then, where wanted, ``patience=30`` (see `Consistency.patience_s`). What
     `to_text` writes is read, too.
 
+    >>> from_text("k=3 of 5")
+    KOfN(patience_s=None, k=3, n=5)
+    >>> from_text("sync patience=30", workers=4)
+    Synchronous(patience_s=30.0, workers=4)
+    >>> from_text("eventually")
+    Traceback (most recent call last):
+    ValueError: 'eventually' is no choice of consistency ...
+
     Args:
       setting: a text, or a choice, which is given back.
       workers: how many workers the job has, for ``sync`` without a number; None where that is not known.

@@ -65,6 +65,17 @@ class ParameterServer:
     does not return: it serves, and ends the process when the job is over. Without a cluster it does both in this
     process.
 
+    >>> import jax.numpy as jnp
+    >>> import optax
+    >>> import headwater
+    >>> ps = headwater.ParameterServer({"w": jnp.zeros(2)}, optax.sgd(0.5))
+    >>> ps.push({"w": jnp.array([1.0, -2.0])})
+    True
+    >>> ps.params["w"].tolist()
+    [-0.5, 1.0]
+    >>> ps.finish()["w"].tolist()
+    [-0.5, 1.0]
+
     Args:
       params: a pytree of arrays. Those of the chief (the task of job ``chief``, or else worker 0) are the first values.
       optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.

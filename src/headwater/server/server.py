@@ -21,6 +21,13 @@ from headwater.task.lifetime import PS
 class Server:
     """A task's server.
 
+    >>> from headwater import tf
+    >>> server = tf.train.Server.create_local_server()
+    >>> with tf.Graph().as_default(), tf.Session(server.target) as session:
+    ...     print(session.run(tf.constant(20) + 22))
+    42
+    >>> server.stop()
+
     Args:
       server_or_cluster_def: a ``ServerDef``, or a cluster in any form that `ClusterSpec` takes.
       job_name: the task's job; needed where the cluster has several and no ``ServerDef`` says it.

@@ -307,7 +307,14 @@ class BaseSession:
 
 
 class Session(BaseSession):
-    """A session, to be used as a context manager or closed with `close`. See `BaseSession` for the arguments."""
+    """A session, to be used as a context manager or closed with `close`. See `BaseSession` for the arguments.
+
+    >>> from headwater import tf
+    >>> with tf.Graph().as_default(), tf.Session() as session:
+    ...     x = tf.placeholder(tf.float32, [None])
+    ...     print(session.run(tf.reduce_sum(2 * x), feed_dict={x: [1, 2, 3]}))
+    12.0
+    """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)

@@ -413,6 +413,18 @@ def _save_array(folder: files.Path, name: str, array: NDArray[Any]) -> None:
 class FrozenTable:
     """Rows that were exported, mapped from their files.
 
+    >>> import tempfile
+    >>> from headwater.tables import Table, TableConfig
+    >>> users = Table("users", TableConfig(dim=2))
+    >>> rows = users.look_up([7, 11])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = save(users, folder)
+    ...     print(export(folder, folder + "/serving", "users"), "rows")
+    ...     found, known = FrozenTable(folder + "/serving").look_up([11, 12])
+    2 rows
+    >>> known.tolist(), bool((found[0] == rows[1]).all())
+    ([True, False], True)
+
     Args:
       folder: what `export` made.
     """

@@ -60,6 +60,14 @@ class Keys:
 class Table:
     """A table of rows.
 
+    >>> import numpy as np
+    >>> from headwater.tables import SGD, Table, TableConfig
+    >>> users = Table("users", TableConfig(dim=2, optimizer=SGD(0.5)))
+    >>> before = users.look_up([7, 11])
+    >>> users.update([7, 7], np.ones((2, 2), np.float32))  # gradients of one key are added
+    >>> (users.look_up([7, 11]) - before).tolist()
+    [[-1.0, -1.0], [0.0, 0.0]]
+
     Args:
       name: in errors.
       config: what it is.

@@ -106,6 +106,14 @@ def replica_device_setter(
     Operations that hold state go to the ``ps`` tasks as ``ps_strategy`` says, all others to ``worker_device``. What a
     device scope within asks for counts more.
 
+    >>> from headwater import tf
+    >>> with tf.Graph().as_default():
+    ...     with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:1")):
+    ...         w, b = tf.Variable(0.0), tf.Variable(0.0)
+    ...         y = w + b
+    ...     print(w.device, b.device, y.device)
+    /job:ps/task:0 /job:ps/task:1 /job:worker/task:1
+
     Args:
       ps_tasks: number of ``ps`` tasks; read off ``cluster`` where that is given.
       ps_device: device of the ``ps`` job; the task is added. Empty: state stays on the worker.

@@ -39,6 +39,18 @@ class ParameterServerStrategy(Strategy):
     Every task runs one and the same program. ``fit`` serves on a ``ps`` and does not return there; on workers it
     trains. Without a cluster one process is both.
 
+    >>> import headwater.keras
+    >>> import keras
+    >>> import numpy as np
+    >>> strategy = headwater.keras.ParameterServerStrategy()
+    >>> with strategy.scope():
+    ...     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    ...     model.compile(keras.optimizers.SGD(0.1), "mse")
+    >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+    >>> history = model.fit(x, 3 * x, batch_size=16, epochs=20, shuffle=False, verbose=0)
+    >>> bool(history.history["loss"][-1] < 0.1)
+    True
+
     Args:
       cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default.
       variable_partitioner: which variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
