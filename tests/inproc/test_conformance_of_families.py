@@ -33,10 +33,12 @@ def _is_long(case: Case) -> bool:
             "linear_operators",
             "more_names",
             "ragged",
+            "rest_names",
             "settings",
             "signals",
             "small_functions",
             "stopping",
+            "tapes",
         )
     ],
 )

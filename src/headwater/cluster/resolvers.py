@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from headwater.cluster.config import ClusterConfigError, TaskConfig, check_task, task_config_from_environment
@@ -406,3 +407,69 @@ class KubernetesClusterResolver(ClusterResolver):
         if task_type is None and task_id is None and self.task_type is None:
             return super().master(next(iter(self._labels)), 0, rpc_layer)
         return super().master(task_type, task_id, rpc_layer)
+
+
+class GCEClusterResolver(ClusterResolver):
+    """The running machines of an instance group of Google's Compute Engine, as one job, in the order of their
+    addresses.
+
+    Args:
+      project, zone, instance_group: which group.
+      port: the port on which each machine's task listens.
+      task_type: the job, and this task's.
+      task_id: this task's number.
+      rpc_layer: the protocol of addresses for sessions.
+      credentials: for the service; those of the machine's own account where ``"default"``.
+      service: a client of the service ``compute`` in place of one that is made of the credentials.
+
+    Raises:
+      ImportError: no ``service``, and the package googleapiclient is not installed.
+    """
+
+    def __init__(
+        self,
+        project: str,
+        zone: str,
+        instance_group: str,
+        port: int,
+        task_type: str = "worker",
+        task_id: int = 0,
+        rpc_layer: str = "grpc",
+        credentials: Any = "default",
+        service: Any = None,
+    ) -> None:
+        self._group: dict[str, str] = {"project": project, "zone": zone}
+        self._name = instance_group
+        self._port = port
+        self.task_type: str | None = task_type
+        self.task_id: int | None = task_id
+        self.rpc_layer: str | None = rpc_layer
+        self._service: Any = _compute_engine(credentials) if service is None else service
+
+    def cluster_spec(self) -> ClusterSpec:
+        addresses: list[str] = []
+        groups: Any = self._service.instanceGroups()
+        body = {"instanceState": "RUNNING"}
+        request: Any = groups.listInstances(**self._group, instanceGroup=self._name, body=body, orderBy="name")
+        while request is not None:
+            found: Any = request.execute()
+            for item in found.get("items", []):
+                machine = str(item["instance"]).rpartition("/")[2]
+                about: Any = self._service.instances().get(**self._group, instance=machine).execute()
+                addresses.append(f"{about['networkInterfaces'][0]['networkIP']}:{self._port}")
+            request = groups.listInstances_next(previous_request=request, previous_response=found)
+        return ClusterSpec({self.task_type or "worker": sorted(addresses)})
+
+
+def _compute_engine(credentials: Any) -> Any:
+    try:
+        discovery: Any = import_module("googleapiclient.discovery")  # an optional dependency
+    except ImportError as error:
+        raise ImportError(
+            "googleapiclient must be installed before using the GCE cluster resolver: "
+            "pip install google-api-python-client"
+        ) from error
+    if credentials == "default":
+        auth: Any = import_module("google.auth")  # comes with it
+        credentials = auth.default()[0]
+    return discovery.build("compute", "v1", credentials=credentials)

@@ -6,6 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 PARTIAL: Final[Mapping[str, str]] = {
+    "tf.distribute.experimental.CentralStorageStrategy": (
+        "a `MirroredStrategy`, whose variables are on each device; without `parameter_device`"
+    ),
+    "tf.keras.layers.DenseFeatures": "for tensors of graphs, not as a part of a model of Keras 3",
+    "tf.keras.experimental.SequenceFeatures": "for tensors of graphs, not as a part of a model of Keras 3",
+    "tf.py_function": (
+        "arguments are arrays that have `numpy()`; tensors that functions of `tf` make of them are computed when the "
+        "function returns; a gradient through it is refused"
+    ),
+    "tf.experimental.function_executor_type": "changes nothing: XLA compiles each part of a step",
+    "tf.experimental.output_all_intermediates": "changes nothing: a branch has no graph of its own that could give it",
     "tf.ConfigProto": (
         "of its fields `allow_soft_placement`, `log_device_placement`, `device_count`, `device_filters`, "
         "`gpu_options`, `intra_op_parallelism_threads`, `isolate_session_state` and `operation_timeout_in_ms` count; "
@@ -101,28 +112,19 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "libraries of compiled operations for TensorFlow's own runtime": (
         "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig.get_"
     ),
-    "files of LMDB, which needs its library": "tf.LMDBReader",
     "Keras 2's own: Keras 3, which `tf.keras` is, has them no more": (
-        "tf.keras.experimental. tf.keras.layers.DenseFeatures tf.keras.models.model_from_yaml "
-        "tf.keras.utils.multi_gpu_model"
+        "tf.keras.experimental.export_saved_model tf.keras.experimental.load_from_saved_model "
+        "tf.keras.models.model_from_yaml tf.keras.utils.multi_gpu_model"
     ),
     "eager execution: programs of this dialect build graphs, and sessions run them": (
-        "tf.GradientTape tf.enable_eager_execution tf.enable_v2_behavior "
-        "tf.config.experimental_run_functions_eagerly tf.experimental.function_executor_type"
-    ),
-    "asks Google's cloud which machines there are; `TF_CONFIG` tells it here": (
-        "tf.distribute.cluster_resolver.GCEClusterResolver"
+        "tf.enable_eager_execution tf.enable_v2_behavior tf.config.experimental_run_functions_eagerly"
     ),
     "messages of C++ about its own status": "tf.errors.raise_exception_on_not_ok_status",
-    "functions of TensorFlow 2: programs of that dialect have them, graphs do not": (
-        "tf.function tf.wrap_function tf.py_function"
-    ),
+    "functions of TensorFlow 2: programs of that dialect have them, graphs do not": ("tf.function tf.wrap_function"),
     "objects of TensorFlow 2: programs of that dialect save models with Keras's `export`": (
         "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental."
     ),
-    "clusters for eager execution, and one device's memory for the replicas of others": (
-        "tf.config.experimental_connect_to_ tf.distribute.experimental.CentralStorageStrategy"
-    ),
+    "clusters for eager execution": "tf.config.experimental_connect_to_",
     "statistics and positions of TensorFlow's own pipelines; here an epoch's ledger keeps the position": (
         "tf.data.experimental.CheckpointInputPipelineHook tf.data.experimental.make_saveable_from_iterator "
         "tf.data.experimental.StatsAggregator tf.data.experimental.StatsOptions "
@@ -131,11 +133,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "sparse tensors are no elements of datasets": "tf.data.experimental.dense_to_sparse_batch",
     "methods of their own (trees, k-means, dual coordinate ascent), which TensorFlow compiles operations for": (
         "tf.estimator.BoostedTreesClassifier tf.estimator.BoostedTreesEstimator tf.estimator.BoostedTreesRegressor "
-        "tf.estimator.experimental.KMeans tf.estimator.experimental.LinearSDCA tf.train.sdca_"
-    ),
-    "descriptions of messages that are known only when a graph is built": "tf.io.decode_proto tf.io.encode_proto",
-    "switches of TensorFlow's own rewriting of graphs; XLA does this": (
-        "tf.experimental.output_all_intermediates tf.layers.experimental."
+        "tf.estimator.experimental.KMeans tf.estimator.experimental.LinearSDCA "
+        "tf.train.sdca_optimizer"
     ),
     "batches of requests to a server of models": "tf.nondifferentiable_batch_function",
     "written by the writers of TensorFlow 2's summaries, which programs of that dialect have": "tf.summary.initialize",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from headwater import shapes
 from headwater.compat.dialect import is_eager
 
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import ConfigProto
+
+_EXECUTORS: Final = (None, "", "DEFAULT", "SINGLE_THREADED_EXECUTOR")
 
 
 def disable_v2_behavior() -> None:
@@ -34,6 +37,23 @@ def enable_v2_tensorshape() -> None:
 def disable_v2_tensorshape() -> None:
     """From now on the dimensions of a `tf.TensorShape` are `tf.Dimension` again."""
     shapes.use_numbers(False)
+
+
+def output_all_intermediates(state: bool | None) -> None:
+    """Does nothing: what a branch computes is in no graph of its own that could give it."""
+    del state
+
+
+@contextmanager
+def function_executor_type(executor_type: str | None) -> Generator[None]:
+    """A context in which nothing differs: XLA compiles each part of a step, whatever executor TensorFlow would take.
+
+    Raises:
+      ValueError: TensorFlow has no such executor.
+    """
+    if executor_type not in _EXECUTORS:
+        raise ValueError(f"executor_type must be one of {', '.join(map(repr, _EXECUTORS))}, not {executor_type!r}")
+    yield
 
 
 def executing_eagerly() -> bool:

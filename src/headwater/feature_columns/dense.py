@@ -350,7 +350,19 @@ def input_layer(
     Raises:
       ValueError: no columns, two of one name, or one that gives no numbers.
     """
+    columns = listed_dense(feature_columns)
+    with variable_scope(None, default_name="input_layer", values=None):
+        return side_by_side(features, columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors)
+
+
+def listed_dense(feature_columns: Iterable[Column]) -> list[DenseColumn]:
+    """Columns that give numbers, in the order of their names.
+
+    Raises:
+      ValueError: no columns, two of one name, or one that gives no numbers.
+    """
     columns = listed(feature_columns)
+    found: list[DenseColumn] = []
     for column in columns:
         if not isinstance(column, DenseColumn):
             raise ValueError(
@@ -359,21 +371,33 @@ def input_layer(
             )
         if getattr(getattr(column, "categorical_column", None), "of_sequences", False):
             raise ValueError(f"input_layer takes no columns of sequences; sequence_input_layer does. Given: {column}")
+        found.append(column)
+    return found
+
+
+def side_by_side(
+    features: Any,
+    columns: Iterable[DenseColumn],
+    weight_collections: Sequence[str] | None,
+    trainable: bool,
+    cols_to_vars: Any,
+    cols_to_output_tensors: Any,
+) -> Tensor:
+    """The numbers of `input_layer`, whose variables are in the variable scope that is open."""
     made = Features(features)
     collections = collections_of(weight_collections)
     outputs: list[Tensor] = []
-    with variable_scope(None, default_name="input_layer", values=None):
-        for column in columns:
-            shared = column.shared_name if isinstance(column, EmbeddingColumn) else None
-            with variable_scope(shared or column.name, reuse=_reuse(shared)) as scope:
-                tensor = column.dense(made, trainable, collections)
-                flat = arrays.reshape(tensor, [arrays.shape(tensor)[0], column.size])
-                outputs.append(flat)
-                if cols_to_vars is not None:
-                    cols_to_vars[column] = scope.global_variables()
-                if cols_to_output_tensors is not None:
-                    cols_to_output_tensors[column] = flat
-        return arrays.concat(outputs, 1)
+    for column in columns:
+        shared = column.shared_name if isinstance(column, EmbeddingColumn) else None
+        with variable_scope(shared or column.name, reuse=_reuse(shared)) as scope:
+            tensor = column.dense(made, trainable, collections)
+            flat = arrays.reshape(tensor, [arrays.shape(tensor)[0], column.size])
+            outputs.append(flat)
+            if cols_to_vars is not None:
+                cols_to_vars[column] = scope.global_variables()
+            if cols_to_output_tensors is not None:
+                cols_to_output_tensors[column] = flat
+    return arrays.concat(outputs, 1)
 
 
 def collections_of(more: Any) -> list[str]:

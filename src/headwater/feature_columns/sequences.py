@@ -198,24 +198,33 @@ def sequence_input_layer(
         sequences of different lengths.
     """
     columns = dense.listed(feature_columns)
+    with variable_scope(None, default_name="sequence_input_layer", values=None):
+        return sequences_side_by_side(features, columns, weight_collections, trainable)
+
+
+def sequences_side_by_side(
+    features: Any, columns: Sequence[Column], weight_collections: Sequence[str] | None, trainable: bool
+) -> tuple[Tensor, Tensor]:
+    """The numbers and lengths of `sequence_input_layer`, whose variables are in the variable scope that is open."""
     made = Features(features)
     outputs: list[Tensor] = []
     lengths: list[Tensor] = []
-    with variable_scope(None, default_name="sequence_input_layer", values=None):
-        for column in columns:
-            with variable_scope(column.name):
-                numbers, length = _sequence(column, made, trainable, dense.collections_of(weight_collections))
-                shape = arrays.shape(numbers)
-                size = std_math.prod(column.shape) if isinstance(column, SequenceNumericColumn) else column.size
-                outputs.append(arrays.reshape(numbers, arrays.concat([shape[:2], [size]], 0)))
-                lengths.append(length)
-        with control_dependencies([assert_equal(lengths[0], length) for length in lengths[1:]]):
-            return arrays.concat(outputs, -1), arrays.identity(lengths[0])
+    for column in columns:
+        with variable_scope(column.name):
+            numbers, length, size = _sequence(column, made, trainable, dense.collections_of(weight_collections))
+            shape = arrays.shape(numbers)
+            outputs.append(arrays.reshape(numbers, arrays.concat([shape[:2], [size]], 0)))
+            lengths.append(length)
+    with control_dependencies([assert_equal(lengths[0], length) for length in lengths[1:]]):
+        return arrays.concat(outputs, -1), arrays.identity(lengths[0])
 
 
-def _sequence(column: Column, features: Features, trainable: bool, collections: Sequence[str]) -> tuple[Tensor, Tensor]:
+def _sequence(
+    column: Column, features: Features, trainable: bool, collections: Sequence[str]
+) -> tuple[Tensor, Tensor, int]:
+    """A column's numbers, the lengths of its sequences, and how many numbers a step has."""
     if isinstance(column, SequenceNumericColumn):
-        return column.sequence(features)
+        return *column.sequence(features), std_math.prod(column.shape)
     inner = getattr(column, "categorical_column", None)
     if not isinstance(column, dense.IndicatorColumn | dense.EmbeddingColumn) or not isinstance(
         inner, SequenceCategoricalColumn
@@ -224,4 +233,4 @@ def _sequence(column: Column, features: Features, trainable: bool, collections: 
             "All feature_columns must be of sequences. You can wrap a sequence_categorical_column with an "
             f"embedding_column or indicator_column. Given: {column}"
         )
-    return column.dense(features, trainable, collections), _lengths(inner.ids(features).id_tensor)
+    return column.dense(features, trainable, collections), _lengths(inner.ids(features).id_tensor), column.size

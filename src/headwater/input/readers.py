@@ -127,6 +127,18 @@ class TextLineReader(ReaderBase):
         super().__init__(_make("TextLineReaderV2", name, skip_header_lines=skip_header_lines or 0))
 
 
+class LMDBReader(ReaderBase):
+    """Reads files of LMDB, keys with values in the order of the keys.
+
+    Args:
+      options: not looked at, in TensorFlow neither: such files are not compressed.
+    """
+
+    def __init__(self, name: str | None = None, options: RunOptions | None = None) -> None:
+        del options
+        super().__init__(_make("LMDBReader", name))
+
+
 class FixedLengthRecordReader(ReaderBase):
     """Reads records of equal length. A record's key is ``file:number``, from 0 on.
 

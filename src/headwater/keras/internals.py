@@ -31,6 +31,7 @@ from keras.src.saving import saving_lib as saving_lib
 from keras.src.trainers import data_adapters as data_adapters
 from keras.src.trainers.data_adapters import array_slicing as array_slicing
 from keras.src.trainers.data_adapters import data_adapter_utils as data_adapter_utils
+from keras.src.trainers.data_adapters import py_dataset_adapter as _enqueuers
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter as ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter as DataAdapter
 from keras.src.trainers.trainer import Trainer as Trainer
@@ -41,6 +42,9 @@ Function: Any = _Function
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams
+
+#: Holds pools of processes and of threads that load data, as long as they are used.
+data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] - as the rest of this file
 
 #: Modules of names that `headwater.keras.old_names` brings back.
 LEGACY_IMAGE = "keras.src.legacy.preprocessing.image"

@@ -42,6 +42,27 @@ class MirroredStrategy(mirrored.MirroredStrategy):
         super().__init__(devices)
 
 
+class CentralStorageStrategy(mirrored.MirroredStrategy):
+    """Replicas on several devices of this process, each of which has the variables.
+
+    Args:
+      compute_devices: their names; all GPUs, or the CPU, when None.
+      parameter_device: only None: variables are not kept on one device for the others.
+
+    Raises:
+      InvalidArgumentError: this process has no such device.
+      NotImplementedError: a ``parameter_device``.
+    """
+
+    def __init__(self, compute_devices: Sequence[str] | None = None, parameter_device: str | None = None) -> None:
+        if parameter_device is not None:
+            raise NotImplementedError(
+                f"parameter_device={parameter_device!r}: every compute device keeps the variables here. Leave it out, "
+                "or give one compute device alone"
+            )
+        super().__init__(compute_devices)
+
+
 class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
     """Replicas in several processes, those of the jobs ``chief`` and ``worker`` in ``TF_CONFIG``.
 

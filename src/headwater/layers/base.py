@@ -22,6 +22,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.layers.naming import keras_style
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.variable_scope import get_variable, variable_scope
@@ -122,6 +123,10 @@ class Layer:
         self._collect_updates = kwargs.pop("_collect_updates", True)
         if kwargs:
             raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(kwargs))}")
+        #: Whether its variables are its own, as `naming` tells.
+        self._keras_style = keras_style()
+        if self._keras_style:
+            _refuse(reuse=self._reuse, scope=scope)
         self.trainable = trainable
         self.built = False
         self.input_spec: Any = None
@@ -309,7 +314,7 @@ class Layer:
             made = update() if callable(update) else update
             op = made if isinstance(made, Operation) else getattr(made, "op", made)
             self._updates.append((op, _listed(inputs)))
-            if self._collect_updates:
+            if self._collect_updates and not self._keras_style:
                 _collect(GraphKeys.UPDATE_OPS, op)
 
     # Calls ---------------------------------------------------------------------------------------------------------
@@ -330,6 +335,9 @@ class Layer:
           ValueError: the inputs are not as `input_spec` says.
         """
         scope = kwargs.pop("scope", None)
+        if self._keras_style:
+            _refuse(scope=scope)
+        again = self._keras_style and self._scope is not None
         self._set_scope(scope)
         self._graph = self._graph or get_default_graph()
         if self.built:
@@ -342,7 +350,7 @@ class Layer:
             self._current_scope = current
             if "scope" in inspect.signature(self.call).parameters:
                 kwargs["scope"] = current
-            with name_scope(current.original_name_scope):
+            with name_scope(self._name if again else current.original_name_scope):
                 return self._compute(inputs, args, kwargs)
 
     def _compute(self, inputs: Structure, args: Sequence[Any], kwargs: dict[str, object]) -> Any:
@@ -374,12 +382,22 @@ class Layer:
         """Enters the variable scope once, so that its name is made unique once."""
         if self._scope is not None:
             return
+        if self._keras_style:
+            with name_scope(self._name) as opened:
+                self._scope = VariableScope(None, name=opened[:-1], name_scope=opened, use_resource=True)
+            return
         if self._reuse:
             entering = variable_scope(self._base_name if scope is None else scope)
         else:
             entering = variable_scope(scope, default_name=self._base_name)
         with entering as captured:
             self._scope = captured
+
+
+def _refuse(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} argument not allowed when keras style layers are enabled, but saw: {value}")
 
 
 def _as_tensor(value: TensorLike) -> Any:

@@ -40,6 +40,7 @@ from headwater.ops import (
     joining,
     kept_tensors,
     linalg,
+    messages,
     mutex,
     nn,
     optimizers,

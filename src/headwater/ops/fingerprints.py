@@ -78,6 +78,20 @@ def _weak(text: bytes, place: int, a: int, b: int) -> tuple[int, int]:
     return (a + z) & _MASK, (b + _turned(a, 44) + kept) & _MASK
 
 
+def _stirred(
+    text: bytes, place: int, x: int, y: int, z: int, v: tuple[int, int], w: tuple[int, int]
+) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
+    """The state after the 64 bytes at ``place``."""
+    x = _turned(x + y + v[0] + _word(text, place + 8), 37) * _K1 & _MASK
+    y = _turned(y + v[1] + _word(text, place + 48), 42) * _K1 & _MASK
+    x ^= w[1]
+    y = y + v[0] + _word(text, place + 40) & _MASK
+    z = _turned(z + w[0], 33) * _K1 & _MASK
+    v = _weak(text, place, v[1] * _K1, x + w[0])
+    w = _weak(text, place + 32, z + w[1], y + _word(text, place + 16))
+    return z, y, x, v, w
+
+
 def _long(text: bytes) -> int:
     size = len(text)
     seed = 81
@@ -88,14 +102,7 @@ def _long(text: bytes) -> int:
     end = (size - 1) // 64 * 64
     last = size - 64
     for place in range(0, end, 64):
-        x = _turned(x + y + v[0] + _word(text, place + 8), 37) * _K1 & _MASK
-        y = _turned(y + v[1] + _word(text, place + 48), 42) * _K1 & _MASK
-        x ^= w[1]
-        y = y + v[0] + _word(text, place + 40) & _MASK
-        z = _turned(z + w[0], 33) * _K1 & _MASK
-        v = _weak(text, place, v[1] * _K1, x + w[0])
-        w = _weak(text, place + 32, z + w[1], y + _word(text, place + 16))
-        z, x = x, z
+        x, y, z, v, w = _stirred(text, place, x, y, z, v, w)
     factor = _K1 + ((z & 0xFF) << 1)
     w = (w[0] + (size - 1 & 63), w[1])
     v = (v[0] + w[0], v[1])
@@ -116,6 +123,63 @@ def fingerprint64(text: bytes) -> int:
     """FarmHash's ``Fingerprint64`` of ``text``: below 2⁶⁴."""
     size = len(text)
     return (_short if size <= 16 else _to_32 if size <= 32 else _to_64 if size <= 64 else _long)(text)
+
+
+def fingerprint128(text: bytes) -> tuple[int, int]:
+    """FarmHash's ``Fingerprint128`` of ``text``, which is CityHash's: two numbers below 2⁶⁴, the low one first."""
+    if len(text) < 16:
+        return _murmur(text, _K0, _K1)
+    rest, first, second = text[16:], _word(text, 0), _word(text, 8) + _K0 & _MASK
+    return (_murmur if len(rest) < 128 else _city)(rest, first, second)
+
+
+def _of_two(first: int, second: int) -> int:
+    return _pair(first & _MASK, second & _MASK, 0x9DDFEA08EB382D69)
+
+
+def _murmur(text: bytes, a: int, b: int) -> tuple[int, int]:
+    size = len(text)
+    if size <= 16:
+        a = _mixed(a * _K1) * _K1 & _MASK
+        c = b * _K1 + _short(text) & _MASK
+        d = _mixed(a + (_word(text, 0) if size >= 8 else c))
+    else:
+        c = _of_two(_word(text, size - 8) + _K1, a)
+        d = _of_two(b + size, c + _word(text, size - 16))
+        a = a + d & _MASK
+        for place in range(0, size - 16, 16):
+            a = (a ^ _mixed(_word(text, place) * _K1) * _K1) * _K1 & _MASK
+            b ^= a
+            c = (c ^ _mixed(_word(text, place + 8) * _K1) * _K1) * _K1 & _MASK
+            d ^= c
+    a, b = _of_two(a, c), _of_two(d, b)
+    return a ^ b, _of_two(b, a)
+
+
+def _city(text: bytes, x: int, y: int) -> tuple[int, int]:
+    size = len(text)
+    z = size * _K1 & _MASK
+    first = _turned(y ^ _K1, 49) * _K1 + _word(text, 0) & _MASK
+    v = first, _turned(first, 42) * _K1 + _word(text, 8) & _MASK
+    w = _turned(y + z, 35) * _K1 + x & _MASK, _turned(x + _word(text, 88), 53) * _K1 & _MASK
+    end = size // 128 * 128
+    for place in range(0, end, 64):
+        x, y, z, v, w = _stirred(text, place, x, y, z, v, w)
+    x += _turned(v[0] + z, 49) * _K0
+    y = y * _K0 + _turned(w[1], 37)
+    z = z * _K0 + _turned(w[0], 27)
+    w, v = (w[0] * 9, w[1]), (v[0] * _K0, v[1])
+    for done in range(32, size - end + 32, 32):
+        place = size - done
+        y = _turned(x + y, 42) * _K0 + v[1]
+        w = w[0] + _word(text, place + 16), w[1]
+        x = x * _K0 + w[0]
+        z += w[1] + _word(text, place)
+        w = w[0], w[1] + v[0]
+        v = _weak(text, place, v[0] + z, v[1])
+        v = v[0] * _K0, v[1]
+    x, y = _of_two(x, v[0]), _of_two(y + z, w[0])
+    return _of_two(x + v[1], w[1]) + y & _MASK, _of_two(x + w[1], y + v[1])
 
 
 def concatenated(first: int, second: int) -> int:

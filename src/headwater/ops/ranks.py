@@ -36,6 +36,7 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "ReverseSequence": {1: _VECTOR},
     "ReverseV2": {1: _VECTOR},
     **{f"Segment{kind}": {1: _VECTOR} for kind in ("Max", "Mean", "Min", "Prod", "Sum")},
+    "SdcaFprint": {0: _VECTOR},
     "SpaceToDepth": {0: _IMAGES},
     **{f"SparseSegment{kind}": {1: _VECTOR, 2: _VECTOR} for kind in ("Mean", "SqrtN", "Sum")},
     "SparseToDense": {1: _VECTOR},

@@ -17,6 +17,7 @@ from headwater.resources.readers import (
     FixedLengthReader,
     IdentityReader,
     LineReader,
+    LMDBReader,
     Reader,
     RecordReader,
     WholeFileReader,
@@ -68,6 +69,11 @@ def fixed_length_record_reader(
 @host("WholeFileReaderV2", infer=_handle)
 def whole_file_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
     return _reader(context, container, shared_name, lambda: WholeFileReader(context.op_name))
+
+
+@host("LMDBReader", infer=_handle)
+def lmdb_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
+    return _reader(context, container, shared_name, lambda: LMDBReader(context.op_name))
 
 
 @host("IdentityReaderV2", infer=_handle)

@@ -11,7 +11,7 @@ from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
 from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.ops.fingerprints import fingerprint64, old_hash, sip_hash
+from headwater.ops.fingerprints import fingerprint64, fingerprint128, old_hash, sip_hash
 from headwater.ops.queues import as_handle
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
@@ -248,6 +248,18 @@ def fingerprint(context: HostContext, data: HostArray, method: HostArray) -> Hos
         else:
             rows.append(fingerprint64(row.tobytes()))
     return np.array(rows, "<u8").view(np.uint8).reshape(len(data), 8)
+
+
+def _two_numbers(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(int64, (None if dims is None else dims[0], 2))]
+
+
+@host("SdcaFprint", inputs="input:string", infer=_two_numbers)
+def sdca_fprint(context: HostContext, input: HostArray) -> HostArray:
+    """FarmHash's fingerprint of 128 bits of each text, the low half first."""
+    del context
+    return np.array([fingerprint128(text) for text in input], np.uint64).reshape(-1, 2).view(np.int64)
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)

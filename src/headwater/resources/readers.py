@@ -15,6 +15,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.io.files import BUFFER_BYTES, as_path, open_file, translated
 from headwater.io.record_compression import Inflater, TFRecordOptions
 from headwater.io.tfrecord import TFRecordReader
+from headwater.resources.lmdb_files import pairs as lmdb_pairs
 from headwater.resources.queues import Queue, Waiting
 
 Record = tuple[bytes, bytes]
@@ -177,6 +178,16 @@ class WholeFileReader(Reader):
 
     def _open(self, work: bytes) -> Iterator[list[Record]]:
         yield [(work, read_file(work))]
+
+
+class LMDBReader(Reader):
+    """Gives what an LMDB file holds, in the order of its keys."""
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        with translated(work) as path:
+            found = lmdb_pairs(path)
+            while chosen := list(itertools.islice(found, self._ahead)):
+                yield chosen
 
 
 class IdentityReader(Reader):

@@ -96,6 +96,16 @@ def test_models_that_it_cannot_take(tmp_path: Path) -> None:
     assert make(keras_model_path=str(path), model_dir=str(tmp_path / "dir")).latest_checkpoint() is None
 
 
+def test_central_storage_trains_as_the_model_itself() -> None:
+    alone = compiled()
+    alone.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    with tf.distribute.experimental.CentralStorageStrategy(["/cpu:0"]).scope():
+        model = compiled()
+    model.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    for mine, other in zip(model.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)
+
+
 def test_old_strategies_say_what_they_cannot_do(tmp_path: Path) -> None:
     distribute = tf.contrib.distribute
     with pytest.raises(ValueError, match="cannot specify both"):
@@ -105,6 +115,8 @@ def test_old_strategies_say_what_they_cannot_do(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sees 0 GPUs"):
         distribute.CollectiveAllReduceStrategy(num_gpus_per_worker=2)
     assert distribute.CollectiveAllReduceStrategy().num_replicas_in_sync == 1
+    with pytest.raises(NotImplementedError, match="every compute device keeps the variables"):
+        tf.distribute.experimental.CentralStorageStrategy(parameter_device="/cpu:0")
     with pytest.raises(ValueError, match="remote_cluster must be None"):
         tf.estimator.RunConfig(experimental_distribute=distribute.DistributeConfig(remote_cluster={}))
 

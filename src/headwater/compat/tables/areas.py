@@ -39,7 +39,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.distribute.cluster_resolver``: what tells a program which cluster it is part of.",
         names={
             "headwater.cluster.resolvers": """
-                ClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
+                ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
                 TFConfigClusterResolver UnionResolver=UnionClusterResolver""",
         },
     ),
@@ -185,6 +185,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.keras.mirrored.settings": """
                 CollectiveCommunication=CommunicationImplementation CollectiveHints=CommunicationOptions
                 CommunicationImplementation CommunicationOptions""",
+            "headwater.keras.old_strategies": "CentralStorageStrategy",
             "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
         },
         modules={
@@ -298,6 +299,12 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.training.estimator.inputs": "numpy_input_fn pandas_input_fn",
         },
     ),
+    "tf.experimental": Area(
+        "``tf.experimental``: how TensorFlow's runtime is to run functions.",
+        names={
+            "headwater.compat.switches": "function_executor_type output_all_intermediates",
+        },
+    ),
     "tf.feature_column": Area(
         "``tf.feature_column``: how features of examples become a model's inputs.",
         names={
@@ -360,6 +367,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.io``: files, records, and what is in them.",
         names={
             "headwater.functional.small_functions": "decode_json_example",
+            "headwater.input.messages": "decode_proto encode_proto",
             "headwater.input.readers": "matching_files read_file write_file",
             "headwater.input.sequences": """
                 deserialize_many_sparse parse_sequence_example parse_single_sequence_example serialize_many_sparse
@@ -393,6 +401,11 @@ AREAS: Final[Mapping[str, Area]] = {
                 average_pooling1d average_pooling2d average_pooling3d max_pooling1d max_pooling2d max_pooling3d""",
             "headwater.layers.normalization": "BatchNormalization batch_normalization",
         },
+        modules={"experimental": "headwater.compat.tf.layers.experimental"},
+    ),
+    "tf.layers.experimental": Area(
+        "``tf.layers.experimental``: layers whose variables are their own.",
+        names={"headwater.layers.naming": "keras_style_scope set_keras_style"},
     ),
     "tf.linalg": Area(
         "``tf.linalg``: matrices.",
@@ -792,6 +805,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.cluster.server_def": "ServerDef",
             "headwater.server.server": "Server",
             "headwater.training.device_setter": "replica_device_setter",
+            "headwater.training.dual_ascent": "sdca_fprint sdca_shrink_l1",
             "headwater.training.optimizer": "Optimizer",
             "headwater.training.optimizers.adadelta": "AdadeltaOptimizer",
             "headwater.training.optimizers.adagrad": "AdagradDAOptimizer AdagradOptimizer ProximalAdagradOptimizer",

@@ -79,7 +79,7 @@ CORE: Final = Area(
         "headwater.functional.accumulators": """
             ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
         "headwater.input.readers": """
-            FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader
+            FixedLengthRecordReader IdentityReader LMDBReader ReaderBase TFRecordReader TextLineReader WholeFileReader
             matching_files read_file write_file""",
         "headwater.data.spec": "TensorSpec",
         "headwater.input.optionals": "OptionalSpec",
@@ -96,6 +96,8 @@ CORE: Final = Area(
         "headwater.functional.conditions": "case cond switch_case",
         "headwater.functional.control_flow": """
             group initialize_all_tables=tables_initializer no_op tables_initializer tuple""",
+        "headwater.functional.gradient_tape": "GradientTape",
+        "headwater.session.eager_functions": "py_function",
         "headwater.functional.higher_order": "foldl foldr map_fn scan",
         "headwater.functional.loops": "while_loop",
         "headwater.functional.tensor_arrays": "TensorArray",
@@ -193,6 +195,7 @@ CORE: Final = Area(
         "audio": "headwater.compat.tf.audio",
         "autograph": "headwater.compat.tf.autograph",
         "bitwise": "headwater.compat.tf.bitwise",
+        "experimental": "headwater.compat.tf.experimental",
         "compat": "headwater.compat.tf.compat",
         "config": "headwater.compat.tf.config",
         "contrib": "headwater.compat.tf.contrib",

@@ -54,6 +54,7 @@ from headwater.compat.tf import dtypes as dtypes
 from headwater.compat.tf import errors as errors
 from headwater.compat.tf import estimator as estimator
 from headwater.compat.tf import examples as examples
+from headwater.compat.tf import experimental as experimental
 from headwater.compat.tf import feature_column as feature_column
 from headwater.compat.tf import graph_util as graph_util
 from headwater.compat.tf import image as image
@@ -244,6 +245,7 @@ from headwater.functional.fourier import ifft2d as batch_ifft2d
 from headwater.functional.fourier import ifft2d as ifft2d
 from headwater.functional.fourier import ifft3d as batch_ifft3d
 from headwater.functional.fourier import ifft3d as ifft3d
+from headwater.functional.gradient_tape import GradientTape as GradientTape
 from headwater.functional.gradients import AggregationMethod as AggregationMethod
 from headwater.functional.gradients import NoGradient as NoGradient
 from headwater.functional.gradients import NotDifferentiable as NotDifferentiable
@@ -548,6 +550,7 @@ from headwater.input.queues import QueueBase as QueueBase
 from headwater.input.queues import RandomShuffleQueue as RandomShuffleQueue
 from headwater.input.readers import FixedLengthRecordReader as FixedLengthRecordReader
 from headwater.input.readers import IdentityReader as IdentityReader
+from headwater.input.readers import LMDBReader as LMDBReader
 from headwater.input.readers import ReaderBase as ReaderBase
 from headwater.input.readers import TFRecordReader as TFRecordReader
 from headwater.input.readers import TextLineReader as TextLineReader
@@ -567,6 +570,7 @@ from headwater.input.specs import TypeSpec as TypeSpec
 from headwater.io.tensor_proto import make_ndarray as make_ndarray
 from headwater.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from headwater.keras import namespace as keras
+from headwater.session.eager_functions import py_function as py_function
 from headwater.session.session import InteractiveSession as InteractiveSession
 from headwater.session.session import Session as Session
 from headwater.shapes import Dimension as Dimension
@@ -670,6 +674,7 @@ __all__ = [
     "FixedLenSequenceFeature",
     "FixedLengthRecordReader",
     "GPUOptions",
+    "GradientTape",
     "Graph",
     "GraphDef",
     "GraphKeys",
@@ -679,6 +684,7 @@ __all__ = [
     "IndexedSlices",
     "IndexedSlicesSpec",
     "InteractiveSession",
+    "LMDBReader",
     "LogMessage",
     "MetaGraphDef",
     "Module",
@@ -904,6 +910,7 @@ __all__ = [
     "executing_eagerly",
     "exp",
     "expand_dims",
+    "experimental",
     "expm1",
     "extract_image_patches",
     "extract_volume_patches",
@@ -1081,6 +1088,7 @@ __all__ = [
     "print",
     "profiler",
     "py_func",
+    "py_function",
     "python_io",
     "qint16",
     "qint32",

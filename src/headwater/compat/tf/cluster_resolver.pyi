@@ -2,6 +2,7 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.cluster.resolvers import ClusterResolver as ClusterResolver
+from headwater.cluster.resolvers import GCEClusterResolver as GCEClusterResolver
 from headwater.cluster.resolvers import KubernetesClusterResolver as KubernetesClusterResolver
 from headwater.cluster.resolvers import SimpleClusterResolver as SimpleClusterResolver
 from headwater.cluster.resolvers import SlurmClusterResolver as SlurmClusterResolver
@@ -10,6 +11,7 @@ from headwater.cluster.resolvers import UnionClusterResolver as UnionResolver
 
 __all__ = [
     "ClusterResolver",
+    "GCEClusterResolver",
     "KubernetesClusterResolver",
     "SimpleClusterResolver",
     "SlurmClusterResolver",

@@ -8,9 +8,11 @@ from headwater.keras.mirrored.settings import CommunicationImplementation as Com
 from headwater.keras.mirrored.settings import CommunicationOptions as CollectiveHints
 from headwater.keras.mirrored.settings import CommunicationOptions as CommunicationOptions
 from headwater.keras.mirrored.strategy import ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+from headwater.keras.old_strategies import CentralStorageStrategy as CentralStorageStrategy
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy as ParameterServerStrategy
 
 __all__ = [
+    "CentralStorageStrategy",
     "CollectiveCommunication",
     "CollectiveHints",
     "CommunicationImplementation",

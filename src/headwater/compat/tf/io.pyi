@@ -16,6 +16,8 @@ from headwater.functional.small_functions import decode_json_example as decode_j
 from headwater.functional.strings import decode_base64 as decode_base64
 from headwater.functional.strings import decode_raw as decode_raw
 from headwater.functional.strings import encode_base64 as encode_base64
+from headwater.input.messages import decode_proto as decode_proto
+from headwater.input.messages import encode_proto as encode_proto
 from headwater.input.parsing import FixedLenFeature as FixedLenFeature
 from headwater.input.parsing import FixedLenSequenceFeature as FixedLenSequenceFeature
 from headwater.input.parsing import SparseFeature as SparseFeature
@@ -67,11 +69,13 @@ __all__ = [
     "decode_jpeg",
     "decode_json_example",
     "decode_png",
+    "decode_proto",
     "decode_raw",
     "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
     "encode_png",
+    "encode_proto",
     "extract_jpeg_shape",
     "gfile",
     "is_jpeg",

@@ -52,6 +52,8 @@ from headwater.training.checkpoint_state import update_checkpoint_state as updat
 from headwater.training.coordinator import Coordinator as Coordinator
 from headwater.training.coordinator import LooperThread as LooperThread
 from headwater.training.device_setter import replica_device_setter as replica_device_setter
+from headwater.training.dual_ascent import sdca_fprint as sdca_fprint
+from headwater.training.dual_ascent import sdca_shrink_l1 as sdca_shrink_l1
 from headwater.training.file_writer import FileWriter as SummaryWriter
 from headwater.training.file_writer import FileWriterCache as SummaryWriterCache
 from headwater.training.input_producers import input_producer as input_producer
@@ -236,6 +238,8 @@ __all__ = [
     "range_input_producer",
     "remove_checkpoint",
     "replica_device_setter",
+    "sdca_fprint",
+    "sdca_shrink_l1",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",

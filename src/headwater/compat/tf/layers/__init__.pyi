@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf.layers import experimental as experimental
 from headwater.layers.base import InputSpec as InputSpec
 from headwater.layers.base import Layer as Layer
 from headwater.layers.convolution import Conv1D as Conv1D
@@ -69,6 +70,7 @@ __all__ = [
     "conv3d_transpose",
     "dense",
     "dropout",
+    "experimental",
     "flatten",
     "max_pooling1d",
     "max_pooling2d",

@@ -1,0 +1,36 @@
+"""``tf.keras.experimental.terminate_keras_multiprocessing_pools``."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from headwater.keras.internals import data_pools
+
+
+def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill: bool = False) -> list[str]:
+    """Ends the pools of processes and threads that load data for Keras.
+
+    Args:
+      grace_period: how many seconds to wait for each pool to end.
+      use_sigkill: end what is left of it with SIGKILL, and wait once more.
+
+    Returns:
+      A sentence for each process that had to be killed, and for each that is still there.
+    """
+    found: list[str] = []
+    for pool in list(data_pools):
+        processes: list[Any] = [each for each in pool._pool if hasattr(each, "kill")]  # pools of threads have none
+        # In a thread, as it waits for processes however long they take.
+        ending = threading.Thread(target=pool.terminate, daemon=True)
+        ending.start()
+        ending.join(grace_period)
+        for process in processes if use_sigkill else []:
+            if process.is_alive():
+                process.kill()
+                found.append(f"{process.name} did not end within {grace_period} s and was killed")
+        ending.join(grace_period)
+        found += [
+            f"{process.name} with the id {process.pid} is still there" for process in processes if process.is_alive()
+        ]
+    return found

@@ -1,0 +1,38 @@
+"""``tf.layers.experimental``: whether layers that are made now keep variables of their own.
+
+Such a layer makes its variables in a name scope of its own, as layers of Keras do, and takes nothing from the variable
+scopes around it: neither names nor defaults. Two of one name have different variables, and updates of moving averages
+are in `Layer.updates` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_within: ContextVar[bool] = ContextVar("keras_style_scope", default=False)
+
+
+class _Program:
+    always = False
+
+
+def keras_style() -> bool:
+    """Whether layers that are made now keep variables of their own."""
+    return _Program.always or _within.get()
+
+
+def set_keras_style() -> None:
+    """From now on all layers and cells of this process keep variables of their own."""
+    _Program.always = True
+
+
+@contextmanager
+def keras_style_scope() -> Generator[None]:
+    """A context whose layers and cells keep variables of their own."""
+    token = _within.set(True)
+    try:
+        yield
+    finally:
+        _within.reset(token)

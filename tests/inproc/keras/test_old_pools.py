@@ -1,0 +1,50 @@
+"""Pools of processes that load data are ended by name."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Client
+from typing import Any
+
+import pytest
+
+from headwater import tf
+from headwater.keras.internals import data_pools
+
+
+@contextmanager
+def _busy(handler: signal.Handlers) -> Iterator[tuple[Any, Any]]:
+    """A pool and its process, which waits for an answer of the test and takes SIGTERM by ``handler``."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        context = multiprocessing.get_context("spawn")
+        pool = context.Pool(1, initializer=signal.signal, initargs=(signal.SIGTERM, handler))
+        data_pools.add(pool)
+        pool.apply_async(Client, (server.getsockname(), "AF_INET", b"key"))
+        with server.accept()[0]:
+            yield pool, pool._pool[0]
+
+
+def _end(**kwargs: Any) -> list[str]:
+    return tf.keras.experimental.terminate_keras_multiprocessing_pools(**kwargs)
+
+
+def test_processes_end() -> None:
+    with _busy(signal.SIG_DFL) as (pool, process):
+        assert _end(grace_period=60) == []
+        assert process.exitcode == -signal.SIGTERM
+    with pytest.raises(ValueError, match="Pool not running"):
+        pool.apply(print)
+
+
+def test_those_that_do_not_end_are_named_or_killed() -> None:
+    with _busy(signal.SIG_IGN) as (_, process):
+        (left,) = _end(grace_period=0.1)
+        assert left == f"{process.name} with the id {process.pid} is still there"
+        (killed,) = _end(grace_period=0.1, use_sigkill=True)
+        assert killed == f"{process.name} did not end within 0.1 s and was killed"
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
