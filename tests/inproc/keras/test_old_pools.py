@@ -21,7 +21,7 @@ def _busy(handler: signal.Handlers) -> Iterator[tuple[Any, Any]]:
     """A pool and its process, which waits for an answer of the test and takes SIGTERM by ``handler``."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         context = multiprocessing.get_context("spawn")
-        pool = context.Pool(1, initializer=signal.signal, initargs=(signal.SIGTERM, handler))
+        pool: Any = context.Pool(1, initializer=signal.signal, initargs=(signal.SIGTERM, handler))
         data_pools.add(pool)
         pool.apply_async(Client, (server.getsockname(), "AF_INET", b"key"))
         with server.accept()[0]:
