@@ -79,15 +79,24 @@ class CopiesOfExamples(CopiesHistory, ExampleHistory):
 
 def history(seed: int) -> tuple[Simulation, CopiesHistory]:
     """The history of a seed, yet to be run."""
+    return _history(seed, "copies", ("async",))
+
+
+def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
+    """The history of a seed in which workers keep together, yet to be run."""
+    return _history(seed, "copies in step", ("sync", "staleness=2"))
+
+
+def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, CopiesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
-    chance = random.Random(f"copies {seed}")
+    chance = random.Random(f"{name} {seed}")
     drawn = Setting.draw(chance)
     servers = max(2, drawn.servers)
     tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(drawn.workers)]
     setting = replace(
         drawn,
         servers=servers,
-        consistency="async",
+        consistency=choices[0] if len(choices) == 1 else chance.choice(choices),
         steps=chance.randint(5, 40),
         snapshots=0,
         work_s=chance.choice((0.005, 0.1, 0.5)),

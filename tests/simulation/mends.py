@@ -12,6 +12,7 @@ import headwater.cluster.claims
 import headwater.parameters.attendance
 import headwater.parameters.conversation
 import headwater.parameters.host_state
+import headwater.parameters.replicas.shard
 import headwater.parameters.service
 import headwater.parameters.updates
 import headwater.resources.replica_lives
@@ -140,6 +141,12 @@ def _both_have_it() -> None:
     copy.secure = lambda *_: None
 
 
+def _both_have_updates() -> None:
+    """A primary of parameters answers before the other copy has confirmed what the answer says."""
+    copy: Any = headwater.parameters.replicas.shard.ShardCopy
+    copy._await_second = lambda *_: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -155,4 +162,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "current values": _current_values,
     "known outcomes": _known_outcomes,
     "both have it": _both_have_it,
+    "both have updates": _both_have_updates,
 }

@@ -27,8 +27,8 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of copies, ended, examples, graph-copies, graph-examples, graphs, jobs, mirrored, "
-        "moves, own, parameters and rounds",
+        help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-examples, graphs, "
+        "jobs, mirrored, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
     log.addHandler(Journal())
     kinds = {
         "copies": copies.history,
+        "copies-in-step": copies.history_in_step,
         "ended": rounds.ended_history,
         "examples": examples.history,
         "graph-copies": graph_copies.history,

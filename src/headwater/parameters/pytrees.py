@@ -178,8 +178,8 @@ class ParameterServer:
         total = sums_of_gradients(optimizer, shapes) if norms else None
         # Where several gradients make an update, the ps add up what each has of their mean.
         in_rounds = isinstance(choice, Synchronous)
-        if shards is not None and norms and in_rounds:
-            require_no_sums(shards, "an optimizer that takes a norm over all leaves")
+        if norms and in_rounds:
+            require_no_sums("an optimizer that takes a norm over all leaves", shards=shards, replicas=replicas)
         self._sum = None if in_rounds else total
         program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
 

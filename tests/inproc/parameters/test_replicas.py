@@ -285,7 +285,7 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
     [
         (3, 2, "async", "replicas must be 1 or 2, not 3"),
         (2, 1, "async", "needs a second ps"),
-        (2, 2, "sync", "for consistency 'async' only, and this is 'synchronous'"),
+        (2, 2, "k=1", "replicas=2 and consistency '1 of n' cannot be had together"),
     ],
 )
 def test_what_cannot_be_is_refused(replicas: int, tasks: int, consistency: str, error: str) -> None:

@@ -18,6 +18,7 @@ from headwater import tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path)
+parser.add_argument("--consistency", default="async")
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
 task = json.loads(os.environ["TF_CONFIG"])["task"]
@@ -36,7 +37,7 @@ class Hold(keras.callbacks.Callback):
             (arguments.folder / f"hold-{task['index']}-{self.batches}").read_bytes()
 
 
-strategy = tf.distribute.experimental.ParameterServerStrategy(replicas=2)
+strategy = tf.distribute.experimental.ParameterServerStrategy(consistency=arguments.consistency, replicas=2)
 with strategy.scope():
     first, second = keras.Input((2,)), keras.Input((2,))
     made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in (first, second)]

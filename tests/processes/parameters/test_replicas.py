@@ -14,15 +14,16 @@ import pytest
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("survives.py")
+ROUNDS = Path(__file__).with_name("rounds.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "survives.py"
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-def start(cluster: Processes, job: str, index: int, folder: Path, program: Path = PROGRAM) -> Process:
+def start(cluster: Processes, job: str, index: int, folder: Path, program: Path = PROGRAM, *options: str) -> Process:
     config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
     logs = str(folder / "logs")
-    return cluster.start(job, index, program, str(folder), TF_CONFIG=config, HEADWATER_LOG_DIR=logs)
+    return cluster.start(job, index, program, str(folder), *options, TF_CONFIG=config, HEADWATER_LOG_DIR=logs)
 
 
 def goes_on(*workers: Process) -> None:
@@ -100,14 +101,46 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
-def test_a_model_of_keras_loses_nothing(tmp_path: Path) -> None:
+def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: Path) -> None:
+    """Each is killed while it has the gradient of one worker, and waits for that of the other."""
+    holds = {20: 0, 60: 1}
+    options = ("--hold", *map(str, holds))
+    with processes(ps=2, worker=2) as cluster:
+        for number in holds:
+            os.mkfifo(tmp_path / f"hold-{number}")
+        ps = [start(cluster, "ps", index, tmp_path, ROUNDS, *options) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, ROUNDS, *options) for index in range(2)]
+        for shard, one in enumerate(ps):
+            one.wait_for(f"has a copy of shard {shard} ")
+        for number, index in holds.items():
+            for worker in workers:
+                worker.wait_for(f"holding at {number}$")
+            other = ps[1 - index]
+            before = other.line_count()
+            ps[index].kill()
+            other.wait_for(rf"serves shard {index} ", after=before)
+            before = other.line_count()
+            ps[index] = start(cluster, "ps", index, tmp_path, ROUNDS, *options)
+            for shard in (0, 1):
+                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            (tmp_path / f"hold-{number}").write_bytes(b"")
+        shown = [worker.succeeds() for worker in workers]
+        assert all("0 gradients were dropped" in text for text in shown)
+        assert f"values [{1.5 * sum(range(1, 101))}]" in shown[0]
+        for one in ps:
+            one.succeeds()
+
+
+@pytest.mark.parametrize("consistency", ["async", "sync"])
+def test_a_model_of_keras_loses_nothing(consistency: str, tmp_path: Path) -> None:
     """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
+    options = ("--consistency", consistency)
     with processes(ps=2, worker=2) as cluster:
         for worker in (0, 1):
             for batch in (20, 60):
                 os.mkfifo(tmp_path / f"hold-{worker}-{batch}")
-        ps = [start(cluster, "ps", index, tmp_path, OF_KERAS) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, OF_KERAS) for index in range(2)]
+        ps = [start(cluster, "ps", index, tmp_path, OF_KERAS, *options) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, OF_KERAS, *options) for index in range(2)]
         for index, batch in ((0, 20), (1, 60)):
             for worker in workers:
                 worker.wait_for(f"holding at {batch}")
@@ -116,7 +149,7 @@ def test_a_model_of_keras_loses_nothing(tmp_path: Path) -> None:
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
             before = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path, OF_KERAS)
+            ps[index] = start(cluster, "ps", index, tmp_path, OF_KERAS, *options)
             for shard in (0, 1):
                 other.wait_for(f"has a copy of shard {shard} ", after=before)
             for worker in (0, 1):

@@ -96,7 +96,10 @@ def test_what_shards_cannot_be_had_for_is_refused_by_name(monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="at least 1"):
         shards_of(0, 2, replicas=1, saves=False)
     with pytest.raises(ValueError, match="shards=6 and consistency 'sync' cannot be had with global_clipnorm"):
-        require_no_sums(6, "global_clipnorm")
+        require_no_sums("global_clipnorm", shards=6, replicas=1)
+    with pytest.raises(ValueError, match="replicas=2 and consistency 'sync' cannot be had with global_clipnorm"):
+        require_no_sums("global_clipnorm", shards=None, replicas=2)
+    require_no_sums("global_clipnorm", shards=None, replicas=1)
     with pytest.raises(ValueError, match=r"shards=6 .*embedding"):
         require_no_rows(6, ["embedding"])
     monkeypatch.setenv("HEADWATER_SHARDS", "8")

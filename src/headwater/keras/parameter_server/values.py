@@ -122,8 +122,8 @@ class ModelValues:
         """Which ``ps`` has what.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` can find out; each part
-            is to have two copies, and the model has tables; or workers cannot keep the momentum.
+          ValueError: the optimizer clips by the norm of all gradients together, which the ``ps`` cannot find out; each
+            part is to have two copies, and the model has tables; or workers cannot keep the momentum.
         """
         place, optimizer = self.place, self.optimizer
         servers = self._servers
@@ -143,8 +143,8 @@ class ModelValues:
             )
         if place.shards is not None:
             require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])
-            if in_rounds and self._joint_norm:
-                require_no_sums(place.shards, "global_clipnorm")
+        if in_rounds and self._joint_norm:
+            require_no_sums("global_clipnorm", shards=place.shards, replicas=place.replicas)
         self.worker_momentum()
         tables = len(self.tables)
         variables = self.variables

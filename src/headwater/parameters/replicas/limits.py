@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headwater.consistency import Asynchronous, Consistency
+from headwater.consistency import Consistency, KOfN
 
 
 def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
@@ -33,10 +33,11 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
             f"replicas={replicas} and recovery='own' (a folder in saves) cannot be had together: a ps that comes back "
             "is filled up from the other copy. Leave one of them away"
         )
-    if not isinstance(choice, Asynchronous):
+    if isinstance(choice, KOfN):
         raise ValueError(
-            f"replicas={replicas} is for consistency 'async' only, and this is {str(choice)!r}: a round that several "
-            "workers make together is not handed over to the second copy"
+            f"replicas={replicas} and consistency {str(choice)!r} cannot be had together: a worker whose gradient "
+            "waits for those of others goes on, and the second copy has no gradients that wait. Use consistency "
+            "'async', 'sync' or 'staleness=...', or leave replicas away"
         )
 
 

@@ -61,13 +61,21 @@ def require_no_rows(shards: int, tables: list[str]) -> None:
         )
 
 
-def require_no_sums(shards: int, what: str) -> None:
-    """Refuses a norm over all gradients of a round, which the ``ps`` find together and each for its own part.
+def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
+    """Looks whether the ``ps`` that find a norm over all gradients of a round, each for its own part, keep these parts.
+
+    Args:
+      what: takes such a norm.
+      shards: how many there are that move; None where parts stay.
+      replicas: how many copies of each part there are.
 
     Raises:
-      ValueError: always.
+      ValueError: a part may be on another ``ps`` when its share of the norm is asked for.
     """
+    if shards is None and replicas == 1:
+        return
+    name, value = ("replicas", replicas) if shards is None else ("shards", shards)
     raise ValueError(
-        f"shards={shards} and consistency 'sync' cannot be had with {what}: the ps find that norm together, each its "
-        "own part, and a shard may be on its way. Clip each gradient for itself, or leave shards away"
+        f"{name}={value} and consistency 'sync' cannot be had with {what}: the ps find that norm together, each for "
+        f"its own part, and a part may be on another ps by then. Clip each gradient for itself, or leave {name} away"
     )
