@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -143,10 +144,14 @@ def _pool(source: str | bytes) -> Any:
     if text == _LOCAL.encode() or not text:
         return descriptor_pool.Default()
     if text.startswith(_BYTES.encode()):
-        data = text[len(_BYTES) :]
-    else:
-        with translated(text) as path:
-            data = Path(path).read_bytes()
+        return _pool_of(text[len(_BYTES) :])
+    with translated(text) as path:
+        return _pool_of(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=16)  # each step asks for the same
+def _pool_of(data: bytes) -> Any:
+    """The types that a ``FileDescriptorSet`` describes."""
     pool = descriptor_pool.DescriptorPool()
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(data)
@@ -160,9 +165,9 @@ def _pool(source: str | bytes) -> Any:
 def _default(field: Any) -> Any:
     if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_GROUP):
         return b""
-    default = (
-        0 if _is_repeated(field) and field.type not in _TEXTS else b"" if _is_repeated(field) else field.default_value
-    )
+    if _is_repeated(field):
+        return b"" if field.type in _TEXTS else 0
+    default = field.default_value
     return default.encode() if isinstance(default, str) else default
 
 
