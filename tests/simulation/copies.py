@@ -96,6 +96,7 @@ def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, 
     setting = replace(
         drawn,
         servers=servers,
+        # Without a choice nothing is drawn, so that histories keep their numbers.
         consistency=choices[0] if len(choices) == 1 else chance.choice(choices),
         steps=chance.randint(5, 40),
         snapshots=0,

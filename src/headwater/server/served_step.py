@@ -154,7 +154,7 @@ class ServedStep(Step):
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
             if self._secured is not None:
                 self._await_second(self._secured)
-            self.unconfirmed.append(self._push(destination, frame, self._check_both if self.resumes else None))
+            self.unconfirmed.append(self._push(destination, frame, self._check_and_look if self.resumes else None))
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         if self._sender is not None:
@@ -192,10 +192,10 @@ class ServedStep(Step):
           CancelledError, DeadlineExceededError: one is away; see `check`.
         """
         while self.unconfirmed:
-            self.unconfirmed.pop(0)(self._check_both)
+            self.unconfirmed.pop(0)(self._check_and_look)
 
-    def _check_both(self) -> None:
-        """As `check`, while another task is waited for, and no frame of the master, whose end would be seen then."""
+    def _check_and_look(self) -> None:
+        """As `check`; and looks whether the master is there, of which no frame is awaited while another task is."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._still_away(channel)
