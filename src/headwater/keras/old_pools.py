@@ -16,7 +16,7 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
       use_sigkill: end what is left of it with SIGKILL, and wait once more.
 
     Returns:
-      A sentence for each process that had to be killed, and for each that is still there.
+      A sentence for each process that was killed, or that is still there.
     """
     found: list[str] = []
     for pool in list(data_pools):
@@ -25,12 +25,12 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
         ending = threading.Thread(target=pool.terminate, daemon=True)
         ending.start()
         ending.join(grace_period)
-        for process in processes if use_sigkill else []:
-            if process.is_alive():
+        alive = [process for process in processes if process.is_alive()]
+        if use_sigkill:
+            for process in alive:
                 process.kill()
                 found.append(f"{process.name} did not end within {grace_period} s and was killed")
-        ending.join(grace_period)
-        found += [
-            f"{process.name} with the id {process.pid} is still there" for process in processes if process.is_alive()
-        ]
+            ending.join(grace_period)
+        else:
+            found += [f"{process.name} with the id {process.pid} is still there" for process in alive]
     return found
