@@ -4,7 +4,8 @@
 
 Prints a table of medians and ratios, with the processor time that a step takes in all processes together, which other
 work on the machine changes little, and where it goes (see ``processor.py``). Saves it as ``build/bench/bench.json``
-with a plot beside it. Without a peer it measures Headwater alone.
+with a plot beside it. Medians are compared with those of the newest run on the same kind of machine in
+``benchmarks/past_runs.jsonl``, and kept there. Without a peer it measures Headwater alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import past_runs
 from processor import PLACES, Sampling, Times, peak_memory, sum_of, times_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -238,6 +240,7 @@ def main() -> None:
     args = parser.parse_args()
     contenders = {OURS: [sys.executable, "-m", "headwater", "exec"]} | ({PEER: [args.peer]} if args.peer else {})
     results: list[dict[str, Any]] = []
+    machine = past_runs.machine_kind()
     for case in [case for case in CASES if args.only in case.name]:
         runs: dict[str, list[Measured]] = {name: [] for name in contenders}
         for _ in range(args.rounds):
@@ -257,11 +260,24 @@ def main() -> None:
                 result["places_us"] = {place: processor[OURS] * share for place, share in sampled.shares.items()}
         results.append(result)
         print(_row(result), flush=True)
+        if before := past_runs.newest(case.name, machine):
+            print(f"  {past_runs.compared(_figures(result), case.name, before)}", flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "bench.json").write_text(json.dumps(results, indent=1))
     if args.peer:
         plot(results, args.out / "bench.png")
-    print(f"saved in {args.out}")
+    cases = {str(result["case"]): _figures(result) for result in results}
+    past_runs.keep(
+        past_runs.Run(commit=past_runs.commit(), machine=machine, date=time.strftime("%Y-%m-%d"), cases=cases)
+    )
+    print(f"saved in {args.out} and {past_runs.PAST_RUNS}")
+
+
+def _figures(result: Mapping[str, Any]) -> past_runs.Figures:
+    """What is kept of a case."""
+    return past_runs.Figures(
+        rate=result["medians"][OURS], processor_us=result["processor_us"][OURS], ratio=result["ratio"]
+    )
 
 
 def by_job(runs: list[Measured]) -> dict[str, dict[str, float]]:
