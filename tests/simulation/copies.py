@@ -2,25 +2,34 @@
 
 Whatever is killed, stopped or cut off, the next failure comes once each part has two copies again. Then no acknowledged
 update is lost, and none is applied twice; had two copies of a part both acknowledged at the same time, those of one of
-them would be lost. Each example of an epoch counts once.
+them would be lost. Each example of an epoch counts once. In some histories a table in rows counts units, too.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from headwater.accounting.ledger import Plan
 from headwater.consistency import Consistency, from_text
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.layout import FixedShardsPartitioner, VariableSpec, make_layout
 from headwater.parameters.process import ParameterTask
-from tests.simulation.account import NO_UNIT
+from headwater.parameters.replicas import shard
+from headwater.parameters.row_changes import RowChanges
+from headwater.parameters.updater import Array
+from tests.simulation.account import NO_UNIT, UNITS
 from tests.simulation.examples import ExampleHistory
 from tests.simulation.faults import Fault
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation
+
+#: How many rows are in a piece where a history says nothing else.
+ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
 class CopiesHistory(ParameterHistory):
@@ -35,11 +44,12 @@ class CopiesHistory(ParameterHistory):
     def _serve(self, index: int) -> None:
         task = self._served[index] = self._task("ps", index)
 
-        def make(number: int) -> CountingUpdater:
-            return CountingUpdater(self.setting.servers, strict=self._is_strict(number))
-
-        task.host("set", self._layout, make, from_text(self.setting.consistency, self.setting.workers), replicas=2)
+        choice = from_text(self.setting.consistency, self.setting.workers)
+        task.host("set", self._layout, self._updater, choice, replicas=2)
         task.shell.wait_until_over()
+
+    def _updater(self, number: int) -> CountingUpdater:
+        return CountingUpdater(self.setting.servers, strict=self._is_strict(number))
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         return task.client("set", self._layout, choice, initial, replicas=2)
@@ -61,9 +71,106 @@ class CopiesHistory(ParameterHistory):
             self._final = client.values()
 
     def _check(self) -> None:
-        for name, values in zip("ab", self._final, strict=True):
-            for shard in range(self.setting.servers):
-                self.account.check(f"{name} of shard {shard}", values[shard], sorted(self._told))
+        for name, values in zip("abt", self._final, strict=False):
+            for part in range(self.setting.servers):
+                self.account.check(f"{name} of shard {part}", values[part], sorted(self._told))
+
+
+class CountedRows:
+    """A row for each unit, of the number of updates that it was in; see `headwater.parameters.updater.HostedTable`."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((UNITS, 1), np.float32)
+        self._changes = RowChanges(UNITS)
+
+    def begin(self) -> None:
+        """All are 0."""
+
+    def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
+        del parts
+        return [self.counts[start:stop].copy()]
+
+    def write(self, start: int, arrays: Sequence[Array]) -> None:
+        self.restore(np.arange(start, start + len(arrays[0])), arrays)
+
+    def watch(self) -> None:
+        """It does so always."""
+
+    def begin_saving(self, *, whole: bool) -> int:
+        return self._changes.begin(whole=whole)
+
+    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        return self._changes.take([self.counts], count)
+
+    def saving_failed(self) -> None:
+        self._changes.failed()
+
+    def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
+        self._changes.will_change(numbers, [self.counts])
+        self.counts[numbers] = arrays[0]
+
+    def add(self, numbers: Array, gradients: Array) -> None:
+        """Counts some."""
+        self._changes.will_change(numbers, [self.counts])
+        self.counts[numbers] += gradients > 0
+
+
+class CountingRows(CountingUpdater):
+    """Counts units in rows of a table, too."""
+
+    def __init__(self, rows: int, *, strict: bool) -> None:
+        super().__init__(rows, strict=strict)
+        self.tables = (CountedRows(),)
+
+    def apply(
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+        scale: float = 1.0,
+    ) -> None:
+        super().apply(gradients, changes, tables, knobs, scale)
+        self.tables[0].add(*tables[0])
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return [self.tables[0].counts[numbers[0]]]
+
+
+class CopiesOfRows(CopiesHistory):
+    """A history in which a table counts units, too, beside the variables."""
+
+    def __init__(self, simulation: Simulation, setting: Setting, piece: int) -> None:
+        super().__init__(simulation, setting)
+        shard.ROWS_AT_ONCE = piece
+        parts = self.parts
+        specs = [VariableSpec(name=name, shape=(parts, UNITS), dtype="float32") for name in ("a", "b")]
+        table = VariableSpec(name="t", shape=(parts * UNITS, 1), dtype="float32", optimized=False, table=True)
+        self._layout = make_layout([*specs, table], parts, FixedShardsPartitioner(parts))
+        simulation.note(f"a table travels in pieces of {piece} rows")
+
+    def close(self) -> None:
+        shard.ROWS_AT_ONCE = ROWS_AT_ONCE
+
+    def _updater(self, number: int) -> CountingUpdater:
+        return CountingRows(self.setting.servers, strict=self._is_strict(number))
+
+    def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        return super()._access(task, choice, [*initial, None])
+
+    def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
+        of_units = np.arange(self.parts) * UNITS + unit if unit < UNITS else np.arange(0)
+        rows = {2: (of_units, np.ones((len(of_units), 1), np.float32))}
+        return client.push([*gradients, None], rows=rows)[1]
+
+    def _look(self, values: Sequence[Any]) -> None:
+        super()._look(values[:2])
+
+    def _finished(self, index: int, client: ParameterClient) -> None:
+        super()._finished(index, client)
+        if index == 0:
+            counts = client.tables.read(2).reshape(self.parts, UNITS)
+            self._final = [*self._final[:2], counts]
 
 
 class CopiesOfExamples(CopiesHistory, ExampleHistory):
@@ -106,4 +213,6 @@ def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, 
     if chance.random() < 0.3:
         plan = Plan(size=chance.randint(10, 60), batch=chance.randint(1, 4), tries=1000)
         return simulation, CopiesOfExamples(simulation, setting, plan, chance.randint(1, 3))
+    if chance.random() < 0.5:
+        return simulation, CopiesOfRows(simulation, setting, chance.choice((8, 64, 256)))
     return simulation, CopiesHistory(simulation, setting)

@@ -13,6 +13,7 @@ import headwater.parameters.attendance
 import headwater.parameters.conversation
 import headwater.parameters.host_state
 import headwater.parameters.replicas.shard
+import headwater.parameters.row_changes
 import headwater.parameters.service
 import headwater.parameters.updates
 import headwater.resources.replica_lives
@@ -147,6 +148,12 @@ def _both_have_updates() -> None:
     copy._await_second = lambda *_: None
 
 
+def _rows_of_one_moment() -> None:
+    """A row that changes before its piece is sent is sent as it is then, and changed again by what comes after."""
+    changes: Any = headwater.parameters.row_changes.RowChanges
+    changes.will_change = lambda *_: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -163,4 +170,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "known outcomes": _known_outcomes,
     "both have it": _both_have_it,
     "both have updates": _both_have_updates,
+    "rows of one moment": _rows_of_one_moment,
 }

@@ -250,7 +250,7 @@ class ParameterHistory:
             unit = account.give()
             gradient = np.repeat((np.arange(UNITS) == unit)[None], self.parts, 0).astype(np.float32)
             account.open.add(unit)
-            _, applied = client.push([gradient, gradient])
+            applied = self._push(client, [gradient, gradient], unit)
             account.open.discard(unit)
             self._left[index] -= 1
             if applied:
@@ -261,6 +261,11 @@ class ParameterHistory:
                 client.snapshot()
         client.finish(client.trainings)
         self._finished(index, client)
+
+    def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
+        """Brings the gradient of a unit; whether it was taken."""
+        del unit
+        return client.push(gradients)[1]
 
     def _finished(self, index: int, client: ParameterClient) -> None:
         """What a worker does when all have finished."""

@@ -157,6 +157,11 @@ class KeptCopy:
     def _look_after(self) -> None:
         """Called now and then while this copy serves."""
 
+    @property
+    def _fills_slowly(self) -> bool:
+        """Whether what a feed begins with comes in pieces: meanwhile the other copy is none."""
+        return False
+
     # What the task asks -----------------------------------------------------------------------------------------------
 
     @property
@@ -433,6 +438,12 @@ class KeptCopy:
             self._ask(Wants.PAIR, self._feed.target if self._feed is not None else None)
             return
         paired = view.second is not None
+        if paired and self._fills_slowly and not standing.resigned:
+            # Those that are served do not wait for it, and it cannot serve with some of the pieces.
+            self._ask(Wants.ALONE)
+            if self._standing.view == view:
+                self._pause(PAUSE_S)
+            return
         feed = self._dial(view, paired)
         if feed is None:
             if paired and self._standing.view == view and not self._standing.resigned:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.replicas.views import Copy, View, as_words
@@ -41,22 +41,23 @@ class Feed:
     Args:
       channel: on which the other copy has said that it takes what comes.
       target: the other copy.
-      begins: what it begins with, in order: kinds, headers after the number, and tensors.
+      begins: what it begins with, in order: kinds, headers after the number, and tensors. It is asked for them one
+        after the other, as the other copy takes them.
     """
 
-    def __init__(self, channel: Channel, target: Copy, begins: Sequence[tuple[int, Sequence[object], Tensors]]) -> None:
+    def __init__(self, channel: Channel, target: Copy, begins: Iterable[tuple[int, Sequence[object], Tensors]]) -> None:
         self._channel = channel
         self.target: Copy = target
-        #: How many frames were given to it, how many the other copy has confirmed.
-        self.given: int = len(begins)
+        #: Number of the frame that ends what it begins with: those before it have none of their own, but 0.
+        self.begins: int = 1
+        #: The last number that a frame was given, and that the other copy has confirmed.
+        self.given: int = self.begins
         self.confirmed: int = 0
         #: Whether the other copy has said that it ends, and can never serve.
         self.resigned: bool = False
         self._lock = threading.Lock()
-        first = [Frame(kind, (number, *header), tensors) for number, (kind, header, tensors) in enumerate(begins, 1)]
-        self._queue: deque[Frame] | None = deque(first)
-        #: How many frames it begins with.
-        self.begins: int = len(begins)
+        self._beginning = begins
+        self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of what happened since
         self._receiving = threading.Lock()
         self.broken: threading.Event = threading.Event()
@@ -96,22 +97,38 @@ class Feed:
         return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
 
     def fill(self) -> None:
-        """Sends what waits, until nothing does; from then on `send` sends by itself."""
+        """Sends what it begins with, then what waits, until nothing does; from then on `send` sends by itself."""
+        for frame in self._first_frames():
+            self.confirmed = frame.header[0] - 1
+            self._send_confirmed(frame)
+            if self.broken.is_set():
+                return
         while not self.broken.is_set():
             with self._lock:
                 if not self._queue:
                     self._queue = None
                     return
                 frame = self._queue.popleft()
-            try:
-                self._channel.send(frame)
-            except (UnavailableError, CancelledError):
-                self.end()
-            if frame.header[0] > self.begins:
-                with self._lock:
-                    self._waiting_bytes -= _nbytes(frame)
-            # What was sent is confirmed before more is: the queue here is the only one.
-            self.wait(frame.header[0], lambda: True)
+            self._send_confirmed(frame)
+            with self._lock:
+                self._waiting_bytes -= _nbytes(frame)
+
+    def _first_frames(self) -> Iterator[Frame]:
+        last: Frame | None = None
+        for kind, header, tensors in self._beginning:
+            if last is not None:
+                yield last
+            last = Frame(kind, (0, *header), tensors)
+        assert last is not None
+        yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
+
+    def _send_confirmed(self, frame: Frame) -> None:
+        """Sends a frame, and waits until the other copy has it: what waits is in one queue, and not on its way."""
+        try:
+            self._channel.send(frame)
+        except (UnavailableError, CancelledError):
+            self.end()
+        self.wait(frame.header[0], lambda: True)
 
     def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
         """Waits until the other copy has confirmed frame ``number``; False where the channel is lost before.

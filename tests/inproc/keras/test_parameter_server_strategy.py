@@ -647,17 +647,6 @@ def test_a_model_in_the_scope_trains_without_a_cluster(monkeypatch: pytest.Monke
     assert loss < history.history["loss"][0]
 
 
-def test_tables_in_rows_have_no_second_copy() -> None:
-    model = embedding(lambda: keras.optimizers.SGD(0.5))
-    place = Place(0, 1, from_text("async", 1), None, 0, False, "ps")
-    place.replicas = 2
-    serve_model(model, place)
-    served = served_model(model)
-    assert served is not None
-    with pytest.raises(ValueError, match=r"the model has table of 0 bytes or more: say a greater table_bytes"):
-        served.layout()
-
-
 def test_replicas_need_a_second_ps() -> None:
     with pytest.raises(ValueError, match="needs a second ps"):
         ParameterServerStrategy(replicas=2)

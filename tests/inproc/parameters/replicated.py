@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,13 @@ from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
-from headwater.parameters.layout import FixedShardsPartitioner, make_layout
+from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.service import ParameterService
+from headwater.parameters.updater import Updater
 from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
@@ -32,7 +33,7 @@ _tree: Any = jax.tree
 class _Link:
     """The way to one of the servers."""
 
-    def __init__(self, servers: Replicated, index: int) -> None:
+    def __init__(self, servers: TwoServers, index: int) -> None:
         self._servers = servers
         self._index = index
 
@@ -56,21 +57,29 @@ class _Link:
         return self._index in self._servers.killed
 
 
-class Replicated:
+class TwoServers:
     """Two servers with two copies of each part.
 
     Args:
-      params: the parameters.
-      optimizer: an optax optimizer.
+      layout: what each of them has.
+      make_updater: makes what holds one part, by its number.
+      initial: by variable its values; None for tables that begin on the servers.
       cuts: where to cut channels.
       log_dir: for journals.
     """
 
-    def __init__(self, params: Any, optimizer: Any, *, cuts: Cuts | None = None, log_dir: str = "") -> None:
-        self._leaves = _tree.leaves(params)
-        self._structure = _tree.structure(params)
-        self._layout = make_layout(leaf_specs(params), 2, FixedShardsPartitioner(2))
-        self._optimizer = optimizer
+    def __init__(
+        self,
+        layout: Layout,
+        make_updater: Callable[[int], Updater],
+        initial: Sequence[Any],
+        *,
+        cuts: Cuts | None = None,
+        log_dir: str = "",
+    ) -> None:
+        self._initial = initial
+        self._layout = layout
+        self._make_updater = make_updater
         self._cuts = cuts or Cuts()
         self._log_dir = log_dir
         self._threads: list[threading.Thread] = []
@@ -85,7 +94,7 @@ class Replicated:
             self._begin(index)
 
     def _make(self, index: int, shard: int) -> tuple[HostedParameters, RecordedUpdater]:
-        updater = RecordedUpdater(OptaxUpdater(self._layout, shard, self._structure, self._optimizer))
+        updater = RecordedUpdater(self._make_updater(shard))
         host = HostedParameters(
             shard_name("params", shard),
             f"/job:ps/task:{index}",
@@ -160,7 +169,7 @@ class Replicated:
             layout=self._layout,
             choice=from_text("async", 1),
             links=both,
-            initial=self._leaves,
+            initial=self._initial,
             shard_names=[shard_name("params", shard) for shard in (0, 1)],
         )
         client.connect()
@@ -202,6 +211,24 @@ class Replicated:
             self.kill(index)
         for thread in self._threads:
             thread.join()
+
+
+class Replicated(TwoServers):
+    """Two servers with two copies of each part of a tree.
+
+    Args:
+      params: the parameters.
+      optimizer: an optax optimizer.
+      cuts, log_dir: see `TwoServers`.
+    """
+
+    def __init__(self, params: Any, optimizer: Any, *, cuts: Cuts | None = None, log_dir: str = "") -> None:
+        layout, structure = make_layout(leaf_specs(params), 2, FixedShardsPartitioner(2)), _tree.structure(params)
+
+        def make(shard: int) -> OptaxUpdater:
+            return OptaxUpdater(layout, shard, structure, optimizer)
+
+        super().__init__(layout, make, _tree.leaves(params), cuts=cuts, log_dir=log_dir)
 
 
 def _service(index: int) -> ParameterService:

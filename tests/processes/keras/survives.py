@@ -1,5 +1,7 @@
 """Every update of a model of Keras takes 1 from each weight, with a second copy of each part.
 
+With ``--table rows`` there is a table in rows, too; an update takes 1/8 from each of its rows.
+
 Every worker holds before its 20th batch and before its 60th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-60``
 in the folder are opened.
 """
@@ -19,6 +21,7 @@ from headwater import tf
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path)
 parser.add_argument("--consistency", default="async")
+parser.add_argument("--table", choices=("none", "rows"), default="none")
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
 task = json.loads(os.environ["TF_CONFIG"])["task"]
@@ -37,13 +40,22 @@ class Hold(keras.callbacks.Callback):
             (arguments.folder / f"hold-{task['index']}-{self.batches}").read_bytes()
 
 
-strategy = tf.distribute.experimental.ParameterServerStrategy(consistency=arguments.consistency, replicas=2)
-with strategy.scope():
-    first, second = keras.Input((2,)), keras.Input((2,))
-    made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in (first, second)]
-    model = keras.Model([first, second], keras.layers.Add()(made))
-    model.compile(keras.optimizers.SGD(1.0), lambda _, found: found)
+ROWS = 8
+
+strategy = tf.distribute.experimental.ParameterServerStrategy(
+    consistency=arguments.consistency, replicas=2, table_bytes=0
+)
 x = np.ones((640, 2), np.float32)
-model.fit([x, x], x[:, :1], batch_size=8, epochs=3, callbacks=[Hold()], verbose=0)
+data = [x, x]
+with strategy.scope():
+    inputs = [keras.Input((2,)), keras.Input((2,))]
+    made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in inputs]
+    if arguments.table == "rows":
+        inputs.append(keras.Input((), dtype="int64"))
+        made.append(keras.layers.Embedding(ROWS, 1, embeddings_initializer="zeros")(inputs[-1]))
+        data.append(np.arange(len(x)) % ROWS)
+    model = keras.Model(inputs, keras.layers.Add()(made))
+    model.compile(keras.optimizers.SGD(1.0), lambda _, found: found)
+model.fit(data, x[:, :1], batch_size=8, epochs=3, shuffle=False, callbacks=[Hold()], verbose=0)
 weights = {float(one) for weight in model.get_weights() for one in weight.flat}
 print(f"weights {sorted(weights)} after {3 * 640 // 8} updates", flush=True)

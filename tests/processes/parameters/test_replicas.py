@@ -131,10 +131,11 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             one.succeeds()
 
 
+@pytest.mark.parametrize("table", ["none", "rows"])
 @pytest.mark.parametrize("consistency", ["async", "sync"])
-def test_a_model_of_keras_loses_nothing(consistency: str, tmp_path: Path) -> None:
+def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: Path) -> None:
     """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
-    options = ("--consistency", consistency)
+    options = ("--consistency", consistency, "--table", table)
     with processes(ps=2, worker=2) as cluster:
         for worker in (0, 1):
             for batch in (20, 60):
@@ -154,7 +155,8 @@ def test_a_model_of_keras_loses_nothing(consistency: str, tmp_path: Path) -> Non
                 other.wait_for(f"has a copy of shard {shard} ", after=before)
             for worker in (0, 1):
                 (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
-        assert "weights [-240.0] after 240 updates" in workers[0].succeeds()
+        weights = {"none": [-240.0], "rows": [-240.0, -30.0]}[table]
+        assert f"weights {weights} after 240 updates" in workers[0].succeeds()
         workers[1].succeeds()
         for one in ps:
             one.succeeds()

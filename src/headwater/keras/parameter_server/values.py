@@ -97,7 +97,7 @@ class ModelValues:
     def _in_rows(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
         # What several workers must find alike: the batch, if at all.
-        refused = place.replicas > 1 or place.shards is not None or place.momentum_at == "worker"
+        refused = place.shards is not None or place.momentum_at == "worker"
         if self._batch is None or not place.small_tables or refused:
             return large
         every = find_tables(self.model, 0)
@@ -137,9 +137,7 @@ class ModelValues:
         if place.replicas > 1:
             require_no_tables(
                 place.replicas,
-                in_rows=[layer.name for layer in self.tables],
-                dynamic=[layer.name for layer in dynamic_layers(self.model)],
-                table_bytes=place.table_bytes,
+                [layer.name for layer in dynamic_layers(self.model)],
             )
         if place.shards is not None:
             require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])

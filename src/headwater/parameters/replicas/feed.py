@@ -1,60 +1,60 @@
 """What a primary of a shard of parameters sends to the other copy; see `headwater.replicas.feed`::
 
-    STATE   (number, names, memory)         values of all blocks, then the optimizer's state
-    UPDATE_SECOND  (number, changes, knobs, scale, memory)   gradients, then the changes that ``changes`` numbers
-    MEMORY  (number, memory)                what the primary knows besides its values, where only that has changed
+    STATE   (number, count, memory)         values of ``count`` blocks, then the optimizer's state; ``memory`` is None
+                                            where rows of tables follow
+    ROWS    (number, table)                 numbers of rows of a table, their values, and what the optimizer keeps of
+                                            them
+    MEMORY  (number, memory)                what the primary knows besides its values: the end of what it begins with,
+                                            or where only that has changed
 
-``memory`` is what `headwater.parameters.host_memory.HostMemory.words` says; None where updates are sent together, and a
-later frame brings it. The other copy makes an update when it has its memory, before it reads another frame.
+and changes of that (`headwater.parameters.replicas.recorded`)::
+
+    UPDATE_SECOND  (number, changes, knobs, scale, memory)   gradients, the changes that ``changes`` numbers, then of
+                                            each table the numbers of rows and their gradients
+    FILL    (number, count, memory)         values of ``count`` blocks, then the optimizer's state
+    ASSIGN  (number, memory)                values of all blocks
+    WRITE_ROWS  (number, table, start, memory)   as a worker sends it
+
+``memory`` is what `headwater.parameters.host_memory.HostMemory.words` says; None where changes are sent together, and a
+later frame brings it. The other copy makes a change when it has its memory, before it reads another frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from headwater.parameters.replicas.recorded import Update
-from headwater.parameters.updater import Array
+from headwater.parameters.replicas.recorded import Change
 from headwater.replicas.feed import Feed
 from headwater.replicas.views import Copy
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 
 
-class State(NamedTuple):
-    """Values of all blocks, and the optimizer's state with its names."""
-
-    values: Sequence[Array]
-    names: Sequence[str]
-    state: Sequence[Array]
-
-
 class ParameterFeed(Feed):
     """Feeds the other copy of a shard of parameters.
 
     Args:
-      channel, target: see `Feed`.
-      state, memory: what it begins with.
+      channel, target, begins: see `Feed`.
+      filled: called when what it begins with is sent, or will not be.
     """
 
-    def __init__(self, channel: Channel, target: Copy, state: State, memory: Any) -> None:
-        super().__init__(channel, target, [_state(state, memory)])
+    def __init__(self, channel: Channel, target: Copy, begins: Iterable[Change], filled: Callable[[], None]) -> None:
+        super().__init__(channel, target, begins)
+        self._filled = filled
+
+    def fill(self) -> None:
+        try:
+            super().fill()
+        finally:
+            self._filled()
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
 
-    def update(self, update: Update, memory: Any) -> None:
-        """Sends an update."""
-        header = (list(update.changes), list(update.knobs), update.scale, memory)
-        self.send(kinds.UPDATE_SECOND, header, [*update.gradients, *update.changes.values()])
-
-    def replace(self, state: State, memory: Any) -> None:
-        """Sends everything once more."""
-        self.send(*_state(state, memory))
+    def change(self, change: Change, memory: Any) -> None:
+        """Sends a change."""
+        self.send(change.kind, (*change.header, memory), change.tensors)
 
     def remember(self, memory: Any) -> None:
         """Sends what else has changed."""
         self.send(kinds.MEMORY, (memory,), ())
-
-
-def _state(state: State, memory: Any) -> tuple[int, Sequence[Any], Sequence[Array]]:
-    return kinds.STATE, (list(state.names), memory), [*state.values, *state.state]

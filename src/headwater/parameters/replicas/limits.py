@@ -41,14 +41,12 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
         )
 
 
-def require_no_tables(replicas: int, *, in_rows: Sequence[str], dynamic: Sequence[str], table_bytes: int) -> None:
-    """Looks whether a model has tables, which have no second copy.
+def require_no_tables(replicas: int, dynamic: Sequence[str]) -> None:
+    """Looks whether a model has tables that grow, which have no second copy.
 
     Args:
       replicas: how many copies of each part there are to be.
-      in_rows: the layers whose tables are kept in rows, by name.
       dynamic: the layers whose tables grow, by name.
-      table_bytes: from which size on tables are kept in rows, in bytes.
 
     Raises:
       ValueError: it has some.
@@ -57,10 +55,4 @@ def require_no_tables(replicas: int, *, in_rows: Sequence[str], dynamic: Sequenc
         raise ValueError(
             f"replicas={replicas} keeps no second copy of tables that grow, and the model has {', '.join(dynamic)}: "
             "leave replicas away, or use keras.layers.Embedding"
-        )
-    if in_rows:
-        raise ValueError(
-            f"replicas={replicas} keeps no second copy of tables in rows, and the model has {', '.join(in_rows)} of "
-            f"{table_bytes} bytes or more: say a greater table_bytes, so that they are used whole, or leave replicas "
-            "away"
         )

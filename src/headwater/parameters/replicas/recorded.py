@@ -1,38 +1,24 @@
-"""An updater that notes what happens to its values, for another copy of them."""
+"""An updater that notes what happens to its values, for another copy of them, which does the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from headwater.parameters.updater import Array, HostedTable, Updater
+from headwater.task import kinds
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Update:
-    """What one update was made of; see `headwater.parameters.updater.Updater.apply`."""
+class Change(NamedTuple):
+    """What has happened to values, as a frame has it; see `headwater.parameters.replicas.feed`."""
 
-    gradients: Sequence[Array]
-    changes: Mapping[int, Array]
-    knobs: Sequence[float]
-    scale: float
-
-
-@dataclass(kw_only=True, slots=True)
-class Noted:
-    """What has happened since the last look.
-
-    Attributes:
-      updates: in their order.
-      replaced: whether values were replaced as a whole, so that updates alone do not lead to what there is.
-    """
-
-    updates: list[Update] = field(default_factory=list[Update])
-    replaced: bool = False
+    kind: int
+    header: Sequence[Any]
+    tensors: Sequence[Array]
 
 
 class RecordedUpdater:
-    """Does what another updater does, and notes it where it succeeded. It has no tables.
+    """Does what another updater does, and notes it where it succeeded.
 
     Args:
       updater: the other one.
@@ -40,16 +26,18 @@ class RecordedUpdater:
 
     def __init__(self, updater: Updater) -> None:
         self.inner: Updater = updater
-        self._noted = Noted()
+        self._noted: list[Change] = []
+        self.tables: Sequence[HostedTable] = [
+            _RecordedTable(table, number, self._note) for number, table in enumerate(updater.tables)
+        ]
 
-    def take(self) -> Noted:
-        """What has happened since this was called last."""
-        noted, self._noted = self._noted, Noted()
+    def take(self) -> list[Change]:
+        """What has happened since this was called last, in order."""
+        noted, self._noted = self._noted, []
         return noted
 
-    @property
-    def tables(self) -> Sequence[HostedTable]:
-        return ()
+    def _note(self, kind: int, header: Sequence[Any], tensors: Sequence[Array]) -> None:
+        self._noted.append(Change(kind, header, tensors))
 
     @property
     def optimizer(self) -> str:
@@ -57,11 +45,11 @@ class RecordedUpdater:
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self.inner.fill(values, state)
-        self._noted = Noted(replaced=True)
+        self._note(kinds.FILL, (len(values),), [*values, *(state or ())])
 
     def assign(self, values: Sequence[Array]) -> None:
         self.inner.assign(values)
-        self._noted = Noted(replaced=True)
+        self._note(kinds.ASSIGN, (), values)
 
     def values(self, extras: Sequence[int] | None) -> list[Array]:
         return self.inner.values(extras)
@@ -84,4 +72,57 @@ class RecordedUpdater:
         scale: float = 1.0,
     ) -> None:
         self.inner.apply(gradients, changes, tables, knobs, scale)
-        self._noted.updates.append(Update(gradients=gradients, changes=changes, knobs=knobs, scale=scale))
+        rows = [array for pair in tables for array in pair]
+        self._note(kinds.UPDATE_SECOND, (list(changes), list(knobs), scale), [*gradients, *changes.values(), *rows])
+
+
+class _RecordedTable:
+    """A table of such an updater. What `begin` and `restore` do is not noted: no other copy is there yet.
+
+    Args:
+      table: the other updater's.
+      number: its number there.
+      note: notes a change.
+    """
+
+    def __init__(
+        self, table: HostedTable, number: int, note: Callable[[int, Sequence[Any], Sequence[Array]], None]
+    ) -> None:
+        self._table = table
+        self._number = number
+        self._note = note
+        self.begin = table.begin
+        self.read = table.read
+        self.watch = table.watch
+        self.begin_saving = table.begin_saving
+        self.take_saved = table.take_saved
+        self.saving_failed = table.saving_failed
+        self.restore = table.restore
+
+    def write(self, start: int, arrays: Sequence[Array]) -> None:
+        self._table.write(start, arrays)
+        self._note(kinds.WRITE_ROWS, (self._number, start), arrays)
+
+
+def repeat(updater: Updater, change: Change) -> None:
+    """Does what another updater has noted.
+
+    Raises:
+      ValueError: it is no change.
+    """
+    kind, header, tensors = change
+    match kind, header:
+        case kinds.FILL, (int(count),):
+            updater.fill(tensors[:count], tensors[count:] or None)
+        case kinds.ASSIGN, ():
+            updater.assign(tensors)
+        case kinds.WRITE_ROWS, (int(table), int(start)):
+            updater.tables[table].write(start, tensors)
+        case kinds.UPDATE_SECOND, ([*changes], [*knobs], float(scale)):
+            rows = len(tensors) - 2 * len(updater.tables)
+            others = rows - len(changes)
+            changed = dict(zip(changes, tensors[others:rows], strict=True))
+            tables = list(zip(tensors[rows::2], tensors[rows + 1 :: 2], strict=True))
+            updater.apply(tensors[:others], changed, tables, knobs, scale)
+        case _:
+            raise ValueError(f"there is no change of kind {kinds.describe(kind)} with {header!r}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from headwater.cluster.claims import Claim
 from headwater.errors import UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.recovery import WayBack
-from headwater.parameters.replicas.feed import ParameterFeed, State
-from headwater.parameters.replicas.recorded import RecordedUpdater, Update
+from headwater.parameters.replicas.feed import ParameterFeed
+from headwater.parameters.replicas.recorded import Change, RecordedUpdater, repeat
+from headwater.parameters.state_saver import ROWS_AT_ONCE
 from headwater.replicas.copy import GRACE_S, KeptCopy, PeerServerLink
 from headwater.replicas.feed import Feed
 from headwater.replicas.views import Copy, View
@@ -69,9 +71,11 @@ class ShardCopy(KeptCopy):
     def _begin(self) -> None:
         self._memory: Any = None
         self._told: Any = None
-        # Updates whose memory has yet to come: without it, it is not known whose they were.
-        self._ahead: list[Update] = []
+        # Changes whose memory has yet to come: without it, it is not known whose they were.
+        self._ahead: list[Change] = []
         host, updater = self._make()
+        for table in updater.tables:
+            table.watch()
         host.secured = lambda channel: self._secure(host, channel)
         self._host: HostedParameters = host
         self._updater: RecordedUpdater = updater
@@ -182,43 +186,34 @@ class ShardCopy(KeptCopy):
                 return feed, 0
             memory = host.memory.words()
             host.updates.accounts.flush()
-            if noted.replaced:
-                feed.replace(self._state(), memory)
-            elif noted.updates:
-                for update in noted.updates[:-1]:
-                    feed.update(update, None)
-                feed.update(noted.updates[-1], memory)
+            if noted:
+                for change in noted[:-1]:
+                    feed.change(change, None)
+                feed.change(noted[-1], memory)
             elif memory != self._told:
                 feed.remember(memory)
             self._told = memory
             return feed, feed.given
-
-    def _state(self) -> State:
-        state = self._updater.state()
-        return State(self._updater.values(None), list(state), list(state.values()))
 
     # Following and leading -------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
         updater = self._updater.inner
         match frame.kind, frame.header:
-            case kinds.STATE, (int(), [*names], memory):
-                values = len(frame.tensors) - len(names)
-                updater.fill(frame.tensors[:values], frame.tensors[values:] or None)
+            case kinds.STATE, (int(), int(count), memory):
                 self._memory, self._ahead = memory, []
-            case kinds.UPDATE_SECOND, (int(), [*changes], [*knobs], float(scale), memory):
-                gradients = len(frame.tensors) - len(changes)
-                changed = dict(zip(changes, frame.tensors[gradients:], strict=True))
-                self._ahead.append(
-                    Update(gradients=frame.tensors[:gradients], changes=changed, knobs=knobs, scale=scale)
-                )
-                if memory is not None:
-                    ahead, self._ahead = self._ahead, []
-                    for one in ahead:
-                        updater.apply(one.gradients, one.changes, (), one.knobs, one.scale)
-                    self._memory = memory
+                repeat(updater, Change(kinds.FILL, (count,), frame.tensors))
+            case kinds.ROWS, (int(), int(table)):
+                updater.tables[table].restore(frame.tensors[0], frame.tensors[1:])
             case kinds.MEMORY, (int(), memory):
                 self._memory = memory
+            case kind, (int(), *header, memory):
+                self._ahead.append(Change(kind, header, frame.tensors))
+                if memory is not None:
+                    ahead, self._ahead = self._ahead, []
+                    for change in ahead:
+                        repeat(updater, change)
+                    self._memory = memory
             case _:
                 raise bad_header(frame, channel.peer)
 
@@ -235,14 +230,40 @@ class ShardCopy(KeptCopy):
         if self._over:
             self._host.job_over()
 
+    @property
+    def _fills_slowly(self) -> bool:
+        return bool(self._updater.tables)
+
     def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
-        host = self._host
+        host, tables = self._host, self._updater.tables
+
+        def filled() -> None:
+            with host.lock:
+                for table in tables:
+                    table.saving_failed()  # rows that change are put aside no more
+
         with host.lock:
             self._updater.take()
             memory = self._told = host.memory.words()
-            feed = ParameterFeed(channel, other, self._state(), memory)
+            values, state = self._updater.values(None), self._updater.state().values()
+            begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
+            rows = [self._rows(host, number) for number in range(len(tables))]
+            ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
+            for table in tables:
+                table.begin_saving(whole=True)
+            feed = ParameterFeed(channel, other, chain(begins, *rows, ends), filled)
             self._feeds(feed)
         return feed
+
+    def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
+        """All rows of a table, as they were when saving them began."""
+        while True:
+            with host.lock:
+                taken = self._updater.tables[number].take_saved(ROWS_AT_ONCE)
+            if taken is None:
+                return
+            numbers, arrays = taken
+            yield Change(kinds.ROWS, (number,), [numbers, *arrays])
 
     def _given(self, feed: Feed) -> int:
         with self._host.lock:
