@@ -31,7 +31,7 @@ def lines(command: list[str]) -> list[dict[str, Any]]:
 
 
 def ours(servers: int, *arguments: str) -> list[dict[str, Any]]:
-    """What ``keys.py`` tells on so many ps and one worker."""
+    """What ``keys.py`` tells on ``servers`` ps and one worker."""
     run = [sys.executable, "-m", "headwater", "run", "--ps", str(servers), "--workers", "1"]
     return lines([*run, str(PROGRAMS / "keys.py"), *arguments])
 

@@ -39,12 +39,12 @@ def by_workers(python: list[str], workers: int, seconds: float) -> Measured:
 
 
 def by_servers(python: list[str], servers: int, seconds: float) -> Measured:
-    """Steps of 2 workers of a network of two layers, its variables on so many ps."""
+    """Steps of 2 workers of a network of two layers, its variables on ``servers`` ps."""
     return measure(Case(name="growth", program="mlp.py", workers=2, servers=servers, wanted=0), python, seconds)
 
 
 def by_variables(python: list[str], variables: int) -> Measured:
-    """The first step of a model of so many variables, and some more."""
+    """The first step of a model with ``variables`` variables, and some more."""
     case = Case(name="growth", program="variables.py", workers=1, wanted=0, arguments=(f"--variables={variables}",))
     return measure(case, python, 1.0)
 

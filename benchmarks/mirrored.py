@@ -32,7 +32,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def measure(command: list[str], workers: int, steps: int) -> float:
-    """Steps/s of the slowest of so many workers."""
+    """Steps/s of the slowest of ``workers`` workers."""
     ports = free_ports(workers)
     addresses = [f"127.0.0.1:{port}" for port in ports]
     running: list[subprocess.Popen[str]] = []

@@ -61,7 +61,7 @@ def accuracy(params: Any) -> Any:
 
 
 def train(workers: int, momentum: float, aware: bool, own: bool, rate: float = 0.1) -> list[float]:
-    """Accuracy after every so many updates; ``own``: each worker keeps the momentum of its own gradients."""
+    """Accuracy at regular numbers of updates; ``own``: each worker keeps the momentum of its own gradients."""
     params = initial()
     layout = make_layout(leaf_specs(params), 1)
     optimizer = optax.sgd(rate, momentum=None if own else momentum or None)

@@ -94,7 +94,7 @@ class Worker(Task):
 
 
 def train(mode: Mode, seed: int, data: Path, options: argparse.Namespace) -> dict[int, float]:
-    """The loss after so many computed updates."""
+    """The loss by number of computed updates."""
     hosts = free_addresses(3)
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))

@@ -75,7 +75,7 @@ class Task:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses of this machine at which nobody listens."""
+    """Addresses of this machine at which no process listens."""
     with ExitStack() as open_until_all_are_known:
         found: list[str] = []
         for _ in range(count):

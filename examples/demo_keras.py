@@ -37,7 +37,7 @@ def run(launch: list[str], folder: Path, *, kill_at: int | None) -> list[float]:
     Args:
       launch: options of ``headwater run``.
       folder: for what the program saves.
-      kill_at: kill worker 1 when it has printed that it made so many steps; None for never.
+      kill_at: the number of steps after which worker 1 is killed, as it prints them; None for never.
     """
     command = [sys.executable, "-m", "headwater", "run", *launch, str(PROGRAM), "--folder", str(folder)]
     small = DATA not in environment()

@@ -3,7 +3,7 @@
     headwater run --workers 2 examples/keras_mnist.py
     headwater run --ps 1 --workers 2 examples/keras_mnist.py
 
-Mirrored workers save where they are every so many steps: when one is lost, all start again and go on from there.
+Mirrored workers save where they are every few steps: when one is lost, all start again and go on from there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--folder", default="build/keras-mnist", help="for what is saved on the way, and for TensorBoard")
 parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("--batch", type=int, default=64, help="examples in a step, of all workers together")
-parser.add_argument("--report", type=int, default=100, help="say where training is every so many steps")
+parser.add_argument("--report", type=int, default=100, help="steps between two lines that say where training is")
 
 
 def digits():

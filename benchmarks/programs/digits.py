@@ -62,8 +62,8 @@ class Digits:
 
 
 class Pace:
-    """When a step may begin: no earlier than a rate allows, so that seconds between saves are updates, too; and after
-    so many updates when quality.py says so, as it is about to kill a task."""
+    """When a step may begin: no earlier than a rate allows, so that seconds between saves are updates, too; and at an
+    update that quality.py names, as it is about to kill a task."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._between_s = 1 / args.rate

@@ -88,8 +88,8 @@ def accounted(
       shuffle: whether every epoch has an order of its own; otherwise all have that of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
       size: how many examples there are, where the dataset cannot tell.
-      patience_s: where a worker has waited for so many seconds for what others hold, it is handed out again; what
-        those others make of it is dropped then. None: it waits, until the others come back or are lost.
+      patience_s: seconds that a worker waits for what others hold. Then it is handed out again, and what those others
+        make of it is dropped. None: it waits until the others come back or are lost.
       device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
         without one, the device that the operations around ask for.
       name: of the variable, and of the examples in the journal.

@@ -221,7 +221,7 @@ _of_graphs: WeakKeyDictionary[Graph, Generator] = WeakKeyDictionary()
 
 
 def get_global_generator() -> Generator:
-    """The generator of the default graph; the first call makes it, with a state that nobody knows."""
+    """The generator of the default graph; the first call makes it, with a random state."""
     graph = get_default_graph()
     if graph not in _of_graphs:
         _of_graphs[graph] = Generator.from_non_deterministic_state()

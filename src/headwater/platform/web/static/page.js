@@ -1,4 +1,4 @@
-// What all pages need: a message when a request fails, streams that rest while nobody looks, and news of jobs.
+// What all pages need: a message when a request fails, streams that rest while the page is hidden, and news of jobs.
 "use strict";
 
 const headwater = {
