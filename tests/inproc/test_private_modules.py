@@ -16,6 +16,7 @@ _PLACES = {
     # The second one looks whether JAX was imported before, and must not import it.
     r"jax\._src": {"runtime/jax_internals.py", "jaxlib_faults.py"},
     r"optax\._src": {"parameters/global_norms.py"},
+    r"(?:from|import) malt\b": {"functional/autograph/internals.py"},
     r"ray\._private|_ray\._private": {"platform/backends/ray.py"},
 }
 
@@ -33,6 +34,17 @@ def test_a_private_module_is_named_in_one_file(name: str) -> None:
         ("jax._src.core", "Literal Trace jaxpr_as_fun jaxprs_in_params set_current_trace trace_ctx"),
         ("jax._src.array", "ArrayImpl"),
         ("optax._src.linear_algebra", "global_norm"),
+        ("malt.core.converter", "ConversionOptions Feature ProgramContext STANDARD_OPTIONS"),
+        ("malt.impl.api", "PyToPy autograph_artifact is_autograph_artifact"),
+        ("malt.lang.directives", "set_loop_options"),
+        ("malt.operators.function_wrappers", "FunctionScope with_function_scope"),
+        ("malt.operators.py_builtins", "eval_in_original_context super_in_original_context"),
+        ("malt.operators.py_builtins", "globals_in_original_context locals_in_original_context"),
+        ("malt.operators.variables", "Undefined UndefinedReturnValue ld ldu"),
+        ("malt.pyct.errors", "PyCTError"),
+        ("malt.pyct.inspect_utils", "isbuiltin"),
+        ("malt.pyct.origin_info", "LineLocation"),
+        ("malt.utils.ag_logging", "set_verbosity"),
         ("ray._private.state", "available_resources_per_node"),
         ("keras.src.legacy.preprocessing.image", "ImageDataGenerator random_zoom"),
         ("keras.src.legacy.preprocessing.sequence", "TimeseriesGenerator skipgrams"),

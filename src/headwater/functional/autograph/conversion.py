@@ -16,12 +16,17 @@ import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from malt.core import converter
-from malt.impl import api
-from malt.operators import function_wrappers, py_builtins, variables
-from malt.pyct import errors, inspect_utils, origin_info
-
 from headwater.functional.autograph import graphs, operators
+from headwater.functional.autograph.internals import (
+    api,
+    converter,
+    errors,
+    function_wrappers,
+    inspect_utils,
+    origin_info,
+    py_builtins,
+    variables,
+)
 from headwater.functional.autograph.staging import add_staging
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from malt.operators.variables import Undefined, UndefinedReturnValue
-
 from headwater.functional import arrays, nest
+from headwater.functional.autograph.internals import Undefined, UndefinedReturnValue
 from headwater.functional.autograph.staging import Staging, staging_of
 
 if TYPE_CHECKING:

@@ -7,12 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from malt.core.converter import Feature
-from malt.impl.api import autograph_artifact
-from malt.lang.directives import set_loop_options
-from malt.utils import ag_logging
-
 from headwater.functional.autograph.conversion import converted, source_of
+from headwater.functional.autograph.internals import Feature, ag_logging, autograph_artifact, set_loop_options
 
 __all__ = [
     "Feature",
