@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headwater.cli.console import table_console
 from headwater.cli.launcher.job import label
 from headwater.cluster.config import ClusterConfigError, check_cluster, parse_hosts, task_config_from_environment
 from headwater.cluster.names import TaskName
@@ -19,8 +18,6 @@ from headwater.transport.doctor import Diagnosis, diagnose
 from headwater.transport.security import Security
 
 _AT_ONCE = 64
-# Where there is no terminal, lines are for other programs and are not to be broken.
-_WIDTH_WITHOUT_TERMINAL = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,4 +73,4 @@ def show(examined: Sequence[Examined]) -> None:
         diagnosis = entry.diagnosis
         state = Text("ok", "green") if diagnosis.ok else Text(diagnosis.problem, "red")
         table.add_row(label(entry.task), Text(diagnosis.address), state, Text(diagnosis.hint))
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL).print(table)
+    table_console().print(table)

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
+from headwater.cli.console import table_console
 from headwater.errors import NotFoundError
 from headwater.io import files, tensor_bundle
 from headwater.tables import fields
@@ -86,12 +86,12 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
             f"{one.nbytes / 2**20:.2f} MiB",
             "" if one.step is None else str(one.step),
         )
-    console = Console(highlight=False)
+    console = table_console()
     console.print(shown)
     for one in found:
         if one.hot:
             hot = ", ".join(f"{key} ({uses})" for key, uses in one.hot)
-            console.print(f"most used of {one.name}, save {one.save}: {hot}", soft_wrap=True, markup=False)
+            console.print(f"most used of {one.name}, save {one.save}: {hot}", soft_wrap=True)
 
 
 def _held(path: str, keys: int) -> Iterator[Held]:

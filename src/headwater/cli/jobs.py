@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from headwater.cli.console import table_console
+
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -40,7 +41,6 @@ _COLOURS = {
 }
 # As many as there are colours for.
 _MOST_COMPARED = 8
-_WIDTH_WITHOUT_TERMINAL = 1000
 _NOT_REACHED, _JOB_FAILED = 1, 1
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
@@ -167,7 +167,7 @@ def jobs(
         tasks = f"{job['tasks_running']}/{job['tasks_total']}"
         age = _seconds(now - job["submitted_at"])
         table.add_row(job["id"], _phase(job), tasks, *_progress(job), age, job["reason"])
-    _console().print(table)
+    table_console().print(table)
 
 
 def top(
@@ -181,7 +181,7 @@ def top(
         if as_json:
             show_json(_overview(client))
             return
-        console = _console()
+        console = table_console()
         if once or not sys.stdout.isatty():
             console.print(_top(client, _overview(client)))
             return
@@ -252,7 +252,7 @@ def job_status(job: str, *, watch: bool = False, as_json: bool = False, server: 
         elif as_json:
             show_json(shown)
         else:
-            _console().print(_status(shown))
+            table_console().print(_status(shown))
     raise typer.Exit(_JOB_FAILED if shown["phase"] == "failed" else 0)
 
 
@@ -377,7 +377,7 @@ def _watch(client: Client, job_id: str, shown: Any, as_json: bool) -> Any:
         else:
             from rich.live import Live  # noqa: PLC0415  for terminals only
 
-            with Live(_status(shown), console=_console(), auto_refresh=False) as live:
+            with Live(_status(shown), console=table_console(), auto_refresh=False) as live:
                 for kind, entry in events:
                     if kind == "job":
                         shown = entry
@@ -439,12 +439,6 @@ def _table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
-
-
-def _console() -> Console:
-    from rich.console import Console  # noqa: PLC0415  as above
-
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
 def _clock(at: float) -> str:

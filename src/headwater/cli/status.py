@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headwater.cli.console import table_console
 from headwater.cluster.addresses import parse_address
 from headwater.errors import OpError
 from headwater.telemetry.sizes import size_text
@@ -137,7 +138,7 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
     with ExitStack() as stack:
         watching = ClusterWatch(address)
         stack.callback(watching.close)
-        console = Console(highlight=False)
+        console = table_console()
         show = None
         if watch and not as_json and console.is_terminal:
             show = stack.enter_context(Live(console=console, auto_refresh=False))

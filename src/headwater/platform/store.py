@@ -40,6 +40,13 @@ _OVER = tuple(phase.value for phase in JobPhase if phase.over)
 _LOCK_KEY = 0x68656164
 _NOT_ALONE = "another server uses {}: two would start every task twice. End it, or give this one a database of its own"
 
+_POSTGRESQL = "pip install 'headwater[postgresql]'"
+#: What to do where the driver of a URL is not installed, by what the URL begins with.
+_DRIVER = {
+    "postgresql": f"; write postgresql+psycopg://, and {_POSTGRESQL}",
+    "postgresql+psycopg": f": {_POSTGRESQL}",
+}
+
 
 class StoreError(Exception):
     """The database cannot be used; the message says why and what to do."""
@@ -59,8 +66,10 @@ class Store:
         try:
             self._url: URL = make_url(url)
             self._engine = create_engine(self._url, pool_pre_ping=True)
-        except (ArgumentError, ImportError) as error:
+        except ArgumentError as error:
             raise StoreError(f"database {_shown(url)}: {error}") from error
+        except ImportError as error:
+            raise StoreError(f"database {_shown(url)}: {error}{_DRIVER.get(make_url(url).drivername, '')}") from error
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         if self._is_sqlite:
             event.listen(self._engine, "connect", _set_up_sqlite)

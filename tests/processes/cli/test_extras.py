@@ -10,15 +10,37 @@ from pathlib import Path
 import pytest
 
 PLATFORM = ("alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml")
+OTHERS = ("fsspec", "psycopg", "psycopg2", "pyarrow")
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+SITE = """
+import sys
+from importlib.machinery import PathFinder
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {modules} else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+"""
+
+
+def _without(folder: Path, *modules: str) -> dict[str, str]:
+    """An environment in which no process finds the modules, as where they are not installed."""
+    (folder / "sitecustomize.py").write_text(SITE.replace("{modules}", repr(set(modules))))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
 @pytest.fixture
 def without_extras(tmp_path: Path) -> dict[str, str]:
-    """An environment in which the modules of the extras cannot be imported, in no process of a launch."""
-    for name in (*PLATFORM, "keras"):
-        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError('no {name}', name={name!r})\n")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    return _without(tmp_path, *PLATFORM, *OTHERS, "keras")
+
+
+@pytest.fixture
+def with_platform_only(tmp_path: Path) -> dict[str, str]:
+    return _without(tmp_path, *OTHERS)
 
 
 def _headwater(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,4 +65,29 @@ def test_a_command_of_the_platform_names_the_extra(
     done = _headwater(without_extras, *command)
     assert done.returncode == 2
     assert "pip install 'headwater[platform]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["from headwater.keras import ParameterServerStrategy", "headwater.tf.keras.Model"])
+def test_a_program_of_keras_names_the_extra(module: str, without_extras: dict[str, str]) -> None:
+    done = _headwater(without_extras, "exec", "-c", f"import headwater\n{module}")
+    assert done.returncode == 1
+    assert "pip install 'headwater[keras]'" in done.stderr.splitlines()[-1]
+
+
+def test_the_server_names_the_extra_of_its_database(with_platform_only: dict[str, str], tmp_path: Path) -> None:
+    for scheme in ("postgresql", "postgresql+psycopg"):
+        arguments = ("--data-dir", str(tmp_path / "data"), "--database", f"{scheme}://localhost/jobs", "--port", "0")
+        done = _headwater(with_platform_only, "serve", *arguments)
+        assert done.returncode == 1
+        assert "pip install 'headwater[postgresql]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_url_and_a_file_of_arrow_name_their_extras(without_extras: dict[str, str], tmp_path: Path) -> None:
+    done = _headwater(without_extras, "exec", "-c", "import headwater; headwater.tf.gfile.Exists('s3://bucket/file')")
+    assert "headwater[urls]" in done.stderr.splitlines()[-1]
+    done = _headwater(without_extras, "export", str(tmp_path), str(tmp_path / "rows.arrow"))
+    assert done.returncode == 1
+    assert "pip install 'headwater[arrow]'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -64,7 +64,7 @@ def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(
         ps[lost].wait_for(f"updates {saved + 1} to .* are lost, made since .* variables: {names}")
         for worker in workers:
             worker.wait_for("^read ", after=worker.line_count())
-        shown = cluster.run(*HEADWATER, "status", cluster.hosts["ps"][lost], COLUMNS="400").succeeds()
+        shown = cluster.run(*HEADWATER, "status", cluster.hosts["ps"][lost]).succeeds()
         assert "lost, made since" in shown, shown
         (tmp_path / "stop").touch()
         for one in (*workers, *ps):
