@@ -91,7 +91,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
 FRESH_S = 10.0
 
 
-class Places:
+class ClaimedPlaces:
     """Who has which place, as one task sees it.
 
     Args:

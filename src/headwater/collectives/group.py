@@ -20,8 +20,7 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.task.kinds import OPEN_COLLECTIVE
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
-from headwater.telemetry.snapshot import Group as GroupProgress
-from headwater.telemetry.snapshot import Snapshot, Wait
+from headwater.telemetry.snapshot import GroupProgress, Snapshot, Wait
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo

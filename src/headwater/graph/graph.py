@@ -13,7 +13,7 @@ from headwater.graph import constants, context
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.scopes import ControlDependencies, DeviceFunction, NameScope, Places, valid_name, valid_scope
+from headwater.graph.scopes import ControlDependencies, DeviceFunction, DeviceScopes, NameScope, valid_name, valid_scope
 from headwater.registry import Inference, lookup
 from headwater.shapes import TensorShape
 
@@ -39,7 +39,7 @@ class Graph:
         self._operations: dict[str, Operation] = {}
         self._consumers: dict[Operation, list[Operation]] = {}
         self._names = NameScope()
-        self._places = Places()
+        self._places = DeviceScopes()
         self._control = ControlDependencies()
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}

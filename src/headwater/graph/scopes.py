@@ -54,7 +54,7 @@ class NameScope:
         return f"{name}_{count - 1}"
 
 
-class Places:
+class DeviceScopes:
     """The stacks of ``device`` and ``colocate_with`` blocks."""
 
     def __init__(self) -> None:

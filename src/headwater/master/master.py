@@ -75,7 +75,7 @@ class SessionOptions:
             raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
 
 
-class Conversation(Protocol):
+class StepConversation(Protocol):
     """A step's exchange with one other task."""
 
     def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None: ...
@@ -104,7 +104,7 @@ class Peers(Protocol):
         """Gives a task its plan; waits for a task that is not there yet."""
         ...
 
-    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, Conversation]:
+    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
         """Opens a conversation with each task."""
         ...
 
@@ -236,7 +236,7 @@ def _fetch_sources(
 class MasterStep(Step):
     """A step as its master runs it: transfers go over the step's own conversations."""
 
-    conversations: Mapping[str, Conversation] = {}
+    conversations: Mapping[str, StepConversation] = {}
 
     def send(self, destination: str, transfer: int, tensors: Sequence[object]) -> None:
         self.conversations[destination].send(transfer, tensors)

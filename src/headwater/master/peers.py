@@ -13,7 +13,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import AbortedError, CancelledError, DeadlineExceededError, OpError, UnavailableError
 from headwater.master.conversation import LOOK_AROUND_S, ChannelConversation
-from headwater.master.master import Conversation, MasterStep
+from headwater.master.master import MasterStep, StepConversation
 from headwater.passes.plan import TaskPlan, encode_plan
 from headwater.runtime.step import Step
 from headwater.task.answers import bad_header
@@ -139,7 +139,7 @@ class ClusterPeers:
             self._routes[task] = link
         link.add_plan(session, number, encode_plan(plan), generations[task])
 
-    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, Conversation]:
+    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
         found: dict[str, ChannelConversation] = {}
         generations = self._generations[step.session]
         resumes = isinstance(step, MasterStep) and step.resumes

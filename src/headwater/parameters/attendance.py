@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from headwater.cluster.claims import Claim, Places
+from headwater.cluster.claims import Claim, ClaimedPlaces
 from headwater.cluster.names import TaskName
 from headwater.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, State, Synchronous
 from headwater.errors import UnavailableError
 from headwater.parameters.epoch_sums import EpochSums
-from headwater.parameters.host_context import HostContext
-from headwater.parameters.talks import Request, Talk
+from headwater.parameters.serving_context import ServingContext
+from headwater.parameters.talks import Request, WorkerTalk
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.turns import Turns
 from headwater.parameters.updates import Updates
@@ -42,12 +42,12 @@ class Attendance:
       is_over: whether the chief's program has ended without an error.
     """
 
-    def __init__(self, context: HostContext, updates: Updates, turns: Turns, seed: int) -> None:
+    def __init__(self, context: ServingContext, updates: Updates, turns: Turns, seed: int) -> None:
         self._context = context
         self._changed = context.changed
         self._updates = updates
         self._turns = turns
-        self._places = Places()
+        self._places = ClaimedPlaces()
         self._shares: dict[str, tuple[int, int]] = {}
         # Whether the program of a worker has ended.
         self._ended = False
@@ -79,7 +79,7 @@ class Attendance:
         talk = self._updates.talks.get(holder.task)
         return talk is not None and not talk.channel.peer_gone()
 
-    def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> Talk:
+    def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> WorkerTalk:
         """A worker has come. The lock is held.
 
         Args:
@@ -94,7 +94,7 @@ class Attendance:
             self.lives[worker] = life
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
-        talk = updates.talks[worker] = Talk(worker, channel, threading.Condition(self._context.lock))
+        talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
         if before is not None:
             self.leave(worker, "it was started anew")
             before.channel.close()
@@ -107,7 +107,7 @@ class Attendance:
             self.reach_training(trainings)
         return talk
 
-    def gone(self, talk: Talk) -> None:
+    def gone(self, talk: WorkerTalk) -> None:
         """A worker's channel has ended."""
         talks = self._updates.talks
         with self._changed:
@@ -130,7 +130,7 @@ class Attendance:
 
     # Taking part ------------------------------------------------------------------------------------------------------
 
-    def request(self, talk: Talk, number: int) -> tuple[Request, bool]:
+    def request(self, talk: WorkerTalk, number: int) -> tuple[Request, bool]:
         """What is known of a numbered request, and whether it came before, on a channel that was lost.
 
         Raises:
@@ -147,7 +147,7 @@ class Attendance:
         request = updates.latest[worker] = Request(number=number)
         return request, False
 
-    def require_present(self, talk: Talk) -> None:
+    def require_present(self, talk: WorkerTalk) -> None:
         """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
         if self._updates.talks.get(talk.worker) is not talk:
             raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
@@ -186,7 +186,7 @@ class Attendance:
 
     # Going ------------------------------------------------------------------------------------------------------------
 
-    def finish(self, talk: Talk, training: int) -> Frame:
+    def finish(self, talk: WorkerTalk, training: int) -> Frame:
         """Answers a worker that has finished a training, once all have."""
         worker, updates = talk.worker, self._updates
         with self._changed:

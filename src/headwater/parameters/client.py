@@ -15,7 +15,7 @@ from headwater.accounting.ledger import Work
 from headwater.consistency import Consistency, without_count
 from headwater.errors import AbortedError, FailedPreconditionError, GaveUpError, OpError, UnavailableError
 from headwater.parameters import protocol
-from headwater.parameters.conversation import Conversation, JobOverError, ServerLink, Session
+from headwater.parameters.conversation import Conversation, JobOverError, ServerLink, ServerSession
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.table_copies import TableCopy
 from headwater.parameters.table_transfer import TableTransfer
@@ -101,7 +101,7 @@ class ParameterClient:
         self._layout = layout
         self._choice = choice
         sessions = [
-            Session(
+            ServerSession(
                 task=task,
                 link=link,
                 optimized=[(at, block) for at, block in blocks if layout.variables[block.variable].optimized],

@@ -46,7 +46,7 @@ class ServerLink(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class Session:
+class ServerSession:
     """What is known of one ``ps``.
 
     Attributes:
@@ -131,7 +131,12 @@ class Conversation:
     """
 
     def __init__(
-        self, worker: str, sessions: Sequence[Session], greet: Callable[[int], None], *, may_leave: Callable[[], bool]
+        self,
+        worker: str,
+        sessions: Sequence[ServerSession],
+        greet: Callable[[int], None],
+        *,
+        may_leave: Callable[[], bool],
     ) -> None:
         self.sessions = sessions
         self.rows_read = 0
@@ -186,7 +191,7 @@ class Conversation:
                 return True
         return False
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: ServerSession) -> None:
         """Ends the channel to a ``ps``, if there is one."""
         if session.channel is not None:
             session.link.give_back(session.channel, False)
@@ -272,7 +277,7 @@ class Conversation:
             except (UnavailableError, AbortedError) as again:
                 error = again
 
-    def ask(self, session: Session, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
+    def ask(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
         """The answer of a ``ps``; ``waiting`` is called each time that the ``ps`` says what it waits for.
 
         Raises:
@@ -289,13 +294,13 @@ class Conversation:
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
 
-    def _send(self, session: Session, frame: Frame) -> None:
+    def _send(self, session: ServerSession, frame: Frame) -> None:
         if session.channel is None or session.channel.closed:
             raise UnavailableError(None, None, f"there is no channel to {session.task}")
         session.channel.send(frame)
         self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
 
-    def _receive(self, session: Session, waiting: Callable[[], None] | None = None) -> Frame:
+    def _receive(self, session: ServerSession, waiting: Callable[[], None] | None = None) -> Frame:
         channel = session.channel
         assert channel is not None
         while True:
@@ -323,7 +328,7 @@ class Conversation:
         self._received_bytes += sum(tensor.nbytes for tensor in frame.tensors)
         return frame
 
-    def _is_too_late(self, waiting_for: Session) -> bool:
+    def _is_too_late(self, waiting_for: ServerSession) -> bool:
         """Whether a ``ps`` has not taken the gradients, so that an update at another one need not be waited for.
 
         That update may need the next gradient of a worker which waits for an update that needs this worker's next one.
@@ -341,7 +346,7 @@ class Conversation:
                 self._late = self._late or _is_late(frame, answer)
         return self._late
 
-    def _waits(self, session: Session, what: str) -> None:
+    def _waits(self, session: ServerSession, what: str) -> None:
         """Says what the worker waits for, and looks after the other ``ps`` meanwhile."""
         _log.info("%s waits for %s: %s", self._worker, session.task, what)
         since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
@@ -361,7 +366,7 @@ class Conversation:
         """What this worker waits for, where that takes long, and since when (`time.monotonic`)."""
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
-    def _look_around(self, waiting_for: Session) -> None:
+    def _look_around(self, waiting_for: ServerSession) -> None:
         """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
         for index, session in enumerate(self.sessions):
             channel = session.channel

@@ -20,21 +20,21 @@ from headwater.cluster.claims import Claim
 from headwater.consistency import Consistency, Restarted, waiting_text, without_count
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from headwater.parameters.attendance import Attendance
-from headwater.parameters.host_context import HostContext
 from headwater.parameters.host_memory import HostMemory
 from headwater.parameters.layout import Layout, block_shape
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.round_sums import RoundSums
 from headwater.parameters.row_travel import as_numbers, as_travelling
+from headwater.parameters.serving_context import ServingContext
 from headwater.parameters.steps import Steps
-from headwater.parameters.talks import Talk
+from headwater.parameters.talks import WorkerTalk
 from headwater.parameters.turns import Turns, other_program
 from headwater.parameters.updater import Array, HostedTable, Updater
 from headwater.parameters.updates import Updates
 from headwater.task import kinds
 from headwater.task.agreement import Agreement, Said, is_said
 from headwater.task.answers import bad_header, error_frame
-from headwater.telemetry.snapshot import Group, VariableSize
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -113,7 +113,7 @@ class HostedParameters:
         lock = threading.RLock()
         self.lock: threading.Condition = threading.Condition(lock)
         self._agreement = Agreement(task, program or {})
-        context = HostContext(
+        context = ServingContext(
             task=task, choice=choice, agreement=self._agreement, lock=lock, changed=self.lock, clock=clock
         )
         seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -166,7 +166,7 @@ class HostedParameters:
         ]
         return found + [_size(*part, made) for part in self._updater.state_sizes()]
 
-    def group(self) -> Group:
+    def group(self) -> GroupProgress:
         """How training goes."""
         updates, state, examples = self.updates, self.updates.state, ""
         if self.lock.acquire(timeout=_GLANCE_S):
@@ -174,7 +174,7 @@ class HostedParameters:
                 examples = str(self._accounts)
             finally:
                 self.lock.release()
-        return Group(
+        return GroupProgress(
             name=self.name,
             updates=state.version,
             staleness=updates.staleness_total / max(1, updates.made),
@@ -285,7 +285,7 @@ class HostedParameters:
             )
         return None
 
-    def _answer(self, talk: Talk, frame: Frame, watchdog: ProgressWatchdog) -> None:
+    def _answer(self, talk: WorkerTalk, frame: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a frame; one with gradients is a step of the worker's training."""
         channel, worker, name = talk.channel, talk.worker, self.name
         if frame.kind == kinds.RELEASE:
@@ -312,7 +312,7 @@ class HostedParameters:
         self._accounts.flush()
         channel.send(answer)
 
-    def _handle(self, talk: Talk, frame: Frame) -> Frame:
+    def _handle(self, talk: WorkerTalk, frame: Frame) -> Frame:
         match frame.kind, frame.header:
             case kinds.PUSH, (int(version), float(weight), extras, wish, knobs, work, bool(keeps), int(number)):
                 return self._steps.push(talk, version, weight, extras, wish, knobs, work, keeps, number, frame.tensors)
@@ -378,7 +378,7 @@ class HostedParameters:
                 self.lock.notify_all()
             return Frame(kinds.DONE, (self.updates.filled,))
 
-    def _assign(self, talk: Talk, tensors: Sequence[Array]) -> Frame:
+    def _assign(self, talk: WorkerTalk, tensors: Sequence[Array]) -> Frame:
         blocks = len(self._blocks) - self._tables
         with self.lock:
             self.turns.require_filled()
@@ -390,7 +390,7 @@ class HostedParameters:
                 self._updater.assign(tensors[:blocks])
         return Frame(kinds.DONE)
 
-    def _rows(self, talk: Talk, numbers: Sequence[Array], form: str = "float32") -> Frame:
+    def _rows(self, talk: WorkerTalk, numbers: Sequence[Array], form: str = "float32") -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self.lock:
@@ -398,7 +398,7 @@ class HostedParameters:
             found = self._updater.rows([as_numbers(wanted) for wanted in numbers])
         return Frame(kinds.DONE, (), [as_travelling(rows, form) for rows in found])
 
-    def _agree(self, talk: Talk, program: Said, data: Said) -> Frame:
+    def _agree(self, talk: WorkerTalk, program: Said, data: Said) -> Frame:
         """Compares a worker's program with this task's, and both with those of the worker that came first."""
         with self.lock:
             differs = self._agreement.differs(talk.worker, program, data, self.version)

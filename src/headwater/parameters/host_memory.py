@@ -8,9 +8,9 @@ from typing import Any
 
 from headwater.consistency import Restarted
 from headwater.parameters.attendance import Attendance
-from headwater.parameters.host_context import HostContext
 from headwater.parameters.host_state import Answered, HostState
 from headwater.parameters.recovery import WayBack
+from headwater.parameters.serving_context import ServingContext
 from headwater.parameters.talks import Request
 from headwater.parameters.updates import Updates
 
@@ -27,7 +27,7 @@ class HostMemory:
     """
 
     def __init__(
-        self, context: HostContext, life: int, updates: Updates, workers: Attendance, names: Sequence[str]
+        self, context: ServingContext, life: int, updates: Updates, workers: Attendance, names: Sequence[str]
     ) -> None:
         self._life = life
         self._changed = context.changed

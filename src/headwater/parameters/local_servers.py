@@ -17,7 +17,7 @@ from headwater.parameters.service import ParameterService
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
 from headwater.resources.state_saver import Saves
-from headwater.telemetry.snapshot import Group, Snapshot
+from headwater.telemetry.snapshot import GroupProgress, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 
@@ -96,7 +96,7 @@ class LocalServers:
         self._services[index] = _service(index)
         self.hosts[index] = self._host(index)
 
-    def group(self, index: int) -> Group:
+    def group(self, index: int) -> GroupProgress:
         """How training goes at one of them."""
         (found,) = self._services[index].add_to(Snapshot(at=0.0)).groups
         return found

@@ -20,7 +20,7 @@ from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
 from headwater.task.service import Service
 from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
+from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -62,7 +62,7 @@ class Hosted(Protocol):
 
     def sizes(self) -> list[VariableSize]: ...
 
-    def group(self) -> Group: ...
+    def group(self) -> GroupProgress: ...
 
     def waits(self) -> list[tuple[str, float]]: ...
 
@@ -200,7 +200,7 @@ class ParameterService(Service):
         for one in (*list(self._hosted.values()), *list(self._savers.values())):
             one.close()
 
-    def _group(self, name: str, parameters: Hosted) -> Group:
+    def _group(self, name: str, parameters: Hosted) -> GroupProgress:
         found, saver = parameters.group(), self._savers.get(name)
         if saver is None:
             return found

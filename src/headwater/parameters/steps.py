@@ -11,10 +11,10 @@ from headwater.consistency import Asynchronous, Back, Drop, Gave, Joined, decide
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.parameters import protocol
 from headwater.parameters.attendance import Attendance
-from headwater.parameters.host_context import HostContext
 from headwater.parameters.layout import VariableSpec
 from headwater.parameters.row_travel import as_numbers, as_rows
-from headwater.parameters.talks import Request, Talk
+from headwater.parameters.serving_context import ServingContext
+from headwater.parameters.talks import Request, WorkerTalk
 from headwater.parameters.turns import Turns
 from headwater.parameters.updater import Array
 from headwater.parameters.updates import Updates
@@ -38,7 +38,7 @@ class Steps:
 
     def __init__(
         self,
-        context: HostContext,
+        context: ServingContext,
         specs: Sequence[VariableSpec],
         updates: Updates,
         turns: Turns,
@@ -56,7 +56,9 @@ class Steps:
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
-    def pull(self, talk: Talk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int) -> Frame:
+    def pull(
+        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
+    ) -> Frame:
         """Answers a PULL frame with values, and the worker's next step."""
         worker, workers = talk.worker, self._workers
         with self._changed:
@@ -71,7 +73,7 @@ class Steps:
 
     def push(
         self,
-        talk: Talk,
+        talk: WorkerTalk,
         version: int,
         weight: float,
         extras: Any,
@@ -146,7 +148,9 @@ class Steps:
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
-    def _values(self, talk: Talk, everything: bool, extras: Any, wish: Any, keeps: bool, request: Request) -> Frame:
+    def _values(
+        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, keeps: bool, request: Request
+    ) -> Frame:
         """A VALUES frame for a request, with the step that the worker wishes for. The lock is held."""
         worker, workers, tickets = talk.worker, self._workers, self._tickets
         ticket, share = protocol.EPOCH_OVER, None
@@ -184,7 +188,7 @@ class Steps:
         header = (updates.state.version, request.applied, ticket, share, names, request.handed, ledger)
         return Frame(kinds.VALUES, header, values)
 
-    def _await_epoch(self, talk: Talk, epoch: int) -> None:
+    def _await_epoch(self, talk: WorkerTalk, epoch: int) -> None:
         """Waits until no worker is more than an epoch behind: the chief validates, and may stop training."""
         tickets = self._tickets
         tickets.asked[talk.worker] = epoch
@@ -192,7 +196,7 @@ class Steps:
         if isinstance(self._context.choice, Asynchronous):  # the others keep together by themselves
             self._turns.wait(talk, lambda: tickets.may_begin(epoch), "others that are more than an epoch behind")
 
-    def follow(self, talk: Talk, training: int, epoch: int) -> Frame:
+    def follow(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
         """Waits until an epoch is over, and says whether training is."""
         workers, tickets = self._workers, self._tickets
         with self._changed:
@@ -208,7 +212,7 @@ class Steps:
             self._changed.notify_all()
         return Frame(kinds.DONE)
 
-    def tell_sums(self, talk: Talk, epoch: int, wait: bool) -> Frame:
+    def tell_sums(self, talk: WorkerTalk, epoch: int, wait: bool) -> Frame:
         """What workers have added up in an epoch; with ``wait``, once all others have ended its steps."""
 
         def others() -> list[str]:
@@ -275,7 +279,7 @@ class Steps:
         ranges = ", ".join(map(str, works))
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
 
-    def rest(self, talk: Talk, wish: Any) -> Frame:
+    def rest(self, talk: WorkerTalk, wish: Any) -> Frame:
         """A worker has no data, because others hold what is left: no other waits for it, and it waits for theirs."""
         worker, workers, accounts, updates = talk.worker, self._workers, self._accounts, self._updates
         with self._changed:

@@ -31,11 +31,11 @@ from headwater.parameters.table_protocol import (
     same,
     unpack,
 )
-from headwater.parameters.table_requests import Part, arrived_bags, pool_part, spread_part
+from headwater.parameters.table_requests import BagsPart, arrived_bags, pool_part, spread_part
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.kernels import all_finite
 from headwater.tables.row_formats import Format, decode, encode, require_format
-from headwater.tables.snapshots import Snapshot, part_path, restore
+from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
@@ -84,7 +84,7 @@ class _Asked:
     words: NDArray[np.int64]
     checks: NDArray[np.int64]
     counts: Sequence[int]
-    parts: Sequence[Part | None]
+    parts: Sequence[BagsPart | None]
     left: list[Array]
 
     def numbers(self) -> list[int]:
@@ -92,7 +92,7 @@ class _Asked:
         return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
 
 
-class Saver(Protocol):
+class RowSaver(Protocol):
     """See `headwater.parameters.table_saver.TableSaver`."""
 
     def restore(self, table: Table) -> bool: ...
@@ -126,7 +126,7 @@ class TableService:
         #: By table when its most used keys were looked for, and what they were.
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
-        self.saver: Saver | None = None
+        self.saver: RowSaver | None = None
         self.lost_updates: int = 0
         self._went_back = False
         self._ends = False
@@ -414,7 +414,7 @@ class TableService:
                 "delta would lack what changed before; save all of it"
                 + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else ""),
             )
-        snapshot = Snapshot(table, delta=delta)
+        snapshot = TableSnapshot(table, delta=delta)
         part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))
         return Frame(kinds.DONE, (part.file, part.rows, part.gone, part.nbytes, snapshot.step))
 

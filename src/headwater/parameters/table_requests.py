@@ -35,7 +35,7 @@ _NO_WORDS: Words = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class BagsPart:
     """The bags, as one task sees them.
 
     Attributes:
@@ -97,7 +97,7 @@ class Divided:
     inverse: Words
     bounds: Words
     bags: Bags | None = None
-    parts: Sequence[Part] = ()
+    parts: Sequence[BagsPart] = ()
 
     def __len__(self) -> int:
         """How many rows are wanted."""
@@ -296,19 +296,19 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
     return replace(divided, bags=bags, parts=_parts(divided, bags))
 
 
-def _parts(divided: Divided, bags: Bags) -> list[Part]:
+def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
     if len(divided.bounds) == 2:
-        return [Part(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
+        return [BagsPart(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
     owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
     for task, place in enumerate(divided.places):
         owner[place], number[place] = task, np.arange(len(owner[place]))
-    found: list[Part] = []
+    found: list[BagsPart] = []
     by_id = owner[divided.inverse]
     for task in range(len(divided.bounds) - 1):
         mine = by_id == task
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine, dtype=np.int64)])
         found.append(
-            Part(
+            BagsPart(
                 counts=np.diff(before[bags.offsets]),
                 numbers=number[divided.inverse[mine]],
                 weights=bags.weights[mine] if len(bags.weights) else bags.weights,
@@ -317,7 +317,7 @@ def _parts(divided: Divided, bags: Bags) -> list[Part]:
     return found
 
 
-def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> Part:
+def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
     """A task's part of bags, as `Part.tensors` sent it; takes it from ``arrays``.
 
     Raises:
@@ -334,7 +334,7 @@ def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> Part:
     fits = len(numbers) == total and (total == 0 or int(numbers.max()) < keys)
     if not fits or (how == WEIGHTED and (weights.shape != (total,) or not np.isfinite(weights).all())):
         raise InvalidArgumentError(None, None, f"{where}: bags of {total} ids arrived that do not fit to {keys} keys")
-    return Part(counts=counts, numbers=numbers, weights=weights)
+    return BagsPart(counts=counts, numbers=numbers, weights=weights)
 
 
 def _counted(array: Array, where: str) -> Words:
@@ -343,15 +343,15 @@ def _counted(array: Array, where: str) -> Words:
     return np.ascontiguousarray(cast(Words, array), np.int64)
 
 
-def pool_part(part: Part, rows: Reals) -> Reals:
+def pool_part(part: BagsPart, rows: Reals) -> Reals:
     """The sums of a task's rows, of the bags of which it has something."""
     return pool(rows, part.numbers, _ends(part), part.weights, 0)
 
 
-def spread_part(part: Part, gradients: Reals, keys: int) -> Reals:
+def spread_part(part: BagsPart, gradients: Reals, keys: int) -> Reals:
     """The gradients of a task's keys, from those of the bags of which it has something."""
     return pool_gradients(gradients, part.numbers, _ends(part), part.weights, 0, keys)
 
 
-def _ends(part: Part) -> Words:
+def _ends(part: BagsPart) -> Words:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(part.counts[part.which])])

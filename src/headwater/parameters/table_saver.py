@@ -19,10 +19,10 @@ from typing import Final
 from headwater.errors import DataLossError, OpError
 from headwater.io import checked_json, files
 from headwater.parameters.table_host import TableService
-from headwater.resources.state_saver import Saver, Saves
+from headwater.resources.state_saver import PeriodicSaver, Saves
 from headwater.tables import snapshots
 from headwater.tables.parts import PartReader
-from headwater.tables.snapshots import Snapshot
+from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
@@ -67,12 +67,12 @@ class _Chain:
     delta_bytes: int = 0
 
 
-class TableSaver(Saver):
+class TableSaver(PeriodicSaver):
     """Saves the tables of this task.
 
     Args:
       service: has them.
-      saves, index, tasks, troubles, clock: see `Saver`.
+      saves, index, tasks, troubles, clock: see `PeriodicSaver`.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class TableSaver(Saver):
     def save(self) -> bool:
         service = self._service
         with service.saving:
-            begun: list[tuple[Table, Snapshot]] = []
+            begun: list[tuple[Table, TableSnapshot]] = []
             with contextlib.ExitStack() as written:
                 with service.still() as clients:
                     at, tables = self._clock(), service.tables()
@@ -167,7 +167,7 @@ class TableSaver(Saver):
                     if has == self._had:
                         return False
                     for table in tables:
-                        begun.append((table, Snapshot(table, delta=self._may_be_delta(table))))
+                        begun.append((table, TableSnapshot(table, delta=self._may_be_delta(table))))
                         written.callback(begun[-1][1].abandon)
                 what = f"the tables of {self._task} in {self.folder}"
                 try:
@@ -191,7 +191,7 @@ class TableSaver(Saver):
         mine = table.delta_may_follow and table.saved_in == self.folder
         return chain is not None and mine and 2 * chain.delta_bytes <= chain.whole_bytes
 
-    def _write(self, table: Table, snapshot: Snapshot) -> int:
+    def _write(self, table: Table, snapshot: TableSnapshot) -> int:
         """Writes a save of a table; its number."""
         if table.name not in self._chains:
             self._chains[table.name] = _Chain(number=snapshots.next_number(self.folder, table.name) - 1)

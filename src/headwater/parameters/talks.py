@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.transport.channel import Channel
 
 
-class Talk:
+class WorkerTalk:
     """The conversation with one worker; to the progress watchdog, its step.
 
     Attributes:

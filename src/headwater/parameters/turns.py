@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from headwater.consistency import Released, Tick, waiting_text
 from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
-from headwater.parameters.host_context import HostContext
-from headwater.parameters.talks import Talk
+from headwater.parameters.serving_context import ServingContext
+from headwater.parameters.talks import WorkerTalk
 from headwater.parameters.updates import Updates
 from headwater.task import kinds
 from headwater.task.waiting import LOOK_S, SPEAK_S
@@ -28,7 +28,7 @@ class Turns:
       pauses_for: why no round begins now, so that workers wait who bring its first gradient; empty where one does.
     """
 
-    def __init__(self, context: HostContext, updates: Updates) -> None:
+    def __init__(self, context: ServingContext, updates: Updates) -> None:
         self._context = context
         self._changed = context.changed
         self._updates = updates
@@ -72,17 +72,17 @@ class Turns:
         if not self._updates.filled:
             raise AbortedError(None, None, f"{self._context.task} was started anew: its values are gone")
 
-    def wait_for_values(self, talk: Talk) -> None:
+    def wait_for_values(self, talk: WorkerTalk) -> None:
         """Waits until there are values."""
         if self.held_for:
             self.wait_while_held(talk)
         self.wait(talk, lambda: bool(self._updates.filled), "the chief to bring values")
 
-    def wait_while_held(self, talk: Talk) -> None:
+    def wait_while_held(self, talk: WorkerTalk) -> None:
         """Waits for the end of `hold`."""
         self.wait(talk, lambda: not self.held_for, self.held_for)
 
-    def wait_for_round(self, talk: Talk) -> None:
+    def wait_for_round(self, talk: WorkerTalk) -> None:
         """Waits until a gradient may come: while nothing is held, nor is to be held before another round begins."""
 
         def may_come() -> bool:
@@ -91,7 +91,7 @@ class Turns:
         self.wait(talk, may_come, self.held_for or self.pauses_for)
 
     def wait(
-        self, talk: Talk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
+        self, talk: WorkerTalk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
     ) -> None:
         """Waits, with the lock given away meanwhile, and says now and then for what.
 

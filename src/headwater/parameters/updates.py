@@ -18,12 +18,12 @@ from headwater.consistency import (
     decide,
 )
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.host_context import HostContext
 from headwater.parameters.layout import Layout
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.round_sums import RoundSums
 from headwater.parameters.rounds import Round
-from headwater.parameters.talks import Request, Talk
+from headwater.parameters.serving_context import ServingContext
+from headwater.parameters.talks import Request, WorkerTalk
 from headwater.parameters.updater import Updater
 from headwater.runtime.memory import NO_MEMORY, no_memory
 
@@ -63,7 +63,7 @@ class Updates:
 
     def __init__(
         self,
-        context: HostContext,
+        context: ServingContext,
         index: int,
         layout: Layout,
         updater: Updater,
@@ -89,7 +89,7 @@ class Updates:
         self.staleness_max: int = 0
         self.knobs: Sequence[float] = ()
         self.way_back: WayBack | None = None
-        self.talks: dict[str, Talk] = {}
+        self.talks: dict[str, WorkerTalk] = {}
         self.latest: dict[str, Request] = {}
         self.free: set[str] = set()
 

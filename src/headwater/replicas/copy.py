@@ -257,7 +257,7 @@ class KeptCopy:
                 if not serves() or self._closed:
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
-                # When the job is over, and the other copy has ended with it, no task is left that could say so in a view.
+                # When the job is over, and the other copy has ended with it, no task is left that says so in a view.
                 left = self._over and (now is None or now.broken.is_set())
                 alone = self._standing.acknowledges_alone
                 if left or (alone and (now is None or now.has_room)):

@@ -69,7 +69,7 @@ class Taken:
     rows: Sequence[int] = ()
 
 
-class Saver:
+class PeriodicSaver:
     """Saves something of this task every few seconds, in a folder of its own.
 
     Args:
@@ -136,11 +136,11 @@ class Saver:
         return f"{what}saved {self._clock() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
 
 
-class StateSaver(Saver):
+class StateSaver(PeriodicSaver):
     """Saves the state of one thing on this task.
 
     Args:
-      saves, name, what, index, tasks, troubles, clock: see `Saver`.
+      saves, name, what, index, tasks, troubles, clock: see `PeriodicSaver`.
       option: how people name the folder.
     """
 

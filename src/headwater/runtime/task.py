@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.cluster.claims import Claim, Places
+from headwater.cluster.claims import Claim, ClaimedPlaces
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.passes.plan import TaskPlan
@@ -86,7 +86,7 @@ class TaskRuntime:
         self._isolated: dict[str, Resources] = {}
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, Claim] = {}
-        self._places = Places()
+        self._places = ClaimedPlaces()
         self._steps: dict[Step, None] = {}  # in order, so that a simulated history is told by its number
         self.on_release: list[Callable[[str], None]] = []
         self.steps: int = 0

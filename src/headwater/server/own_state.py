@@ -31,7 +31,7 @@ from headwater.resources.containers import Cell, Resources
 from headwater.resources.state_saver import Saves, StateSaver, Taken
 from headwater.resources.training_note import note_of
 from headwater.resources.update_counts import SLOTS, UpdateCounts, read_counts
-from headwater.telemetry.snapshot import Group
+from headwater.telemetry.snapshot import GroupProgress
 from headwater.transport.waiting import positive_seconds_from
 
 if TYPE_CHECKING:
@@ -253,10 +253,10 @@ class GraphSaver(StateSaver):
             text = self._saved_ago("", last.at)
         return f"{text}; {self.loss}" if self.loss is not None else text
 
-    def group(self) -> Group:
+    def group(self) -> GroupProgress:
         """For the task's snapshot."""
         lost = self.loss.most if self.loss is not None else 0
-        return Group(name="variables", saved=str(self), saved_bytes=self.written_bytes, lost_updates=lost)
+        return GroupProgress(name="variables", saved=str(self), saved_bytes=self.written_bytes, lost_updates=lost)
 
 
 def _bytes(text: object) -> bytes:

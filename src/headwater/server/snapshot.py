@@ -12,7 +12,7 @@ from headwater.resources.containers import Cell
 from headwater.resources.example_ledger import ExampleLedger
 from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
-from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
+from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
 
 if TYPE_CHECKING:
     from headwater.io.json_types import JsonObject
@@ -71,9 +71,9 @@ def _global_step(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) ->
     return None
 
 
-def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequence[Group]:
+def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequence[GroupProgress]:
     gates = runtime.resources.of_kind(Gate)
-    found: dict[str, Group] = {}
+    found: dict[str, GroupProgress] = {}
     for (_, name), cell in cells.items():
         if not name.endswith(_RECORD):
             continue
@@ -81,7 +81,7 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
         if record is not None and record.dtype == np.int64 and record.shape == (_RECORD_SIZE,):
             group = name.removesuffix(_RECORD)
             updates, _, greatest, total = (int(number) for number in record)
-            found[group] = Group(
+            found[group] = GroupProgress(
                 name=group,
                 updates=updates,
                 staleness=total / max(1, updates),
@@ -89,9 +89,9 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
                 **_of_gate(gates.pop(group, None)),
             )
     for name, gate in gates.items():
-        found[name] = Group(name=name, updates=gate.state.version, **_of_gate(gate))
+        found[name] = GroupProgress(name=name, updates=gate.state.version, **_of_gate(gate))
     for name, ledger in runtime.resources.of_kind(ExampleLedger).items():
-        found[name] = Group(name=name, updates=ledger.updates, examples=str(ledger))
+        found[name] = GroupProgress(name=name, updates=ledger.updates, examples=str(ledger))
     return [found[name] for name in sorted(found)]
 
 

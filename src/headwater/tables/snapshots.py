@@ -57,7 +57,7 @@ class Save:
     parts: tuple[Part, ...]
 
 
-class Snapshot:
+class TableSnapshot:
     """The rows of a table at one moment, to be written while it is used further.
 
     Begin the snapshots of several tables within their gates if they must be of one moment.
@@ -137,11 +137,11 @@ def save(table: Table, folder: files.Path, *, delta: bool = False) -> Save:
     """Saves a table of one task into a folder, as the next save there.
 
     Raises:
-      FailedPreconditionError: see `Snapshot`.
+      FailedPreconditionError: see `TableSnapshot`.
       OpError: it cannot be written.
     """
     files.makedirs(folder)
-    snapshot = Snapshot(table, delta=delta)
+    snapshot = TableSnapshot(table, delta=delta)
     number = next_number(folder, table.name)
     part = snapshot.write(part_path(folder, table.name, number, 0, 1))
     return commit(folder, table, number, [part], steps=[snapshot.step], base=number - 1 if delta else None)

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot, TableLoad
+from headwater.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, TableLoad
 from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
 
@@ -41,7 +41,7 @@ _OF_PEERS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
     ("open_channels_sent_bytes", "Sent over the channels that are open", lambda peer: peer.sent),
     ("open_channels_received_bytes", "Received over the channels that are open", lambda peer: peer.received),
 )
-_OF_GROUPS: tuple[tuple[str, str, Callable[[Group], float]], ...] = (
+_OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("updates", "Updates of a group of variables", lambda group: group.updates),
     ("staleness_mean", "Mean staleness of gradients, in updates", lambda group: group.staleness),
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),

@@ -70,7 +70,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class GroupProgress:
     """The training of variables that are as consistent as each other; see `headwater.consistency`.
 
     Attributes:
@@ -184,7 +184,7 @@ class Snapshot:
     variables_count: int = 0
     variables_bytes: int = 0
     waits: tuple[Wait, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[GroupProgress, ...] = ()
     tables: tuple[TableLoad, ...] = ()
     workers: tuple[WorkerProgress, ...] = ()
     troubles: tuple[Trouble, ...] = ()
@@ -221,7 +221,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (
     ("peers", PeerTraffic),
     ("variables", VariableSize),
     ("waits", Wait),
-    ("groups", Group),
+    ("groups", GroupProgress),
     ("tables", TableLoad),
     ("workers", WorkerProgress),
     ("troubles", Trouble),

@@ -23,7 +23,7 @@ from headwater.transport.handshake import (
     Met,
     Nonsense,
     Offer,
-    Talk,
+    TimedMessages,
     of_user,
     prove,
     proven,
@@ -50,7 +50,7 @@ class Refusal(Exception):
 
 
 def receive_greeting(
-    talk: Talk,
+    talk: TimedMessages,
     *,
     me: Identity,
     security: Security,
@@ -87,7 +87,7 @@ def receive_greeting(
 
 
 def _receive_greeting(
-    talk: Talk,
+    talk: TimedMessages,
     me: Identity,
     security: Security,
     tls: ssl.SSLContext | None,
@@ -112,7 +112,7 @@ def _receive_greeting(
     return Met(talk.sock, peer, lifeline=lifeline) if peer is not None else None
 
 
-def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> Met:
+def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], Identity | None]) -> Met:
     match talk.receive_message():
         case (bytes(ticket),):
             peer = redeem(ticket)
@@ -128,7 +128,7 @@ def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> M
 
 
 def _receive_identity(
-    talk: Talk, nonce: bytes, me: Identity, security: Security, make_offer: Callable[[Identity], Offer | None]
+    talk: TimedMessages, nonce: bytes, me: Identity, security: Security, make_offer: Callable[[Identity], Offer | None]
 ) -> Identity | None:
     match talk.receive_message():
         case (int(version), *_) if version != VERSION:
@@ -176,6 +176,6 @@ def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
     return f"it has {problem}", f"it asks for a token, and this task has {problem}"
 
 
-def _refuse(talk: Talk, problem: Problem, detail: str, told: str) -> NoReturn:
+def _refuse(talk: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:
     talk.send_message(problem.value, told)
     raise Refusal(problem, detail)

@@ -22,7 +22,7 @@ from headwater.transport.handshake import (
     Met,
     Nonsense,
     Offer,
-    Talk,
+    TimedMessages,
     prove,
     proven,
 )
@@ -58,7 +58,7 @@ def greet(
       ConnectFailure: the other end refused, or is not who was wanted.
       OSError, EOFError: the connection broke.
     """
-    talk = Talk(sock, timeout_s)
+    talk = TimedMessages(sock, timeout_s)
     with contextlib.ExitStack() as closing:
         closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
         try:
@@ -70,7 +70,7 @@ def greet(
         return met
 
 
-def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
+def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
     talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
     peer_flags = _receive_preamble(talk)
     if peer_flags & FULL:
@@ -115,7 +115,7 @@ def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Secu
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
     """Says that an offer is not taken; OSError when the connection broke."""
-    Talk(sock, timeout_s).send_message(True)
+    TimedMessages(sock, timeout_s).send_message(True)
 
 
 def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s: float) -> Met:
@@ -125,7 +125,7 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s
       ConnectFailure: the ticket was not accepted.
       OSError, EOFError: the connection broke.
     """
-    talk = Talk(sock, timeout_s)
+    talk = TimedMessages(sock, timeout_s)
     talk.send(PREAMBLE + bytes([TICKET]))
     talk.send_message(ticket)
     try:
@@ -140,7 +140,7 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s
             raise ConnectFailure(Problem.OTHER, "the ticket was not accepted")
 
 
-def _receive_preamble(talk: Talk) -> int:
+def _receive_preamble(talk: TimedMessages) -> int:
     data = b""
     try:
         while len(data) < len(PREAMBLE) + 1:

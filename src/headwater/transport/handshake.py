@@ -119,7 +119,7 @@ class Nonsense(Exception):
     """The other end did something that no Headwater does: ``it`` followed by the message."""
 
 
-class Talk:
+class TimedMessages:
     """Messages over a socket until a deadline.
 
     Every method raises OSError or EOFError when the connection breaks, and TimeoutError at the deadline.

@@ -33,7 +33,7 @@ from headwater.transport import heart
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
 from headwater.transport.daemon_threads import DaemonThreads
-from headwater.transport.handshake import FULL, PREAMBLE, Identity, Met, Offer, Talk
+from headwater.transport.handshake import FULL, PREAMBLE, Identity, Met, Offer, TimedMessages
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import listen
 from headwater.transport.problems import NO_DESCRIPTORS
@@ -381,7 +381,7 @@ class Listener:
             self._splices.add(stranger.splice)
 
     def _meet(self, stranger: _Stranger) -> None:
-        stranger.talk = Talk(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
+        stranger.talk = TimedMessages(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
         self._channel_threads.start(self._greet, stranger, stranger.talk)
 
     def _refuse(self, stranger: _Stranger, reason: str) -> None:
@@ -411,7 +411,7 @@ class Listener:
 
     # --- in a channel's thread
 
-    def _greet(self, stranger: _Stranger, talk: Talk) -> None:
+    def _greet(self, stranger: _Stranger, talk: TimedMessages) -> None:
         channel: Channel | None = None
         try:
             channel = self._handshake(stranger, talk)
@@ -436,7 +436,7 @@ class Listener:
             with self._lock:
                 self._channels.discard(channel)
 
-    def _handshake(self, stranger: _Stranger, talk: Talk) -> Channel | None:
+    def _handshake(self, stranger: _Stranger, talk: TimedMessages) -> Channel | None:
         try:
             met = receive_greeting(
                 talk,
@@ -506,7 +506,7 @@ class _Stranger:
         self.place = _from(sock)
         self.host = self.place.rpartition(":")[0]
         self.seen = b""
-        self.talk: Talk | None = None
+        self.talk: TimedMessages | None = None
         self.splice: Splice | None = None
 
 

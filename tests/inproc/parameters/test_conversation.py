@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.errors import DeadlineExceededError, UnavailableError
-from headwater.parameters.conversation import Conversation, Session
+from headwater.parameters.conversation import Conversation, ServerSession
 from headwater.task import kinds
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
@@ -32,7 +32,9 @@ class Servers:
 
     def __init__(self) -> None:
         self.ends: dict[int, Channel] = {}
-        self.sessions = [Session(task=f"ps{at}", link=Link(), optimized=[], added=[], tables=[]) for at in range(2)]
+        self.sessions = [
+            ServerSession(task=f"ps{at}", link=Link(), optimized=[], added=[], tables=[]) for at in range(2)
+        ]
         self.conversation = Conversation("a worker", self.sessions, self._greet, may_leave=lambda: False)
         self._greet(1)
 

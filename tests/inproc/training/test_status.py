@@ -14,7 +14,7 @@ from headwater.compat import tf
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.task.metrics import METRICS, metrics_of
 from headwater.task.progress_watch import BEHIND_AFTER, behind_after_s
-from headwater.telemetry.snapshot import Group, Snapshot
+from headwater.telemetry.snapshot import GroupProgress, Snapshot
 from headwater.telemetry.watchdog import WorkerProgress
 from headwater.training.consistency import BoundedStaleness, ConsistentOptimizer
 from tests.inproc.conftest import StartCluster
@@ -85,7 +85,9 @@ def test_a_worker_that_is_behind_in_tables_and_metrics() -> None:
 
 
 def test_a_part_without_a_second_copy_is_shown() -> None:
-    group = Group(name="params/0", updates=7, copies="primary, NO SECOND COPY", lacks_second=True, second_behind=3)
+    group = GroupProgress(
+        name="params/0", updates=7, copies="primary, NO SECOND COPY", lacks_second=True, second_behind=3
+    )
     snapshot = Snapshot(at=1.0, groups=(group,))
     console = Console(width=200)
     with console.capture() as shown:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headwater.cluster.claims import FRESH_S, Claim, Places, Verdict, decide
+from headwater.cluster.claims import FRESH_S, Claim, ClaimedPlaces, Verdict, decide
 
 HERE = "10.0.0.1:2222"
 LIVING = Claim(task="/job:worker/replica:0/task:0", generation=1, started=2000.0, address=HERE)
@@ -71,7 +71,7 @@ def test_of_two_that_live_one_prevails_in_whatever_order_they_ask(one: Claim, ot
 
 def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     now = SimpleNamespace(s=0.0)
-    places, connected = Places(lambda: now.s), set[int]()
+    places, connected = ClaimedPlaces(lambda: now.s), set[int]()
 
     def claims(generation: int, started: float) -> str:
         newcomer = Claim(task="/job:worker/task:0", generation=generation, started=started)
@@ -94,7 +94,7 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
 
 def test_the_rightful_one_gets_the_place_back_that_a_stranger_took_while_it_was_cut_off() -> None:
     now = SimpleNamespace(s=0.0)
-    places, connected = Places(lambda: now.s), set[int]()
+    places, connected = ClaimedPlaces(lambda: now.s), set[int]()
 
     def claims(generation: int, address: str) -> str:
         newcomer = replace(LIVING, generation=generation, address=address)

@@ -13,7 +13,7 @@ from headwater.platform.views import JobView
 from headwater.platform.web.forms import DEFAULTS, draft
 from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import duration, number
-from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot, Wait
+from headwater.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, Wait
 from headwater.telemetry.talk import Talk, talk_of
 
 FORM = {**DEFAULTS, "name": "linear", "what": "/train.py"}
@@ -112,8 +112,8 @@ def test_what_two_snapshots_say() -> None:
             at=at,
             peers=(PeerTraffic(peer="/job:worker/task:1", channels=1, sent=sent, received=0),),
             groups=(
-                Group(name="a", updates=30, staleness=1.0, staleness_max=3),
-                Group(name="b", updates=10, staleness=3.0),
+                GroupProgress(name="a", updates=30, staleness=1.0, staleness_max=3),
+                GroupProgress(name="b", updates=10, staleness=3.0),
             ),
             waits=(Wait(what="for a", seconds=2.0), Wait(what="for b", seconds=0.1)),
         )

@@ -17,7 +17,17 @@ from headwater.errors import (
 from headwater.io import files
 from headwater.tables import SGD, Adagrad, Adam, Initializer, LeastRecent, Table, TableConfig
 from headwater.tables.hashing import owners, string_keys
-from headwater.tables.snapshots import FrozenTable, Snapshot, chain, commit, export, part_path, restore, save, saves
+from headwater.tables.snapshots import (
+    FrozenTable,
+    TableSnapshot,
+    chain,
+    commit,
+    export,
+    part_path,
+    restore,
+    save,
+    saves,
+)
 
 ZEROS = Initializer(kind="constant", a=0.0)
 
@@ -73,7 +83,7 @@ def test_training_that_goes_on_meanwhile_is_not_in_it(tmp_path):
         for number in range(1, 6):
             ready.clear()
             assert ready.wait(60)
-            snapshot = Snapshot(table)
+            snapshot = TableSnapshot(table)
             part = snapshot.write(part_path(tmp_path, table.name, number, 0, 1), piece_rows=64)
             commit(tmp_path, table, number, [part], steps=[snapshot.step], base=None)
             moments.append(snapshot.step)
@@ -91,7 +101,7 @@ def test_training_that_goes_on_meanwhile_is_not_in_it(tmp_path):
 def test_rows_that_change_or_go_before_their_turn_are_saved_as_they_were(tmp_path):
     table = table_of(initializer=ZEROS, shards=2, max_rows=600, eviction=LeastRecent())
     table.update(np.arange(600), np.full((600, 4), -1.0))
-    snapshot = Snapshot(table)
+    snapshot = TableSnapshot(table)
     table.update(np.arange(0, 300), np.full((300, 4), -1.0))
     table.remove(np.arange(200, 400))
     table.look_up(np.arange(1000, 1300))
@@ -115,7 +125,7 @@ def test_rows_that_change_places_with_the_file_are_saved_once(tmp_path):
     table.look_up(np.arange(400))
     expected = table.look_up(np.arange(400), training=False)
     swaps = table.statistics().misses
-    snapshot = Snapshot(table)
+    snapshot = TableSnapshot(table)
     for _ in range(20):
         hot = rng.integers(0, 100, 50) * 4 % 400
         table.look_up(hot)
@@ -173,7 +183,7 @@ def test_it_is_restored_to_any_number_of_tasks(tmp_path, tasks):
         mine = ids[owners(ids, 2) == task]
         half = table_of(optimizer=Adagrad(0.1))
         half.write_records(half.keys(mine), contents(whole, mine)[0])
-        parts.append(Snapshot(half).write(part_path(tmp_path, half.name, 1, task, 2)))
+        parts.append(TableSnapshot(half).write(part_path(tmp_path, half.name, 1, task, 2)))
     commit(tmp_path, whole, 1, parts, steps=[4, 5], base=None)
     got = 0
     for task in range(tasks):
@@ -292,9 +302,9 @@ def test_a_save_that_fails_leaves_the_one_before_and_the_next_is_whole(tmp_path,
 def test_one_snapshot_at_a_time(tmp_path):
     table = table_of()
     table.look_up(np.arange(10))
-    snapshot = Snapshot(table)
+    snapshot = TableSnapshot(table)
     with pytest.raises(FailedPreconditionError, match="is being saved"):
-        Snapshot(table)
+        TableSnapshot(table)
     snapshot.abandon()
     assert save(table, tmp_path).parts[0].rows == 10
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from headwater.cli.status import TaskReport, render
 from headwater.task.metrics import metrics_of
 from headwater.telemetry.snapshot import (
-    Group,
+    GroupProgress,
     PeerTraffic,
     Snapshot,
     TableLoad,
@@ -32,7 +32,11 @@ FULL = Snapshot(
     variables_count=1,
     variables_bytes=40,
     waits=(Wait(what="gradients", seconds=1.5),),
-    groups=(Group(name="g", updates=3, staleness=0.5, staleness_max=2, dropped=1, workers=("a",), waiting="a for b"),),
+    groups=(
+        GroupProgress(
+            name="g", updates=3, staleness=0.5, staleness_max=2, dropped=1, workers=("a",), waiting="a for b"
+        ),
+    ),
     tables=(TableLoad(name="users", rows=7, nbytes=700, hits=30, misses=10, made=9, evicted=2, hot=((5, 20), (6, 3))),),
     cluster={"/job:ps/task:0": "127.0.0.1:1"},
     metrics="127.0.0.1:2",

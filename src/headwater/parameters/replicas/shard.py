@@ -23,7 +23,7 @@ from headwater.replicas.witness import Ask
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.telemetry.snapshot import Group, VariableSize
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -111,7 +111,7 @@ class ShardCopy(KeptCopy):
         """What it holds; see `HostedParameters.sizes`."""
         return self._host.sizes()
 
-    def group(self) -> Group:
+    def group(self) -> GroupProgress:
         """How training goes, and how the copies stand."""
         return replace(
             self._host.group(),

@@ -25,7 +25,7 @@ from headwater.parameters.updater import Updater
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.telemetry.snapshot import Group, VariableSize
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -229,11 +229,11 @@ class ShardHolder:
         """What it holds; see `HostedParameters.sizes`."""
         return [size for host in self._hosts for size in host.sizes()]
 
-    def group(self) -> Group:
+    def group(self) -> GroupProgress:
         """How training goes, and which shards it has."""
         hosts = self._hosts
         if not hosts:
-            return Group(name=self._name, shards=f"none of {len(self._slots)}")
+            return GroupProgress(name=self._name, shards=f"none of {len(self._slots)}")
         held = ", ".join(map(str, self.held))
         return replace(hosts[0].group(), name=self._name, shards=f"{held} of {len(self._slots)}")
 

@@ -34,7 +34,7 @@ from headwater.platform.backends.base import (
     TaskState,
     Usage,
 )
-from headwater.platform.backends.placement import Host, Ledger
+from headwater.platform.backends.placement import Host, Reservations
 from headwater.platform.host.folders import private_folder
 from headwater.telemetry.progress import Progress
 
@@ -102,19 +102,19 @@ class HostsBackend(TaskBackend):
         self._secret = _secret(state_dir / "secret")
         self._token_variable = token_variable
         self._lock = threading.Lock()
-        self._ledger = Ledger()
+        self._reservations = Reservations()
         self._known: set[str] = set()
         self._hosts_of: dict[str, set[str]] = {}
 
     def capacity(self) -> Capacity:
         problems = self._look_at_hosts()
         with self._lock:
-            return Capacity(hosts=self._ledger.capacity(problems))
+            return Capacity(hosts=self._reservations.capacity(problems))
 
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
         problems = self._look_at_hosts()
         with self._lock:
-            assignments = self._ledger.place(job_id, requests, problems=problems)
+            assignments = self._reservations.place(job_id, requests, problems=problems)
             self._hosts_of.setdefault(job_id, set()).update(assignment.host for assignment in assignments)
         try:
             addresses: dict[TaskName, str] = {}
@@ -126,7 +126,7 @@ class HostsBackend(TaskBackend):
                     addresses[task] = str(Address(connection.address, port))
         except BackendError:
             with self._lock:
-                self._ledger.release(job_id, [assignment.task for assignment in assignments])
+                self._reservations.release(job_id, [assignment.task for assignment in assignments])
             raise
         return tuple(
             Place(
@@ -143,7 +143,7 @@ class HostsBackend(TaskBackend):
     def restore(self, job_id: str, places: Sequence[Place]) -> None:
         self._look_at_hosts()
         with self._lock:
-            self._ledger.restore(job_id, places)
+            self._reservations.restore(job_id, places)
             self._hosts_of.setdefault(job_id, set()).update(place.host for place in places)
         for host in {place.host for place in places} & self._known:
             ports = [parse_address(place.address).port for place in places if place.host == host]
@@ -155,7 +155,7 @@ class HostsBackend(TaskBackend):
             self._call_hosts_of(job_id, "release", tasks=named)
         finally:
             with self._lock:
-                self._ledger.release(job_id, tasks)
+                self._reservations.release(job_id, tasks)
 
     def forget(self, job_id: str) -> None:
         self._call_hosts_of(job_id, "forget")
@@ -235,7 +235,7 @@ class HostsBackend(TaskBackend):
         return connection
 
     def _look_at_hosts(self) -> dict[str, str]:
-        """Tells the ledger of the hosts; the reasons of those that do not answer."""
+        """Tells the reservations of the hosts; the reasons of those that do not answer."""
         problems: dict[str, str] = {}
         for host, connection in self._connections.items():
             try:
@@ -245,7 +245,7 @@ class HostsBackend(TaskBackend):
                 continue
             with self._lock:
                 self._known.add(host)
-                self._ledger.set_host(
+                self._reservations.set_host(
                     Host(
                         name=host,
                         cores=tuple(description["cores"]),

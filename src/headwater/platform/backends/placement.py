@@ -1,6 +1,6 @@
 """Which host gets which task: resources of hosts, what is reserved of them, and a choice among them.
 
-A `Ledger` knows nothing of processes and is not shared between threads.
+`Reservations` know nothing of processes and are not shared between threads.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Account:
         )
 
 
-class Ledger:
+class Reservations:
     """What is reserved of which host, for which task of which job."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Ledger:
         except NotEnough as error:
             if not problems.keys() <= self._accounts.keys():
                 raise
-            empty = Ledger()
+            empty = Reservations()
             for account in self._accounts.values():
                 empty.set_host(account.host)
             try:

@@ -41,7 +41,7 @@ from headwater.server.steps import StepService
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S
-from headwater.telemetry.snapshot import Group
+from headwater.telemetry.snapshot import GroupProgress
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -231,9 +231,9 @@ class GraphCopy(KeptCopy):
         """How many steps it has run."""
         return self._contents.steps.steps
 
-    def group(self) -> Group:
+    def group(self) -> GroupProgress:
         """How the copies stand."""
-        return Group(
+        return GroupProgress(
             name=f"state of {self.served}",
             updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
             copies=self.described(),

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import NotEnough, Place, Resources, TaskRequest
-from headwater.platform.backends.placement import Host, Ledger
+from headwater.platform.backends.placement import Host, Reservations
 
 GIB = 1 << 30
 
 
-def ledger(*hosts: Host) -> Ledger:
-    made = Ledger()
+def reservations(*hosts: Host) -> Reservations:
+    made = Reservations()
     for host in hosts:
         made.set_host(host)
     return made
@@ -31,18 +31,18 @@ def ask(count: int = 1, *, job: str = "worker", first: int = 0, **resources: Any
 
 
 def test_tasks_without_gpus_are_spread() -> None:
-    placed = ledger(host("a"), host("b")).place("j", ask(4, cpus=1), problems={})
+    placed = reservations(host("a"), host("b")).place("j", ask(4, cpus=1), problems={})
     assert sorted(one.host for one in placed) == ["a", "a", "b", "b"]
 
 
 def test_tasks_that_ask_for_nothing_are_spread_too() -> None:
-    placed = ledger(host("a"), host("b")).place("j", ask(4), problems={})
+    placed = reservations(host("a"), host("b")).place("j", ask(4), problems={})
     assert sorted(one.host for one in placed) == ["a", "a", "b", "b"]
     assert all(one.cores == () for one in placed)
 
 
 def test_tasks_with_gpus_are_packed() -> None:
-    books = ledger(host("a", gpus=4), host("b", gpus=4))
+    books = reservations(host("a", gpus=4), host("b", gpus=4))
     first, second = books.place("j", ask(2, gpus=2), problems={})
     assert first.host == second.host
     assert set(first.gpus) | set(second.gpus) == {"0", "1", "2", "3"}
@@ -50,13 +50,13 @@ def test_tasks_with_gpus_are_packed() -> None:
 
 
 def test_whole_cores_are_a_tasks_own() -> None:
-    one, two = ledger(host("a")).place("j", ask(2, cpus=2), problems={})
+    one, two = reservations(host("a")).place("j", ask(2, cpus=2), problems={})
     assert sorted(one.cores + two.cores) == [0, 1, 2, 3]
-    assert ledger(host("a")).place("j", ask(1, cpus=1.5), problems={})[0].cores == ()
+    assert reservations(host("a")).place("j", ask(1, cpus=1.5), problems={})[0].cores == ()
 
 
 def test_all_are_placed_or_none() -> None:
-    books = ledger(host("a"))
+    books = reservations(host("a"))
     with pytest.raises(NotEnough) as refused:
         books.place("j", ask(3, cpus=2), problems={})
     assert not refused.value.ever
@@ -64,7 +64,7 @@ def test_all_are_placed_or_none() -> None:
 
 
 def test_what_is_taken_can_be_had_later() -> None:
-    books = ledger(host("a"))
+    books = reservations(host("a"))
     books.place("j", ask(1, cpus=3, memory_bytes=7 * GIB), problems={})
     with pytest.raises(NotEnough, match=r"worker 0 asks for 2 CPUs: a has 1 CPUs free") as refused:
         books.place("k", ask(1, cpus=2), problems={})
@@ -83,12 +83,12 @@ def test_what_is_taken_can_be_had_later() -> None:
 )
 def test_what_never_can_be_had_is_named(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(NotEnough, match=said) as refused:
-        ledger(host("a")).place("j", ask(1, **asked), problems={})
+        reservations(host("a")).place("j", ask(1, **asked), problems={})
     assert not refused.value.ever
 
 
 def test_hosts_with_problems_get_nothing() -> None:
-    books = ledger(host("a"), host("b"))
+    books = reservations(host("a"), host("b"))
     assert {one.host for one in books.place("j", ask(2), problems={"a": "down"})} == {"b"}
     with pytest.raises(NotEnough, match="a: down") as refused:
         books.place("k", ask(2, cpus=3), problems={"a": "down"})
@@ -96,7 +96,7 @@ def test_hosts_with_problems_get_nothing() -> None:
 
 
 def test_hosts_of_which_nothing_is_known_yet_may_have_it() -> None:
-    books = ledger(host("a"))
+    books = reservations(host("a"))
     with pytest.raises(NotEnough, match="b: no route") as refused:
         books.place("j", ask(1, gpus=1), problems={"b": "no route"})
     assert refused.value.ever
@@ -104,7 +104,7 @@ def test_hosts_of_which_nothing_is_known_yet_may_have_it() -> None:
 
 
 def test_labels_choose_hosts() -> None:
-    books = ledger(host("a"), host("b", disk="fast"))
+    books = reservations(host("a"), host("b", disk="fast"))
     request = TaskRequest(task=TaskName("worker", 0), selector={"disk": "fast"})
     assert books.place("j", [request], problems={})[0].host == "b"
     request = TaskRequest(task=TaskName("worker", 0), selector={"disk": "slow"})
@@ -123,7 +123,7 @@ def test_a_place_survives_as_text() -> None:
         detail={"group": "x"},
     )
     assert Place.decode(place.encode()) == place
-    books = ledger(host("a"))
+    books = reservations(host("a"))
     books.restore("j", [place])
     assert books.capacity({})[0].free.cpus == 2
 
@@ -135,7 +135,7 @@ ASKED = st.lists(
 
 @given(jobs=st.lists(ASKED, max_size=6), gone=st.sets(st.integers(0, 5)))
 def test_nothing_is_given_away_twice(jobs: list[list[tuple[float, int, int]]], gone: set[int]) -> None:
-    books = ledger(host("a", gpus=2), host("b", gpus=1, cores=2))
+    books = reservations(host("a", gpus=2), host("b", gpus=1, cores=2))
     held: dict[tuple[str, int], list[str]] = {}
     for number, asked in enumerate(jobs):
         requests = [

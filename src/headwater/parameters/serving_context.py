@@ -11,7 +11,7 @@ from headwater.task.agreement import Agreement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HostContext:
+class ServingContext:
     """The task, what its program asks for, and the lock over all that it hosts.
 
     Attributes:
