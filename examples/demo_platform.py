@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from headwater.platform.client import Client
+from headwater.platform import Client
 
 HERE = Path(__file__).resolve().parent
 DATA = "HEADWATER_DATA_DIR"

@@ -27,6 +27,7 @@ MODULES = (
     "headwater.keras",
     "headwater.keras.layers",
     "headwater.platform.client",
+    "headwater.platform.notebook",
     "headwater.tables",
     "headwater.tables.snapshots",
     "headwater.testing",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.import_hooks import on_import
 from headwater.jaxlib_faults import disarm
-from headwater.wiring import OPERATIONS, OPERATORS
+from headwater.wiring import ACCOUNTED, AT_ONCE, EAGER_PROGRAMS, OPERATIONS, OPERATORS
 
 if TYPE_CHECKING:
     from headwater.compat import tf as tf
@@ -52,8 +52,29 @@ def _load_operators() -> object:
     return operators
 
 
+def _load_accounted() -> object:
+    from headwater.training import accounted  # noqa: PLC0415  with graphs and optimizers
+
+    return accounted
+
+
+def _load_at_once() -> object:
+    from headwater.keras.eager import at_once  # noqa: PLC0415  with Keras
+
+    return at_once
+
+
+def _load_eager_programs() -> object:
+    from headwater.keras.eager import programs  # noqa: PLC0415  with Keras
+
+    return programs
+
+
 OPERATIONS.comes_from(_load_operations)
 OPERATORS.comes_from(_load_operators)
+ACCOUNTED.comes_from(_load_accounted)
+AT_ONCE.comes_from(_load_at_once)
+EAGER_PROGRAMS.comes_from(_load_eager_programs)
 
 #: The public names that are loaded at first use, and the modules that hold them.
 _LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}

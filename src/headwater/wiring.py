@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 
 class Part:
@@ -20,13 +21,19 @@ class Part:
         """Says how the part is loaded: by ``load``, which imports it."""
         self._load = load
 
-    def load(self) -> None:
-        """Loads the part, unless it is there. A second thread waits until the first has imported it."""
+    def load(self) -> Any:
+        """The part, which is loaded unless it is there. A second thread waits until the first has imported it."""
         assert self._load is not None, f"the package has not said where {self._what} come from"
-        self._load()
+        return self._load()
 
 
 #: What fills `headwater.registry`. It imports JAX.
 OPERATIONS = Part("operations")
 #: What Python's operators do with tensors.
 OPERATORS = Part("operators")
+#: Datasets of graphs whose examples are accounted for.
+ACCOUNTED = Part("accounted datasets")
+#: What computes at once, for programs of TensorFlow 2; see `headwater.keras.eager.at_once`.
+AT_ONCE = Part("functions that compute at once")
+#: What such programs find of Keras and of arrays; see `headwater.keras.eager.programs`.
+EAGER_PROGRAMS = Part("parts of programs that compute at once")

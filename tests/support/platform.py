@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headwater.platform.client import Client
+from headwater.platform.client import ApiClient
 from tests.support.processes import Process
 
 HEADWATER = (sys.executable, "-u", "-m", "headwater")
@@ -35,7 +35,7 @@ class Server:
         self.address = self.process.wait_for(r"serves at (\S+)")[1]
         self.process.wait_for("startup complete")
         self.token = (self.data_dir / "admin.token").read_text().strip()
-        self.client = Client(self.address, self.token)
+        self.client = ApiClient(self.address, self.token)
 
     def kill(self) -> None:
         """SIGKILL, and waits for the end."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from headwater.io.json_types import JsonObject
-    from headwater.platform.client import Client
+    from headwater.platform.client import ApiClient
     from headwater.platform.spec import JobSpec
 
 DEFAULT_SERVER = "http://127.0.0.1:8470"
@@ -196,11 +196,11 @@ def top(
                 live.update(_top(client, _overview(client)), refresh=True)
 
 
-def _overview(client: Client) -> dict[str, object]:
+def _overview(client: ApiClient) -> dict[str, object]:
     return {"hosts": client.get("/hosts"), "jobs": client.get("/jobs", live=True, limit=500)["jobs"]}
 
 
-def _top(client: Client, found: JsonObject) -> Table:
+def _top(client: ApiClient, found: JsonObject) -> Table:
     from rich.table import Table  # noqa: PLC0415  rich takes 50 ms
     from rich.text import Text  # noqa: PLC0415  as above
 
@@ -323,12 +323,12 @@ def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: Jso
 
 
 @contextmanager
-def connected(server: str) -> Generator[Client]:
+def connected(server: str) -> Generator[ApiClient]:
     """A client of the server; what goes wrong ends the command with one line and exit code 1."""
-    from headwater.platform.client import Client, ClientError, find_token  # noqa: PLC0415  httpx takes 100 ms
+    from headwater.platform.client import ApiClient, ClientError, find_token  # noqa: PLC0415  httpx takes 100 ms
 
     try:
-        with closing(Client(server, find_token())) as client:
+        with closing(ApiClient(server, find_token())) as client:
             yield client
     except ClientError as error:
         fail(str(error))
@@ -355,7 +355,7 @@ def _ask(job: str, verb: str, body: object, server: str, as_json: bool) -> None:
 
 
 def _follow(
-    client: Client, job_id: str, task: str | None, tail: int | None, as_json: bool, *, follow: bool = True
+    client: ApiClient, job_id: str, task: str | None, tail: int | None, as_json: bool, *, follow: bool = True
 ) -> None:
     with client.stream(f"/jobs/{job_id}/logs", task=task, tail=tail, follow=follow) as events:
         for _, entry in events:
@@ -365,7 +365,7 @@ def _follow(
                 print(entry["line"] if task is not None else f"{entry['task']} | {entry['line']}", flush=True)
 
 
-def _watch(client: Client, job_id: str, shown: Any, as_json: bool) -> Any:
+def _watch(client: ApiClient, job_id: str, shown: Any, as_json: bool) -> Any:
     with client.stream(f"/jobs/{job_id}/stream") as events:
         if as_json or not sys.stdout.isatty():
             for kind, entry in events:

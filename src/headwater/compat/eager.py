@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.compat import tf as graphs
 from headwater.compat.modules import missing_attribute
+from headwater.wiring import AT_ONCE, EAGER_PROGRAMS
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -318,12 +319,12 @@ def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Call
 
 
 def _at_once(function: Callable[..., Structure]) -> Any:
-    return importlib.import_module("headwater.keras.eager.at_once").at_once(function)
+    return AT_ONCE.load().at_once(function)
 
 
 def _begin() -> None:
     """From now on Keras's optimizers and JAX's arrays are as programs of TensorFlow 2 expect."""
-    importlib.import_module("headwater.keras.eager.programs").begin()
+    EAGER_PROGRAMS.load().begin()
 
 
 _compat = ModuleType(f"{__name__}.compat", "``tf.compat``.")

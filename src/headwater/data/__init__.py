@@ -7,14 +7,15 @@ Python functions of arrays; those of graphs come from the layers above.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from headwater.wiring import ACCOUNTED
 
 if TYPE_CHECKING:
     from headwater.training.accounted import accounted as accounted
 
 
 def __getattr__(name: str) -> Any:
-    if name == "accounted":  # of a layer above, which knows graphs and optimizers
-        return import_module("headwater.training.accounted").accounted
+    if name == "accounted":
+        return ACCOUNTED.load().accounted
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

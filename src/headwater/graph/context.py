@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +24,13 @@ class _Stacks(threading.local):
 _stacks = _Stacks()
 _global_graph: Graph | None = None
 _global_lock = threading.Lock()
+_make_graph: Callable[[], Graph] | None = None
+
+
+def graphs_are_made_by(make: Callable[[], Graph]) -> None:
+    """Says how the process's own graph is made. A graph needs this module, which therefore cannot import it."""
+    global _make_graph
+    _make_graph = make
 
 
 def get_default_graph() -> Graph:
@@ -33,9 +40,8 @@ def get_default_graph() -> Graph:
         return _stacks.graphs[-1]
     with _global_lock:
         if _global_graph is None:
-            from headwater.graph.graph import Graph  # noqa: PLC0415 - the two modules need each other
-
-            _global_graph = Graph()
+            assert _make_graph is not None, "the package says how a graph is made"
+            _global_graph = _make_graph()
         return _global_graph
 
 

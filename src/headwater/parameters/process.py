@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import jax
 
@@ -52,6 +52,9 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 
+if TYPE_CHECKING:
+    from headwater.parameters.table_host import TableService
+
 _jax: Any = jax
 
 
@@ -65,8 +68,7 @@ class ParameterTask:
       members: the same.
       shell: the task.
       saves: where this task, a ``ps``, saves its state by itself; None where it does not.
-      table_service: what keeps embedding tables that grow, see `headwater.parameters.table_cluster.service_of`; None
-        without any.
+      table_service: what keeps embedding tables that grow; None while there are none. See `tables`.
       holders: by set the shards that this task, a ``ps``, has.
       copies: by shard the copies that this task, a ``ps``, has, where each shard has two.
 
@@ -78,7 +80,8 @@ class ParameterTask:
     def __init__(self, members: Members) -> None:
         self.members = members
         self.saves: Saves | None = None
-        self.table_service: Any = None
+        self.table_service: TableService | None = None
+        self._tables_lock = threading.Lock()
         self.holders: dict[str, ShardHolder] = {}
         self.copies: dict[str, ShardCopy] = {}
         self._directories: dict[str, Directory] = {}
@@ -102,6 +105,15 @@ class ParameterTask:
             threading.Thread(
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
             ).start()
+
+    def tables(self) -> TableService:
+        """What keeps the embedding tables of this task, a ``ps``; made at the first call."""
+        from headwater.parameters.table_serving import table_service  # noqa: PLC0415  with numba
+
+        with self._tables_lock:
+            if self.table_service is None:
+                self.table_service = table_service(self.members, self.saves)
+            return self.table_service
 
     def host(
         self,
@@ -305,14 +317,10 @@ class _Tables(Service):
 
     def __init__(self, task: ParameterTask) -> None:
         self._task = task
-        self._service: Any = None
         self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        from headwater.parameters.table_cluster import service_of  # noqa: PLC0415  with numba
-
-        self._service = service_of(self._task)
-        self._service.serve(channel, first)
+        self._task.tables().serve(channel, first)
 
     def job_over(self, reason: str) -> None:
         self._over = True
@@ -322,7 +330,8 @@ class _Tables(Service):
             self._task.table_service.close(over=self._over)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        return snapshot if self._service is None else replace(snapshot, tables=self._service.loads())
+        service = self._task.table_service
+        return snapshot if service is None else replace(snapshot, tables=service.loads())
 
 
 _tasks: dict[TaskName, ParameterTask] = {}

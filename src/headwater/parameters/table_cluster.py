@@ -23,25 +23,7 @@ __all__ = [
     "RowTable",
     "TableConfig",
     "connect_tables",
-    "service_of",
 ]
-
-_services: dict[ParameterTask, TableService] = {}
-_lock = threading.Lock()
-
-
-def service_of(task: ParameterTask) -> TableService:
-    """What keeps the tables of this task, a ``ps``; made at the first call."""
-    with _lock:
-        if task not in _services:
-            members = task.members
-            index, tasks = members.number, len(members.servers)
-            made = _services[task] = task.table_service = TableService(str(members.me), index, tasks)
-            if task.saves is not None:
-                saver = TableSaver(made, task.saves, index=index, tasks=tasks)
-                made.saver = saver
-                saver.start()
-        return _services[task]
 
 
 def connect_tables(task: ParameterTask) -> TableClient:

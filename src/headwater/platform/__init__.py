@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headwater.platform.client import Client
+    from headwater.platform.notebook import Client
 
 __all__ = ["Client"]
 
@@ -24,7 +24,7 @@ __all__ = ["Client"]
 def __getattr__(name: str) -> type[Client]:
     # What runs tasks on their machines imports this package, too, and needs no client of HTTP.
     if name == "Client":
-        from headwater.platform.client import Client  # noqa: PLC0415  as above
+        from headwater.platform.notebook import Client  # noqa: PLC0415  as above
 
         return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,6 @@ import httpx
 
 if TYPE_CHECKING:
     from headwater.io.json_types import Json, JsonObject
-    from headwater.platform.notebook import Job
 
 SERVER = "HEADWATER_SERVER"
 DEFAULT_SERVER = "http://127.0.0.1:8470"
@@ -59,7 +58,7 @@ def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
         return None
 
 
-class Client:
+class ApiClient:
     """Calls a server.
 
     Args:
@@ -114,37 +113,6 @@ class Client:
         except OSError as error:
             raise ClientError(f"archive: {archive} cannot be read: {error.strerror or error}") from error
         return str(answer["digest"])
-
-    def submit(
-        self, job: str | Path | Mapping[str, object], *, workers: int | None = None, upload: bool = False
-    ) -> Job:
-        """Hands a job to the server, which queues it.
-
-        Args:
-          job: the path of a job file, or its fields.
-          workers: how many, within the job's range.
-          upload: whether to hand in the working folder, for a server on another machine.
-
-        Raises:
-          JobSpecError: the job is wrong.
-          ClientError: the server refuses it, or does not answer.
-          OSError, ValueError: the job file or the working folder cannot be read.
-        """
-        from headwater.platform import notebook  # noqa: PLC0415  it takes pydantic, which most calls do without
-
-        return notebook.submit(self, job, workers=workers, upload=upload)
-
-    def job(self, job: str) -> Job:
-        """A job by its id, or the latest of a name; raises ClientError where there is none."""
-        from headwater.platform import notebook  # noqa: PLC0415  as above
-
-        return notebook.Job(self, self.job_id(job))
-
-    def jobs(self, **query: object) -> list[Job]:
-        """Jobs, the latest first; ``query`` is that of ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
-        from headwater.platform import notebook  # noqa: PLC0415  as above
-
-        return [notebook.Job(self, entry["id"]) for entry in self.get("/jobs", **query)["jobs"]]
 
     def job_id(self, job: str) -> str:
         """The id of a job, of its id or the name that the latest of its name has.

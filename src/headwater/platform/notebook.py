@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.platform.client import Client
+from headwater.platform.client import ApiClient
 from headwater.platform.sketch import Curve, sketch
 from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.submission import hand_in, placed, read_job
 
 if TYPE_CHECKING:
     from headwater.io.json_types import Json, JsonObject
+
+__all__ = ["OVER", "Client", "Job"]
 
 OVER = ("succeeded", "failed", "stopped")
 """The phases in which a job is over."""
@@ -39,7 +41,7 @@ class Job:
       job_id: which job.
     """
 
-    def __init__(self, client: Client, job_id: str) -> None:
+    def __init__(self, client: ApiClient, job_id: str) -> None:
         self.id = job_id
         self._client = client
 
@@ -132,15 +134,40 @@ class Job:
         )
 
 
-def submit(client: Client, job: str | Path | Mapping[str, object], *, workers: int | None, upload: bool) -> Job:
-    """Hands a job to a server; see `Client.submit`."""
-    if isinstance(job, Mapping):
-        spec: JobSpec = job_from_data(job)
-    else:
-        spec = placed(read_job(Path(job)), Path(job))
-    spec, digest = hand_in(client, spec, upload=upload)
-    body = spec.model_dump(mode="json", exclude_defaults=True)
-    return Job(client, str(client.post("/jobs", body, workers=workers, archive=digest)["id"]))
+class Client(ApiClient):
+    """Jobs of a server.
+
+    Args:
+      server, token: see `ApiClient`.
+    """
+
+    def submit(
+        self, job: str | Path | Mapping[str, object], *, workers: int | None = None, upload: bool = False
+    ) -> Job:
+        """Hands a job to the server, which queues it.
+
+        Args:
+          job: the path of a job file, or its fields.
+          workers: how many, within the job's range.
+          upload: whether to hand in the working folder, for a server on another machine.
+
+        Raises:
+          JobSpecError: the job is wrong.
+          ClientError: the server refuses it, or does not answer.
+          OSError, ValueError: the job file or the working folder cannot be read.
+        """
+        spec: JobSpec = job_from_data(job) if isinstance(job, Mapping) else placed(read_job(Path(job)), Path(job))
+        spec, digest = hand_in(self, spec, upload=upload)
+        body = spec.model_dump(mode="json", exclude_defaults=True)
+        return Job(self, str(self.post("/jobs", body, workers=workers, archive=digest)["id"]))
+
+    def job(self, job: str) -> Job:
+        """A job by its id, or the latest of a name; raises ClientError where there is none."""
+        return Job(self, self.job_id(job))
+
+    def jobs(self, **query: object) -> list[Job]:
+        """Jobs, the latest first; ``query`` is that of ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
+        return [Job(self, entry["id"]) for entry in self.get("/jobs", **query)["jobs"]]
 
 
 def curves(samples: list[JsonObject]) -> list[Curve]:

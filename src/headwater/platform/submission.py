@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from headwater.platform.client import Client
+from headwater.platform.client import ApiClient
 from headwater.platform.packing import pack
 from headwater.platform.spec import JobSpec, parse_job
 
@@ -28,7 +28,7 @@ def placed(spec: JobSpec, path: Path) -> JobSpec:
     return spec.model_copy(update={"workdir": str(folder / (spec.workdir or "."))})
 
 
-def hand_in(client: Client, spec: JobSpec, *, upload: bool) -> tuple[JobSpec, str | None]:
+def hand_in(client: ApiClient, spec: JobSpec, *, upload: bool) -> tuple[JobSpec, str | None]:
     """Hands in the archive of a job, or its working folder where asked to; the job as it is then, and the digest.
 
     Raises:

@@ -20,7 +20,7 @@ import trustme
 
 from headwater.platform import policy
 from headwater.platform.archives import unpack
-from headwater.platform.client import Client, ClientError, default_data_dir, find_token
+from headwater.platform.client import ApiClient, ClientError, default_data_dir, find_token
 from headwater.platform.limits import RateLimit
 from headwater.platform.logfiles import Follower, read_part
 from headwater.platform.logging_setup import JsonFormatter
@@ -227,12 +227,12 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         address = announced[0].removeprefix("Headwater serves at ")
         assert address.startswith("https://127.0.0.1:")
-        distrusting = Client(address, "")
+        distrusting = ApiClient(address, "")
         with pytest.raises(ClientError, match="certificate"):
             distrusting.get("/health")
         distrusting.close()
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        client = Client(address, (tmp_path / "data" / "admin.token").read_text().strip())
+        client = ApiClient(address, (tmp_path / "data" / "admin.token").read_text().strip())
         assert client.get("/me")["role"] == "admin"
         client.close()
         assert (tmp_path / "data" / "admin.token").stat().st_mode & 0o777 == 0o600

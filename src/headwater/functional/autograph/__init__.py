@@ -5,7 +5,6 @@ What rewrites functions is loaded when a function is met that needs it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,8 @@ def call(function: Callable[..., Any], *args: object) -> Any:
         TypeError
     ) as error:  # OperatorNotAllowedInGraphError, and what range(tensor), len(tensor) or int(tensor) raise
         first = error
-    conversion = importlib.import_module(f"{__name__}.conversion")
+    from headwater.functional.autograph import conversion  # noqa: PLC0415  see above
+
     if conversion.is_left_alone(function):
         raise first
     try:

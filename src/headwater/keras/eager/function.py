@@ -9,14 +9,12 @@ different shapes, runs as Python: functions that it calls, and what it gives to 
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -27,6 +25,16 @@ from headwater.errors import OutOfRangeError
 from headwater.keras.eager.exchange import compiled
 from headwater.keras.eager.scope import RecordingScope
 from headwater.keras.eager.tape import value_of, variable_changes
+from headwater.keras.eager.tracing import (
+    Pulls,
+    RunsInPython,
+    Tracing,
+    UnknownElement,
+    converts,
+    in_python,
+    trace_of,
+    tracing,
+)
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -46,119 +54,9 @@ _NEEDS_VALUES: tuple[type[Exception], ...] = (
 )
 
 
-class Pulls(Protocol):
-    """An iterator over a dataset."""
-
-    def pull(self) -> Tree:
-        """The next element; StopIteration at the end."""
-        ...
-
-    def put_back(self, element: Tree) -> None:
-        """Makes ``element`` the next one again."""
-        ...
-
-
-class Shares(Protocol):
-    """A strategy with several processes."""
-
-    def align(self, variables: Sequence[Any]) -> None:
-        """Gives variables that are new the values that they have in the first process."""
-        ...
-
-
-class Serves(Protocol):
-    """A strategy whose variables are elsewhere."""
-
-    def read(self, variables: Sequence[Any]) -> None:
-        """Gives variables the values that they have there."""
-        ...
-
-    def write(
-        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[jax.Array], written: Sequence[Any] = ()
-    ) -> None:
-        """Has an optimizer apply gradients there; ``written`` are variables that were changed otherwise."""
-        ...
-
-
-class RunsInPython(Exception):
-    """What is traced cannot be compiled; the message says why.
-
-    Attributes:
-      quiet: nothing is lost by that, and nothing is said of it.
-    """
-
-    quiet = True
-
-
-class Tracing:
-    """A function that is being traced.
-
-    Attributes:
-      pulled: what it has asked iterators for: the iterators, and the elements of this call.
-      stand_ins: what stands for these elements.
-      strategies: those whose replicas exchange in it.
-      pushes: gradients for variables that are elsewhere: the strategy, the optimizer, variables, and gradients.
-      served: strategies that ran something in it, whose variables are elsewhere.
-    """
-
-    def __init__(self, pulled: list[tuple[Pulls, object]]) -> None:
-        self.pulled = pulled
-        self.stand_ins: list[Tree] = []
-        self.strategies: dict[int, Shares] = {}
-        self.pushes: list[tuple[Serves, object, list[object], list[object]]] = []
-        self.served: dict[int, Serves] = {}
-        self._next = 0
-
-    def pull(self, iterator: Pulls) -> Tree:
-        """What stands for the next element of an iterator."""
-        at = self._next
-        self._next += 1
-        if at >= len(self.stand_ins):
-            raise _Unknown(iterator)
-        return self.stand_ins[at]
-
-
-class _Unknown(Exception):
-    """An element of an iterator is asked for that the trace does not know yet."""
-
-    def __init__(self, iterator: Pulls) -> None:
-        super().__init__()
-        self.iterator = iterator
-
-
-class _Here(threading.local):
-    def __init__(self) -> None:
-        self.tracing: Tracing | None = None
-        self.in_python = 0
-        self.converting = False
-
-
-_here = _Here()
-
-
-def tracing() -> Tracing | None:
-    """The function that this thread traces; None where what it does is done at once."""
-    return _here.tracing
-
-
-def runs_in_python() -> bool:
-    """Whether this thread is within a function that could not be compiled."""
-    return _here.in_python > 0
-
-
-@contextmanager
-def _trace_of(pulled: list[tuple[Pulls, object]], *, converting: bool) -> Generator[Tracing]:
-    before = _here.tracing, _here.converting
-    _here.tracing, _here.converting = Tracing(pulled), converting
-    try:
-        yield _here.tracing
-    finally:
-        _here.tracing, _here.converting = before
-
-
 def as_traced(function: Callable[..., object]) -> Callable[..., object]:
     """``function`` as it is to be called now: converted by AutoGraph where that is done to what is traced."""
-    if not _here.converting:
+    if not converts():
         return function
     conversion = _conversion()
     if conversion.is_left_alone(function):
@@ -172,8 +70,9 @@ def as_traced(function: Callable[..., object]) -> Callable[..., object]:
 
 def _conversion() -> Any:
     """What converts functions, with control flow for what is traced. Most functions need neither."""
-    importlib.import_module("headwater.keras.eager.control_flow")
-    return importlib.import_module("headwater.functional.autograph.conversion")
+    from headwater.keras.eager import control_flow  # noqa: PLC0415
+
+    return control_flow.conversion
 
 
 class _Switch:
@@ -281,11 +180,8 @@ class Function:
             return self._call(args, kwargs)
 
     def _as_python(self, args: Any, kwargs: Any) -> Tree:
-        _here.in_python += 1
-        try:
+        with in_python():
             return self.python_function(*args, **kwargs)
-        finally:
-            _here.in_python -= 1
 
     def _call(self, args: object, kwargs: object) -> Tree:
         if self.input_signature is not None:
@@ -351,7 +247,7 @@ class Function:
                 # So that variables that are made in it get their values where nothing is traced any more.
                 with _stateless():
                     closed, used, trace, results = self._traced(known, tree, leaves, places, values, pulled)
-            except _Unknown as asked:
+            except UnknownElement as asked:
                 pulled.append((asked.iterator, _pull(asked.iterator)))
                 continue
             new = {at: variable for at, variable in used.items() if at not in self._variables}
@@ -385,7 +281,7 @@ class Function:
             for at, value in zip(places, values, strict=True):
                 given[at] = value
             args, kwargs = _tree.tree_unflatten(tree, given)
-            with RecordingScope(known, state) as scope, _trace_of(pulled, converting=self._converting) as trace:
+            with RecordingScope(known, state) as scope, trace_of(pulled, converting=self._converting) as trace:
                 trace.stand_ins = list(elements)
                 result = as_traced(self.python_function)(*args, **kwargs)
                 result = _tree.tree_map(lambda leaf: value_of(leaf) if isinstance(leaf, _Variable) else leaf, result)

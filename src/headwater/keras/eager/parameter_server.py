@@ -27,8 +27,9 @@ from headwater.coordinator.coordinator import ClusterCoordinator as Coordinator
 from headwater.coordinator.coordinator import RemoteValue
 from headwater.errors import NotFoundError
 from headwater.keras.eager.data import Distributed
-from headwater.keras.eager.function import Function, tracing
+from headwater.keras.eager.function import Function
 from headwater.keras.eager.strategies import Replicating
+from headwater.keras.eager.tracing import tracing
 from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext

@@ -12,8 +12,8 @@ import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.eager import shapes, tensors
-from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.strategies import watch_optimizers
+from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.keras.internals import in_stateless_scope
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from tensorboard.plugins.text import summary_v2 as texts
 from headwater.graph.context import get_default_graph
 from headwater.io import summary_protos
 from headwater.io.tensor_proto import make_tensor_proto
-from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.tensors import to_numpy
+from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
 

@@ -14,7 +14,7 @@ from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.table_client import TableClient
-from headwater.parameters.table_cluster import LocalTables, connect_tables, service_of
+from headwater.parameters.table_cluster import LocalTables, connect_tables
 from headwater.parameters.table_requests import Divided
 from headwater.parameters.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
@@ -58,7 +58,7 @@ class DynamicTables:
         task = self._place.task
         assert task is not None
         for layer in self.layers:
-            service_of(task).make(self._name(layer), layer.table_config(self._optimizer(layer)), layer.saves)
+            task.tables().make(self._name(layer), layer.table_config(self._optimizer(layer)), layer.saves)
             layer.forget()
 
     def use(self, client: TableClient) -> None:
