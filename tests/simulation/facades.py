@@ -131,6 +131,7 @@ _time = _Facade(
         "monotonic": _monotonic,
         "perf_counter": _either(_now, time.perf_counter),
         "time": _either(_time_of_day, time.time),
+        "sleep": _either(lambda seconds: primitives.Event().wait(seconds), time.sleep),  # noqa: TID251
     },
 )
 _wall = _time.time

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import sys
-import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from headwater.cli.console import table_console
+from headwater.pauses import pause
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -192,7 +192,7 @@ def top(
             Live(_top(client, _overview(client)), console=console, screen=True, auto_refresh=False) as live,
         ):
             while True:
-                threading.Event().wait(every)
+                pause(every)
                 live.update(_top(client, _overview(client)), refresh=True)
 
 

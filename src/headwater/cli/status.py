@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from rich.text import Text
 from headwater.cli.console import table_console
 from headwater.cluster.addresses import parse_address
 from headwater.errors import OpError
+from headwater.pauses import pause
 from headwater.telemetry.sizes import size_text
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Rates, Snapshot, rates
 from headwater.transport.control_client import ControlClient
@@ -158,12 +158,11 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
 
 
 def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[list[TaskReport]]:
-    pause = threading.Event()
     watching.reports()
-    pause.wait(interval_s)
+    pause(interval_s)
     yield watching.reports()
     while watch:
-        pause.wait(interval_s)
+        pause(interval_s)
         yield watching.reports()
 
 

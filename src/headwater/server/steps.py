@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import WANTS_VALUES
+from headwater.pauses import pause
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
 from headwater.server.served_step import Push, Secured, ServedStep
@@ -39,11 +40,10 @@ def _nothing() -> None:
 def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
     """Waits until ``condition`` is false, at most ``seconds``; whether it is."""
     give_up_at = time.monotonic() + seconds
-    pause = threading.Event()
     while condition():
         if time.monotonic() >= give_up_at:
             return False
-        pause.wait(_LOOK_S)
+        pause(_LOOK_S)
     return True
 
 

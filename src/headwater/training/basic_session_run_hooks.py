@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from headwater.errors import OpError
 from headwater.graph.context import get_default_graph
+from headwater.pauses import pause
 from headwater.training.saving_hooks import (
     CheckpointSaverHook,
     CheckpointSaverListener,
@@ -203,7 +203,6 @@ class GlobalStepWaiterHook(SessionRunHook):
         self._wait_until_step = wait_until_step
         self._started = False
         self._global_step: Variable | None = None
-        self._pause = threading.Event()
 
     def begin(self) -> None:
         self._started = False
@@ -226,7 +225,7 @@ class GlobalStepWaiterHook(SessionRunHook):
                     step,
                 )
                 said = step
-            self._pause.wait(_WAIT_S)
+            pause(_WAIT_S)
         self._started = True
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from headwater.errors import AbortedError
+from headwater.pauses import pause
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.supervisor import Supervisor
 
@@ -52,10 +52,9 @@ def checkpoints_iterator(
       timeout: how many seconds to wait for a newer one; None: for ever.
       timeout_fn: called after that time; goes on waiting unless it returns True.
     """
-    pause = threading.Event()
     last: str | None = None
     while True:
-        found = _newer_checkpoint(checkpoint_dir, last, timeout, pause)
+        found = _newer_checkpoint(checkpoint_dir, last, timeout)
         if found is None:
             if timeout_fn is None or timeout_fn():
                 return
@@ -63,10 +62,10 @@ def checkpoints_iterator(
         begin = time.monotonic()
         last = found
         yield found
-        pause.wait(max(0.0, begin + min_interval_secs - time.monotonic()))
+        pause(max(0.0, begin + min_interval_secs - time.monotonic()))
 
 
-def _newer_checkpoint(folder: str, last: str | None, timeout: float | None, pause: threading.Event) -> str | None:
+def _newer_checkpoint(folder: str, last: str | None, timeout: float | None) -> str | None:
     deadline = None if timeout is None else time.monotonic() + timeout
     _logger.info("Waiting for new checkpoint at %s", folder)
     while True:
@@ -76,4 +75,4 @@ def _newer_checkpoint(folder: str, last: str | None, timeout: float | None, paus
         left = _LOOK_AGAIN_S if deadline is None else deadline - time.monotonic()
         if left <= 0:
             return None
-        pause.wait(min(left, _LOOK_AGAIN_S))
+        pause(min(left, _LOOK_AGAIN_S))

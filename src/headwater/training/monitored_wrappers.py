@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import GaveUpError, OpError
 from headwater.graph.graph import Graph
+from headwater.pauses import pause
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.coordinator import Coordinator
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -243,7 +243,6 @@ class RecoverableSession(WrappedSession):
 
     def _created(self, final: type[OpError] | tuple[()] = ()) -> Any:
         deadline = self._clock() + self._give_up_after_s
-        pause = threading.Event()
         while True:
             try:
                 return self._create()
@@ -251,7 +250,7 @@ class RecoverableSession(WrappedSession):
                 if isinstance(error, final) or self._clock() >= deadline:
                     raise
                 _say_lost(error)
-                pause.wait(_PAUSE_S)
+                pause(_PAUSE_S)
 
     def _recreate(self, error: OpError) -> None:
         _say_lost(error)

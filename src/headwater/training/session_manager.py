@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from headwater.errors import DeadlineExceededError, FailedPreconditionError, Gav
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.master.targets import local_master
+from headwater.pauses import pause
 from headwater.training.checkpoint_state import get_checkpoint_state
 from headwater.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
 from headwater.training.supervised_session import LOST, SupervisedSession
@@ -68,7 +68,6 @@ class SessionManager:
         self._local_init_feed_dict = local_init_feed_dict
         self._global_step = global_step
         self._training: str | None = None
-        self._pause = threading.Event()
 
     def prepare_session(
         self,
@@ -196,7 +195,7 @@ class SessionManager:
         lost_since: float | None = None
         begin = time.monotonic()
         said = begin - _SAY_EVERY_S / 2
-        pause = _FIRST_PAUSE_S
+        pause_s = _FIRST_PAUSE_S
         sess = None
         while True:
             try:
@@ -227,7 +226,7 @@ class SessionManager:
             if here is not None and here.over:
                 _close(sess)
                 raise OutOfRangeError(None, None, f"The job is over ({here.over}). {missing}")
-            if waited + pause > max_wait_secs:
+            if waited + pause_s > max_wait_secs:
                 _close(sess)
                 raise DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}"
@@ -235,8 +234,8 @@ class SessionManager:
             if time.monotonic() - said >= _SAY_EVERY_S:
                 said = time.monotonic()
                 _logger.warning("Waiting for model to be ready, since %.0f s: %s", waited, missing)
-            self._pause.wait(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE_S, max(self._recovery_wait_secs, _FIRST_PAUSE_S))
+            pause(pause_s)
+            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S, max(self._recovery_wait_secs, _FIRST_PAUSE_S))
 
     def _restored_session(
         self,
@@ -355,7 +354,7 @@ class SessionManager:
             if left <= 0:
                 return None
             _logger.info("Waiting for a checkpoint in %s.", folder)
-            self._pause.wait(min(left, self._recovery_wait_secs))
+            pause(min(left, self._recovery_wait_secs))
 
     def _run_local_init(self, sess: BaseSession) -> str | None:
         """Runs ``local_init_op`` once the model is ready for it; what it waits for, or None."""

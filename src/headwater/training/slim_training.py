@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from headwater.functional.math import equal, floormod, greater_equal
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
+from headwater.pauses import pause
 from headwater.training.supervisor import Supervisor
 from headwater.training.training_util import get_or_create_global_step
 
@@ -159,6 +159,5 @@ def _step_kwargs(step: TensorLike, number_of_steps: int | None, log_every_n_step
 
 
 def _wait_for(session: SessionLike, step: TensorLike, count: int) -> None:
-    pause = threading.Event()
     while session.run(step) < count:
-        pause.wait(1)
+        pause(1)

@@ -13,6 +13,7 @@ import numpy as np
 from headwater.errors import AbortedError, CancelledError, OpError, UnavailableError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
+from headwater.pauses import pause
 from headwater.session import Session
 from headwater.training.progress import progress_reporter
 from headwater.transport.waiting import Patience
@@ -128,7 +129,6 @@ class SupervisedSession(Session):
 
     def _opened_again(self, open_again: Callable[[], Session]) -> Session:
         deadline = time.monotonic() + self._give_up_after_s
-        pause = threading.Event()
         while True:
             try:
                 return open_again()
@@ -136,7 +136,7 @@ class SupervisedSession(Session):
                 if time.monotonic() >= deadline:
                     raise
                 _logger.warning("Still lost: %s", error.message)
-                pause.wait(_PAUSE_S)
+                pause(_PAUSE_S)
 
 
 def _first_float(result: Structure) -> float | None:

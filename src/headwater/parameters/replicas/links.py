@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.errors import UnavailableError
+from headwater.pauses import pause
 from headwater.replicas.copy import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
@@ -32,7 +32,6 @@ class EitherLink:
     def __init__(self, links: Sequence[PeerServerLink]) -> None:
         self.check: Callable[[], None] | None = None
         self._links = links
-        self._never = threading.Event()
         self._at = 0
 
     def reach(self, deadline_s: float | None = None) -> Any:
@@ -51,7 +50,7 @@ class EitherLink:
             if self.check is not None and deadline_s is None:
                 self.check()
             self._at = (self._at + 1) % len(self._links)
-            self._never.wait(_PAUSE_S)
+            pause(_PAUSE_S)
 
     def take(self) -> Channel:
         """A channel to the copy that was reached."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from headwater.errors import GaveUpError, OpError, UnavailableError
 from headwater.parameters.shards.directory import Directory
 from headwater.parameters.shards.places import Place
+from headwater.pauses import pause
 from headwater.replicas.copy import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
@@ -39,7 +39,6 @@ class ShardLink:
         self.check: Callable[[], None] | None = None
         self._directory = directory
         self._shard = shard
-        self._never = threading.Event()
         self._at: tuple[str, PeerServerLink] | None = None
         #: Whether it may be elsewhere than was known.
         self._doubts = False
@@ -50,10 +49,10 @@ class ShardLink:
     def reach(self, deadline_s: float | None = None) -> Any:
         """Waits until the ``ps`` that has the shard can be reached; see `headwater.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
-        pause = _PAUSE_S[0]
+        pause_s = _PAUSE_S[0]
         self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0
         if self._soon > 1:  # it has the shard no more, and no other task knows better yet
-            self._never.wait(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
+            pause(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
         while True:
             place = self._directory.of(self._shard)
             if self._doubts or place is None:
@@ -76,8 +75,8 @@ class ShardLink:
                 raise GaveUpError(None, None, error.message) from error
             if self.check is not None and deadline_s is None:
                 self.check()
-            self._never.wait(pause)
-            pause = min(_PAUSE_S[1], 2 * pause)
+            pause(pause_s)
+            pause_s = min(_PAUSE_S[1], 2 * pause_s)
 
     def _look_for(self) -> Place | None:
         """Asks where the shard is: first the ``ps`` that had it, which knows where it went."""

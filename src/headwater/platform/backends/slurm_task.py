@@ -23,7 +23,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
 from headwater.io.files import atomic_write
 from headwater.io.sealed import read_text, seal
+from headwater.pauses import pause
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY
@@ -104,7 +104,7 @@ class SlurmTask:
             if code == 0 or asked or hopeless:
                 return code
             print(f"headwater: {self._task.job} {self._task.index} failed: {ended['reason']}", flush=True)
-            threading.Event().wait(min(rules.backoff * 2.0**restarts, rules.max_backoff))
+            pause(min(rules.backoff * 2.0**restarts, rules.max_backoff))
             attempt, restarts = attempt + 1, restarts + 1
 
     def _limit(self) -> int:
@@ -126,7 +126,7 @@ class SlurmTask:
             if time.monotonic() > deadline:
                 raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
             # Disks that nodes share give no sign of changes.
-            threading.Event().wait(_LOOK_S)
+            pause(_LOOK_S)
         return {task: read_text(self._address_file(task)).strip() for task in (*tasks, self._task)}
 
     def _address_file(self, task: TaskName) -> Path:

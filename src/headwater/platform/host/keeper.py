@@ -21,7 +21,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import deque
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import IO, TYPE_CHECKING
 
 from headwater.cluster.addresses import parse_address
 from headwater.errors import DataLossError, ResourceExhaustedError
+from headwater.pauses import pause
 from headwater.platform.host import guard
 from headwater.platform.host.lines import LineBuffer, Stamper
 from headwater.platform.host.ports import NoPort, hold
@@ -341,7 +341,7 @@ class Keeper:
             except ResourceExhaustedError as error:
                 with contextlib.suppress(OSError):
                     print(f"{error.message}; it is tried again in {pause_s:.0f} s", file=sys.stderr, flush=True)
-                threading.Event().wait(pause_s)
+                pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 return

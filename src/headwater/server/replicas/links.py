@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.errors import AbortedError, DeadlineExceededError, UnavailableError
 from headwater.master.peers import PeerStatus
+from headwater.pauses import pause
 from headwater.server.replicas.copy import claim_words
 from headwater.task.answers import bad_header, raise_error
 from headwater.task.kinds import COPY_PLAN, COPY_RELEASE, COPY_RESET, DONE, ERROR, OPEN_COPY
@@ -124,7 +124,6 @@ class CopiedTaskLink:
         self._owner = owner
         self._at = 0
         self._from: dict[Channel, OneCopy] = {}
-        self._never = threading.Event()
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         """Waits until a copy serves, saying so now and then; UnavailableError after the deadline."""
@@ -192,7 +191,7 @@ class CopiedTaskLink:
             except UnavailableError as error:
                 reasons[link] = error.message
                 self._at = (self._links.index(link) + 1) % len(self._links)
-            self._never.wait(_PAUSE_S)
+            pause(_PAUSE_S)
         raise ConnectFailure(Problem.OTHER, "; ".join(reasons.values()))
 
     # The control plane ------------------------------------------------------------------------------------------------

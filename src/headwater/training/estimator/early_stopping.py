@@ -6,7 +6,6 @@ import logging
 import operator
 import os
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater import dtypes
 from headwater.graph.collections import GraphKeys
 from headwater.io.event_file import summary_iterator
+from headwater.pauses import pause
 from headwater.training.basic_session_run_hooks import StopAtStepHook
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.estimator.estimator import Estimator
@@ -292,10 +292,9 @@ class _StopAtCheckpoint(SessionRunHook):
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         if run_values.results + 1 < self._last_step:
             return
-        pause = threading.Event()
         while _step_of(latest_checkpoint(self._model_dir)) < self._last_step:
             _logger.info("Waiting for the checkpoint of step %s in %s", self._last_step, self._model_dir)
-            pause.wait(self._wait_secs)
+            pause(self._wait_secs)
         run_context.request_stop()
 
 

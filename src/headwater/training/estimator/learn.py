@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from headwater.dtypes import as_dtype
 from headwater.feature_columns.old import real_valued_column
 from headwater.functional.nn import relu
+from headwater.pauses import pause
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.estimator import canned
 from headwater.training.estimator.inputs import numpy_input_fn
@@ -435,7 +435,7 @@ class Experiment:
 def _wait(seconds: float | None) -> None:
     """Lets the given number of seconds pass."""
     if seconds:
-        threading.Event().wait(seconds)
+        pause(seconds)
 
 
 def run(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.config import EVALUATOR
+from headwater.pauses import pause
 from headwater.server.server import Server
 from headwater.training.estimator.estimator import Estimator
 from headwater.training.estimator.run_config import CHIEFS, TaskType
@@ -159,7 +159,6 @@ def start_server(config: Any) -> Server:
 
 def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec) -> None:
     """Evaluates each new checkpoint until that of the last step."""
-    pause = threading.Event()
-    pause.wait(spec.start_delay_secs)
+    pause(spec.start_delay_secs)
     while not evaluator.finished:
-        pause.wait(spec.throttle_secs if evaluator.evaluate() and not evaluator.finished else _POLL_S)
+        pause(spec.throttle_secs if evaluator.evaluate() and not evaluator.finished else _POLL_S)
