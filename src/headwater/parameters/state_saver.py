@@ -25,7 +25,7 @@ from headwater.telemetry.troubles import TROUBLES, Troubles
 _log = logging.getLogger("headwater")
 
 #: How many rows of a table are looked at with updates kept waiting.
-ROWS_AT_ONCE: Final = 4096
+ROWS_AT_ONCE: Final[int] = 4096
 _LEDGER: Final = "ledger"
 
 

@@ -46,7 +46,7 @@ strategy = tf.distribute.experimental.ParameterServerStrategy(
     consistency=arguments.consistency, replicas=2, table_bytes=0
 )
 x = np.ones((640, 2), np.float32)
-data = [x, x]
+data: list[np.ndarray] = [x, x]
 with strategy.scope():
     inputs = [keras.Input((2,)), keras.Input((2,))]
     made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in inputs]
