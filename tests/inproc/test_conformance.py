@@ -17,6 +17,7 @@ from tests.conformance.stored import Case, stored_cases
     stored_cases(
         "arguments",
         "computed",
+        "edges",
         "gradients",
         "last_names",
         "loops",

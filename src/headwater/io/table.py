@@ -1,4 +1,4 @@
-"""Sorted tables of byte strings: the format of a checkpoint's ``.index`` file.
+"""Sorted tables of byte strings: the format of a checkpoint's ``.index`` file, and of whole checkpoints of format V1.
 
 ::
 
@@ -6,7 +6,7 @@
     block  = entry*, uint32 restart offset*, uint32 number of restarts; then its trailer
     entry  = varint bytes shared with the key before, varint further bytes of the key, varint bytes of the value,
              the further bytes of the key, the value
-    trailer = compression (1 byte), uint32 masked CRC-32C of block and compression
+    trailer = compression (1 byte: 0 for none, 1 for Snappy), uint32 masked CRC-32C of block and compression
     footer = handles (varint offset, varint size) of metaindex and index, filled up to 40 bytes; magic number (8 bytes)
 
 The index has one entry for each data block: a key not before the block's last, and the block's handle. All numbers are
@@ -21,13 +21,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from headwater.errors import DataLossError, UnimplementedError
-from headwater.io import crc32c, varint
+from headwater.io import crc32c, snappy, varint
 from headwater.io.files import Path, open_file, translated
 
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER_BYTES: Final = 48
 _TRAILER: Final = struct.Struct("<BI")
 _UNCOMPRESSED: Final = 0
+_SNAPPY: Final = 1
 _BLOCK_BYTES: Final = 256 << 10
 """A block is ended once it is this large."""
 _RESTART_INTERVAL: Final = 16
@@ -40,7 +41,7 @@ def read_table(path: Path) -> list[tuple[bytes, bytes]]:
     Raises:
       NotFoundError: there is no such file.
       DataLossError: the file is damaged.
-      UnimplementedError: its blocks are compressed.
+      UnimplementedError: its blocks are compressed in another way than Snappy's.
     """
     with translated(path) as name, open_file(path, "rb") as stream:
         data = stream.read()
@@ -92,14 +93,21 @@ class _Table:
         compression, crc = _TRAILER.unpack_from(self._data, end)
         if crc32c.masked(self._data[offset : end + 1]) != crc:
             raise self._damage(f"a block of {size} bytes is damaged", offset)
-        if compression != _UNCOMPRESSED:
+        if compression not in (_UNCOMPRESSED, _SNAPPY):
             raise UnimplementedError(
                 None, None, f"{self._path}: the block at offset {offset} is compressed (kind {compression})"
             )
-        return self._data[offset:end]
+        block = self._data[offset:end]
+        if compression == _UNCOMPRESSED:
+            return block
+        try:
+            return snappy.decompress(block)
+        except ValueError as error:
+            raise self._damage(f"a compressed block of {size} bytes is damaged: {error}", offset) from error
 
     def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         block = self._block(offset, size)
+        size = len(block)
         restarts = int.from_bytes(block[-4:], "little") if size >= 4 else 0
         end = size - 4 - 4 * restarts
         if size < 4 or end < 0:

@@ -17,6 +17,7 @@ import os
 import struct
 import threading
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +37,7 @@ from headwater.io import crc32c, varint
 from headwater.io.files import Path, as_path, open_descriptor, translated
 from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import read_table
-from headwater.io.tensor_slice import TensorSlice
+from headwater.io.tensor_slice import TensorSlice, joined
 
 if TYPE_CHECKING:
     from headwater.registry import HostArray
@@ -269,18 +270,11 @@ class BundleReader:
         parts = self._index.parts(entry, name)
         for _, found in parts:
             self._check_size(found, name)
-        box = tuple(box)
-        result = np.empty([b.stop - b.start for b in box], self._index.dtype(entry, name).numpy_dtype)
-        for part, found in parts:
-            where = part.resolve(shape)
-            shared = [
-                (max(b.start, w.start), min(b.stop, w.stop), b.start, w.start) for b, w in zip(box, where, strict=True)
-            ]
-            if all(start < stop for start, stop, _, _ in shared):
-                target = tuple(slice(start - offset, stop - offset) for start, stop, offset, _ in shared)
-                source = tuple(slice(start - offset, stop - offset) for start, stop, _, offset in shared)
-                result[target] = self._read_entry(found, name)[source]
-        return result
+        return joined(
+            tuple(box),
+            self._index.dtype(entry, name),
+            ((part.resolve(shape), partial(self._read_entry, found, name)) for part, found in parts),
+        )
 
     def _file(self, entry: Any, name: str) -> tuple[int, str]:
         """Descriptor and path of the data file of an entry."""

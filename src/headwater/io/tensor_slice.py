@@ -6,10 +6,17 @@ of its name holds the whole shape and the list of parts.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+    from headwater.registry import HostArray
 
 _FULL: Final = -1
 _HEADER_OF_LENGTH: Final = (
@@ -127,6 +134,27 @@ class TensorSlice:
             "-" if length == _FULL else f"{start},{length}"
             for start, length in zip(self.starts, self.lengths, strict=True)
         )
+
+
+def joined(
+    box: tuple[slice, ...], dtype: DType, parts: Iterable[tuple[tuple[slice, ...], Callable[[], HostArray]]]
+) -> HostArray:
+    """A box of a tensor that is stored in parts.
+
+    Args:
+      box: index of the box in the tensor.
+      parts: index of each part, and what reads it, which is called for those that share an element with the box.
+    """
+    result = np.empty([b.stop - b.start for b in box], dtype.numpy_dtype)
+    for where, read in parts:
+        shared = [
+            (max(b.start, w.start), min(b.stop, w.stop), b.start, w.start) for b, w in zip(box, where, strict=True)
+        ]
+        if all(start < stop for start, stop, _, _ in shared):
+            target = tuple(slice(start - offset, stop - offset) for start, stop, offset, _ in shared)
+            source = tuple(slice(start - offset, stop - offset) for start, stop, _, offset in shared)
+            result[target] = read()[source]
+    return result
 
 
 def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:

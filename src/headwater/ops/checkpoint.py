@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from headwater.dtypes import DType, string
 from headwater.io.bundle_writer import BundleWriter, merge_bundles
+from headwater.io.old_checkpoint import OldReader, open_checkpoint
 from headwater.io.tensor_bundle import BundleReader
 from headwater.io.tensor_slice import parse_shape_and_slice
 from headwater.ops.define import fixed, host, no_outputs
@@ -79,7 +80,7 @@ def restore(
       DataLossError: a file is damaged.
     """
     del context
-    with BundleReader(_text(prefix)) as reader:
+    with open_checkpoint(_text(prefix)) as reader:
         found: list[HostArray] = []
         for name, part, dtype in zip(_texts(tensor_names), _texts(shape_and_slices), dtypes, strict=True):
             _check(reader, name, dtype)
@@ -92,13 +93,13 @@ def restore(
         return found
 
 
-def _check(reader: BundleReader, name: str, dtype: DType) -> None:
+def _check(reader: BundleReader | OldReader, name: str, dtype: DType) -> None:
     found = reader.dtypes.get(name)
     if found is not None and found != dtype.base_dtype:
         raise TypeError(f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype {found.name}")
 
 
-def _check_shape(reader: BundleReader, name: str, shape: Sequence[int]) -> None:
+def _check_shape(reader: BundleReader | OldReader, name: str, shape: Sequence[int]) -> None:
     found = reader.shapes.get(name)
     if found is not None and tuple(found) != tuple(shape):
         raise ValueError(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
-from headwater.errors import NotFoundError, UnimplementedError
+from headwater.errors import NotFoundError
 from headwater.io import files
 from headwater.io.files import Path, as_path
-from headwater.io.tensor_bundle import BundleReader, index_path
+from headwater.io.old_checkpoint import open_checkpoint
+from headwater.io.tensor_bundle import index_path
 from headwater.tensorboard_protos import types_pb2
-from headwater.training.checkpoint_state import latest_checkpoint
+from headwater.training.checkpoint_state import checkpoint_exists, latest_checkpoint
 
 if TYPE_CHECKING:
     from headwater.registry import HostArray
@@ -25,18 +26,13 @@ class CheckpointReader:
     Raises:
       NotFoundError: there is no such checkpoint.
       DataLossError: it is damaged.
-      UnimplementedError: it is of the old format of one file.
     """
 
     def __init__(self, filepattern: Path) -> None:
         prefix = as_path(filepattern)
-        if not files.exists(index_path(prefix)):
-            if files.exists(prefix) and not files.isdir(prefix):
-                raise UnimplementedError(
-                    None, None, f"{prefix}: a checkpoint of the old format of one file (V1), only V2 can be read"
-                )
+        if not checkpoint_exists(prefix):
             raise NotFoundError(None, None, f"{prefix}: there is no such checkpoint ({index_path(prefix)} is missing)")
-        self._reader = BundleReader(prefix)
+        self._reader = open_checkpoint(prefix)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Shape of each tensor."""
@@ -77,7 +73,7 @@ def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
 
     Raises:
       ValueError: the folder has no checkpoint.
-      NotFoundError, DataLossError, UnimplementedError: as `CheckpointReader` says.
+      NotFoundError, DataLossError: as `CheckpointReader` says.
     """
     path: str | None = as_path(ckpt_dir_or_file)
     if files.isdir(path):

@@ -2,6 +2,7 @@
 
 ``single-7``: variables of every element type, partitioned ones, strings, in one data file.
 ``sharded``: from a cluster of two ``ps`` tasks, each of which writes its own shard, with parts of a variable on both.
+``old-?????-of-00002``: from the same cluster, with more element types, in format V1.
 """
 
 import os
@@ -51,7 +52,12 @@ with tf.Graph().as_default():
         tf.Variable(np.arange(3, dtype=np.float32), name="a")
         tf.Variable(["x", "yy"], name="b")
         partitioned("rows", 3, 0, np.arange(20, dtype=np.float32).reshape(10, 2))
-    saver = tf.train.Saver(sharded=True)
+        savers = {"sharded": tf.train.Saver(sharded=True)}
+        for dtype in (np.bool_, np.uint8, np.int64, np.float16, np.float64):
+            tf.Variable(np.array([1, 2, 100], dtype), name=np.dtype(dtype).name)
+        tf.Variable(np.zeros((0, 3), np.float32), name="empty")
+        savers["old"] = tf.train.Saver(sharded=True, write_version=tf.train.SaverDef.V1)
     with tf.Session(servers[0].target) as session:
         session.run(tf.global_variables_initializer())
-        saver.save(session, os.path.join(folder, "sharded"), write_meta_graph=False, write_state=False)
+        for name, saver in savers.items():
+            saver.save(session, os.path.join(folder, name), write_meta_graph=False, write_state=False)

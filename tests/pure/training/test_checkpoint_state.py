@@ -277,5 +277,5 @@ class TestReader:
         with pytest.raises(errors.NotFoundError, match=r"m\.index is missing"):
             CheckpointReader(tmp_path / "m")
         (tmp_path / "m").touch()
-        with pytest.raises(errors.UnimplementedError, match="V1"):
+        with pytest.raises(errors.DataLossError, match="cut off"):
             CheckpointReader(tmp_path / "m")
