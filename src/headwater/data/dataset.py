@@ -40,6 +40,11 @@ SAME: Final = object()
 """Stands for the structure of elements that a dataset has."""
 
 
+def _is_auto(value: object) -> bool:
+    """Whether ``value`` is `AUTOTUNE`, and no tensor."""
+    return isinstance(value, int) and value == AUTOTUNE
+
+
 class Dataset:
     """A sequence of elements, made anew each time it is gone over; ``for`` does that, with a thread that works ahead.
 
@@ -493,7 +498,7 @@ class Dataset:
         return self.changed(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
 
     def _calls(self, count: Any) -> Any:
-        return self.as_value(1 if count is None else 2 if isinstance(count, int) and count < 0 else count, int64)
+        return self.as_value(1 if count is None else 2 if _is_auto(count) else count, int64)
 
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Self:
         """The elements for which ``predicate`` is true."""
@@ -521,16 +526,29 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn."""
-        del num_parallel_calls, deterministic, name
-        cycle = (
-            DEFAULT_CYCLE
-            if cycle_length is None or (isinstance(cycle_length, int) and cycle_length < 0)
-            else cycle_length
-        )
-        return self.interleaved(map_func, cycle, block_length, "interleave")
+        """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn.
 
-    def interleaved(self, function: Callable[..., object], cycle: object, block: TensorLike, kind: str) -> Self:
+        Args:
+          num_parallel_calls: of how many of these datasets threads make elements at the same time, ahead of their turn;
+            `AUTOTUNE` for a good number.
+        """
+        del deterministic, name
+        cycle: object = cycle_length
+        if cycle_length is None or _is_auto(cycle_length):
+            calls = num_parallel_calls if isinstance(num_parallel_calls, int) else 0
+            cycle = max(DEFAULT_CYCLE, calls)
+        return self.interleaved(map_func, cycle, block_length, "interleave", num_parallel_calls)
+
+    def interleaved(
+        self,
+        function: Callable[..., object],
+        cycle: object,
+        block: TensorLike,
+        kind: str,
+        calls: TensorLike | None = None,
+        ahead: int = 0,
+        sloppy: bool = False,
+    ) -> Self:
         made, result = self._traced(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
@@ -540,6 +558,9 @@ class Dataset:
             of=result.node.specs,
             cycle_length=self.as_value(cycle, int64),
             block_length=self.as_value(block, int64),
+            parallel=self.as_value(1 if calls is None else calls, int64),
+            ahead=ahead,
+            sloppy=sloppy,
             reads_files=reads_files(result.node),
         )
         return self.changed(node, result._structure)

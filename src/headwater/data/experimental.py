@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater import dtypes
 from headwater.data.dataset import Dataset
 from headwater.data.functions import IgnoreErrors
-from headwater.data.node import INFINITE, UNKNOWN
+from headwater.data.node import INFINITE, UNKNOWN, positive
 from headwater.data.queries import Unique
+from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
@@ -24,12 +25,22 @@ Transformation = Callable[[Dataset], Any]
 def map_and_batch(
     map_func: Callable[..., object],
     batch_size: TensorLike,
-    num_parallel_batches: object = None,
+    num_parallel_batches: Any = None,
     drop_remainder: TensorLike = False,
     num_parallel_calls: TensorLike | None = None,
 ) -> Transformation:
-    """`Dataset.map`, then `Dataset.batch`."""
-    del num_parallel_batches
+    """`Dataset.map`, then `Dataset.batch`.
+
+    Args:
+      num_parallel_batches: ``num_parallel_calls`` in batches.
+
+    Raises:
+      ValueError: both numbers are given.
+    """
+    if num_parallel_batches is not None:
+        if num_parallel_calls is not None:
+            raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are mutually exclusive.")
+        num_parallel_calls = num_parallel_batches * batch_size
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
@@ -42,13 +53,27 @@ def parallel_interleave(
     map_func: Callable[..., object],
     cycle_length: TensorLike,
     block_length: TensorLike = 1,
-    sloppy: object = False,
-    buffer_output_elements: object = None,
-    prefetch_input_elements: object = None,
+    sloppy: bool = False,
+    buffer_output_elements: int | None = None,
+    prefetch_input_elements: int | None = None,
 ) -> Transformation:
-    """`Dataset.interleave`. The order is always that of the cycle."""
-    del sloppy, buffer_output_elements, prefetch_input_elements
-    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+    """`Dataset.interleave`, with a thread for each dataset of the cycle.
+
+    Args:
+      sloppy: take from datasets that are ready rather than wait for the one whose turn it is.
+      buffer_output_elements: how many elements of each are made before they are asked for.
+      prefetch_input_elements: a hint for speed, which is checked and not used.
+
+    Raises:
+      InvalidArgumentError: a number of elements that cannot be.
+    """
+    if buffer_output_elements is not None:
+        positive(buffer_output_elements, "`buffer_output_elements`")
+    if prefetch_input_elements is not None and prefetch_input_elements < 0:
+        raise InvalidArgumentError(None, None, "`prefetch_input_elements` must be >= 0")
+    return lambda dataset: dataset.interleaved(
+        map_func, cycle_length, block_length, "interleave", cycle_length, buffer_output_elements or 0, sloppy
+    )
 
 
 def unbatch() -> Transformation:

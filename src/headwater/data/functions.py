@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -27,13 +28,18 @@ from headwater.data.node import (
     positive,
     rows_of,
 )
+from headwater.data.parallel import Ahead, Together
+from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
-from headwater.errors import OpError
+from headwater.errors import InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
+
+_AHEAD: Final = 16
+_GOOD_CALLS: Final = 2
 
 
 @dataclass(eq=False, kw_only=True)
@@ -42,7 +48,7 @@ class Map(Wrapper):
 
     Attributes:
       function: of an element; gives an element.
-      parallel: how many calls may run at the same time; 1 or less for one.
+      parallel: how many calls may run at the same time.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"parallel": int64}
@@ -65,7 +71,7 @@ class Map(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         if self.columnar:
             return rows_of(self.blocks(context, 16))
-        calls = int(self.parallel)
+        calls = positive(int(self.parallel), "num_parallel_calls")
         return self._at_once(context, calls) if calls > 1 else self._one_by_one(context)
 
     def _one_by_one(self, context: Context) -> Iterator[Element]:
@@ -88,6 +94,7 @@ class Map(Wrapper):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        positive(int(self.parallel), "num_parallel_calls")
         index = 0
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
@@ -172,15 +179,23 @@ class Interleave(Wrapper):
       function: of an element; gives a node.
       of: what is known of the elements of those nodes.
       cycle_length: 1 for one dataset after the other.
+      parallel: of how many datasets an element may be in the making at the same time; 1 for one after the other, -1
+        for a good number.
+      ahead: where that is more than 1, how many elements of each are made before they are asked for; 0 for a good
+        number.
+      sloppy: then take from those that are ready rather than wait for the one whose turn it is.
       reads_files: whether those nodes read files whose names are the elements.
     """
 
-    values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64}
+    values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64, "parallel": int64}
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
     of: tuple[TensorSpec, ...]
     cycle_length: Any
     block_length: Any
+    parallel: Any
+    ahead: int = 0
+    sloppy: bool = False
     reads_files: bool = False
 
     @property
@@ -194,8 +209,15 @@ class Interleave(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         cycle = positive(int(self.cycle_length), "cycle_length")
         length = positive(int(self.block_length), "block_length")
+        calls = int(self.parallel)
+        calls = min(_GOOD_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
+        if calls > cycle:
+            raise InvalidArgumentError(None, None, "num_parallel_calls must less than or equal to cycle_length.")
+        return self._at_once(context, cycle, length, calls) if calls > 1 else self._in_turn(context, cycle, length)
+
+    def _in_turn(self, context: Context, cycle: int, length: int) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
-            made = self._made(context, source)
+            made = (start() for start in self._made(context, source))
             places: list[Iterator[Element] | None] = [None] * cycle
             try:
                 ended = False
@@ -220,10 +242,29 @@ class Interleave(Wrapper):
                     with closing(current):
                         pass
 
-    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Iterator[Element]]:
+    def _at_once(self, context: Context, cycle: int, length: int, calls: int) -> Iterator[Element]:
+        """As `_in_turn`, of datasets that threads go over. Where sloppy, one that is not ready is passed over."""
+        together = Together(calls, self.ahead or max(length, _AHEAD))
+        with closing(self.input.elements(context)) as source, closing(together):
+            made = map(together.open, self._made(context, source))
+            places: list[Ahead | None] = list(itertools.islice(made, cycle))
+            while any(places):
+                if self.sloppy:
+                    together.wait([each for each in places if each is not None])
+                for place, current in enumerate(places):
+                    if current is None or (self.sloppy and not current.ready):
+                        continue
+                    for _ in range(length):
+                        element = together.take(current)
+                        if element is None:
+                            places[place] = next(made, None)
+                            break
+                        yield element
+
+    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Callable[[], Iterator[Element]]]:
         for index, element in enumerate(source):
             (node,) = call(self.function, context, element, index)
-            yield node_of(node).elements(context)
+            yield partial(node_of(node).elements, context)
 
 
 def node_of(value: Any) -> Node:

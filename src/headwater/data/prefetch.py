@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from headwater.data.node import Block, Context, Element, closing
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
+from headwater.errors import InvalidArgumentError
 
 AUTOTUNE: Final = -1
 _GOOD_SIZE: Final = 2
@@ -88,14 +89,20 @@ class Prefetch(Wrapper):
     def cardinality(self) -> int:
         return self.input.cardinality
 
-    def elements(self, context: Context) -> Iterator[Element]:
+    def _size(self) -> int:
         size = int(self.buffer_size)
+        if size < AUTOTUNE:
+            raise InvalidArgumentError(None, None, f"buffer_size must be >= 0, or -1 for a good number, not {size}")
+        return size
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size = self._size()
         if size == 0:
             return self.input.elements(context)
         return prefetched(lambda: self.input.elements(context), _GOOD_SIZE if size < 0 else size)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        size = int(self.buffer_size)
+        size = self._size()
         if size == 0:
             return self.input.blocks(context, rows)
         ahead = _GOOD_SIZE if size < 0 else -(-size // rows)

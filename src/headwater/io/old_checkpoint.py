@@ -106,7 +106,9 @@ class OldReader:
         shape = self._shapes[name]
         slices = self._slices[name]
         if sum(math.prod(each.shape(shape)) for each in slices) < math.prod(shape):
-            raise DataLossError(None, None, f"{self._prefix}: the {len(slices)} slices of {name!r} do not cover {shape}")
+            raise DataLossError(
+                None, None, f"{self._prefix}: the {len(slices)} slices of {name!r} do not cover {shape}"
+            )
         parts = ((each.resolve(shape), partial(self._read_part, name, each)) for each in slices)
         return joined(part.resolve(shape), self._dtypes[name], parts)
 

@@ -11,6 +11,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation, Tensor
 from headwater.passes.partition import SHAPE_OPS, Lane, Partition, task_of
+from headwater.passes.place import runs_on_host
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, VariableInfo, check_plan
 from headwater.passes.prune import Request
 from headwater.registry import CHECKED, CLASSES, Kind
@@ -161,6 +162,15 @@ class _Scheduler:
                     self._use_constant(draft, tensor)
                 out.append(Host(self._node(op, draft)))
             return
+        # Variables of text are read on their own: nothing that is compiled takes them.
+        texts = [op for op in ops if runs_on_host(op)]
+        for some in (texts, [op for op in ops if op not in texts]) if texts else (ops,):
+            out += self._computes(segment.lane.device, some, exported, draft)
+
+    def _computes(
+        self, device: str, ops: Sequence[Operation], exported: Mapping[Tensor, None], draft: _Draft
+    ) -> list[Compute]:
+        """The executable of ``ops``, or none where only variables are looked at by others."""
         nodes: dict[Operation, Node] = {}
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
@@ -176,16 +186,10 @@ class _Scheduler:
                         static[tensor] = None
             if op.type != "VariableV2" or op.outputs[0] in exported:
                 nodes[op] = self._node(op, draft)
-        if nodes:
-            out.append(
-                Compute(
-                    segment.lane.device,
-                    tuple(nodes.values()),
-                    tuple(t.name for t in inputs),
-                    tuple(t.name for t in static),
-                    tuple(t.name for t in outputs),
-                )
-            )
+        if not nodes:
+            return []
+        names = [tuple(t.name for t in tensors) for tensors in (inputs, static, outputs)]
+        return [Compute(device, tuple(nodes.values()), *names)]
 
     def _node(self, op: Operation, draft: _Draft) -> Node:
         if op.definition.kind is Kind.STATEFUL or op.type == "VariableV2":

@@ -21,15 +21,14 @@ def case_old_checkpoints_are_restored(tf):
     names = ["a", "b", "bool", "uint8", "int64", "float16", "float64", "empty"]
     shapes = [[3], [2], [3], [3], [3], [3], [3], [0, 3]]
     types = [tf.float32, tf.string, tf.bool, tf.uint8, tf.int64, tf.float16, tf.float64, tf.float32]
-    variables = [
-        tf.Variable(tf.zeros(shape, dtype), name=name)
-        for name, shape, dtype in zip(names, shapes, types)
-    ]
+    variables = []
+    for name, shape, dtype in zip(names, shapes, types):  # noqa: B905 - Python 3.7 has no strict
+        variables.append(tf.Variable(tf.zeros(shape, dtype), name=name))
     with tf.variable_scope("rows", partitioner=tf.fixed_size_partitioner(2)):
         rows = tf.get_variable("part", [10, 2])
     with tf.Session() as session:
         tf.train.Saver().restore(session, OLD)
-        found = [value.tolist() for value in session.run(variables + [tf.convert_to_tensor(rows)])]
+        found = [value.tolist() for value in session.run([*variables, tf.convert_to_tensor(rows)])]
     start = tf.get_variable("start", [3])
     tf.train.init_from_checkpoint(OLD, {"a": start})
     with tf.Session() as session:
@@ -41,3 +40,58 @@ def case_old_checkpoints_are_restored(tf):
     found.append(reader.get_variable_to_dtype_map()["int64"].name)
     found.append([tf.train.checkpoint_exists(OLD), tried(lambda: reader.get_tensor("z"))])
     return found
+
+
+def case_text_beside_numbers(tf):
+    words, number = tf.Variable(["a", "b"]), tf.Variable(2.0)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = [session.run([words, number + 1.0]), session.run([tf.identity(words), number * number])]
+        return [[each[0].tolist(), float(each[1])] for each in found]
+
+
+def first(tf, dataset):
+    iterator = dataset.make_initializable_iterator()
+    element = iterator.get_next()
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        return session.run(element).tolist()
+
+
+def case_numbers_of_datasets_that_cannot_be(tf):
+    numbers = tf.data.Dataset.range(4)
+    child = tf.data.Dataset.from_tensors
+    experimental = tf.data.experimental
+    made = {
+        "calls of interleave": [lambda n=n: numbers.interleave(child, 2, num_parallel_calls=n) for n in (0, -3, 1, 2)],
+        "more calls than datasets": [lambda: numbers.interleave(child, 2, num_parallel_calls=9)],
+        "calls by themselves": [lambda: numbers.interleave(child, 1, num_parallel_calls=experimental.AUTOTUNE)],
+        "cycle": [lambda n=n: numbers.interleave(child, n) for n in (0, -2, 1, experimental.AUTOTUNE)],
+        "block": [lambda n=n: numbers.interleave(child, 2, n) for n in (0, -1)],
+        "calls of map": [lambda n=n: numbers.map(lambda x: x, num_parallel_calls=n) for n in (0, -2, -1, 1)],
+        "half a call": [
+            lambda: numbers.map(lambda x: x, num_parallel_calls=1.5),
+            lambda: numbers.interleave(child, 2, num_parallel_calls=1.5),
+        ],
+        "map_and_batch": [
+            lambda k=k: numbers.apply(experimental.map_and_batch(lambda x: x, 2, **k))
+            for k in (
+                {"num_parallel_calls": 0},
+                {"num_parallel_batches": 0},
+                {"num_parallel_batches": 2},
+                {"num_parallel_batches": 2, "num_parallel_calls": 2},
+            )
+        ],
+        "parallel_interleave": [
+            lambda k=k: numbers.apply(experimental.parallel_interleave(child, 2, **k))
+            for k in (
+                {"block_length": 0},
+                {"buffer_output_elements": 0},
+                {"buffer_output_elements": 1},
+                {"prefetch_input_elements": -1},
+                {"prefetch_input_elements": 0},
+            )
+        ],
+        "prefetch": [lambda n=n: numbers.prefetch(n) for n in (-2, -1, 0)],
+    }
+    return {name: [tried(lambda m=m: first(tf, m())) for m in every] for name, every in made.items()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,10 @@ import numpy as np
 import pytest
 
 from headwater.data.dataset import Dataset
+from headwater.data.experimental import parallel_interleave
+from headwater.data.node import Context
 from headwater.data.options import AutoShardPolicy, Options
+from headwater.data.prefetch import AUTOTUNE
 from headwater.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
 from headwater.io.tfrecord import TFRecordWriter
@@ -336,3 +341,56 @@ def test_what_cannot_be() -> None:
         list(Dataset.range(1, 3).map(lambda n: np.zeros(int(n))).batch(2))
     with pytest.raises(InvalidArgumentError, match="batch_size"):
         list(Dataset.range(3).batch(0))
+
+
+class TestDatasetsAtTheSameTime:
+    def test_each_has_a_thread(self) -> None:
+        both = threading.Barrier(2)
+
+        def meet(n: Any) -> Iterator[Any]:
+            both.wait()  # for ever, where one is gone over after the other
+            yield n
+
+        def child(n: Any) -> Any:
+            return Dataset.from_generator(meet, "int64", [], args=(n,))
+
+        assert numbers(Dataset.range(2).interleave(child, 2, num_parallel_calls=2)) == [0, 1]
+
+    @pytest.mark.parametrize("calls", [None, 2, 3, AUTOTUNE])
+    def test_the_order_is_that_of_turns(self, calls: int | None) -> None:
+        dataset = Dataset.range(7).interleave(lambda n: Dataset.range(n * 9), 3, 4, num_parallel_calls=calls)
+        assert numbers(dataset) == numbers(Dataset.range(7).interleave(lambda n: Dataset.range(n * 9), 3, 4))
+
+    def test_a_sloppy_one_passes_over_what_is_not_ready(self) -> None:
+        go = threading.Event()
+
+        def wait(n: Any) -> Iterator[Any]:
+            if n == 0:
+                go.wait()
+            yield n
+
+        def child(n: Any) -> Any:
+            return Dataset.from_generator(wait, "int64", [], args=(n,))
+
+        elements = iter(Dataset.range(2).apply(parallel_interleave(child, 2, sloppy=True)))
+        assert next(elements) == 1
+        go.set()
+        assert next(elements) == 0
+
+    def test_an_error_comes_behind_the_elements_before_it(self) -> None:
+        def fail() -> Iterator[int]:
+            yield from range(2)
+            raise ValueError("no")
+
+        found: list[int] = []
+        child = Dataset.from_generator(fail, "int64", [])
+        turns = Dataset.range(1).interleave(lambda _: child, 2, num_parallel_calls=2)
+        with pytest.raises(ValueError, match="no"):
+            found.extend(element.item() for element in turns)
+        assert found == [0, 1]
+
+    def test_threads_end_with_the_iterator(self) -> None:
+        endless = Dataset.range(3).interleave(lambda _: Dataset.range(9).repeat(), 3, num_parallel_calls=3)
+        with closing(endless.node.elements(Context())) as elements:
+            assert [part.item() for part in next(elements)] == [0]
+        assert workers() == []

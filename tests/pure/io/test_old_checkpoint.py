@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -113,9 +114,7 @@ def test_a_compressed_table_is_read(tmp_path: Path) -> None:
 
 def test_what_snappy_wrote_is_read() -> None:
     text = b"the quick fox, the quick dog, " * 4 + bytes(100)
-    written = (
-        b"\xdc\x018the quick fox, \x19\x0f\x08dog.\x0f\x00\xfe\x1e\x00>\x1e\x00\x00\x00\xfe\x01\x00\x8a\x01\x00"
-    )
+    written = b"\xdc\x018the quick fox, \x19\x0f\x08dog.\x0f\x00\xfe\x1e\x00>\x1e\x00\x00\x00\xfe\x01\x00\x8a\x01\x00"
     assert snappy.decompress(written) == text
 
 
@@ -125,13 +124,11 @@ def test_literals_of_any_length(data: bytes, more: int) -> None:
     if size >= 0:
         tag = bytes([size << 2]) if size < 60 else bytes([62 << 2]) + size.to_bytes(3, "little")
         assert snappy.decompress(varint.encode(len(data)) + tag + data) == data
-        with pytest.raises(ValueError, match="past the end|in place of"):
+        with pytest.raises(ValueError, match=r"past the end|in place of"):
             snappy.decompress(varint.encode(len(data) + more + 1) + tag + data)
 
 
 @given(st.binary(max_size=60))
 def test_anything_else_is_refused_or_read(data: bytes) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         assert len(snappy.decompress(data)) == varint.decode(data, 0, len(data))[0]
-    except ValueError:
-        pass
