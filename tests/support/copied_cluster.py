@@ -24,6 +24,7 @@ from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.handshake import Identity
 from headwater.transport.links import Wiring
+from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
 
 _SERVERS = 2
@@ -109,6 +110,7 @@ class CopiedCluster:
         self.killed: set[int] = set()
         self.parted = False
         self.copies: list[list[GraphCopy]] = [[] for _ in range(_SERVERS)]
+        self._asks = [LivingAsk(self.witnesses.ask) for _ in range(_SERVERS)]
         self.masters: dict[str, MasterService] = {}
         self._former: list[GraphCopy] = []
         self._channels: list[list[Channel]] = [[] for _ in range(_SERVERS)]
@@ -147,6 +149,7 @@ class CopiedCluster:
             connected=lambda task, generation: True,
         )
         self.killed.discard(index)
+        self._asks[index] = LivingAsk(self.witnesses.ask)
         self.copies[index] = [
             GraphCopy(
                 TaskName("ps", served),
@@ -154,7 +157,7 @@ class CopiedCluster:
                 task=str(me),
                 other=str(TaskName("ps", 1 - index)),
                 link=_PeerLink(self, index),
-                ask=self.witnesses.ask,
+                ask=self._asks[index],
                 around=around,
                 grace_s=0.1,
             )
@@ -168,6 +171,7 @@ class CopiedCluster:
         if index in self.killed:
             return
         self.killed.add(index)
+        self._asks[index].kill()
         for channel in self._channels[index]:
             channel.close()
         copies, self.copies[index] = self.copies[index], []

@@ -25,6 +25,7 @@ from headwater.parameters.updater import Updater
 from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
+from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
 
 _tree: Any = jax.tree
@@ -88,6 +89,7 @@ class TwoServers:
         self.killed: set[int] = set()
         self.copies: list[list[ShardCopy]] = []
         self.services: list[ParameterService] = []
+        self._asks = [LivingAsk(self.witnesses.ask) for _ in range(2)]
         for index in range(2):
             self.copies.append([])
             self.services.append(_service(index))
@@ -117,7 +119,7 @@ class TwoServers:
                 other=f"/job:ps/task:{1 - index}",
                 make=partial(self._make, index, shard),
                 link=_Link(self, 1 - index),
-                ask=self.witnesses.ask,
+                ask=self._asks[index],
                 grace_s=0.1,
             )
             self.copies[index].append(copy)
@@ -126,6 +128,7 @@ class TwoServers:
     def kill(self, index: int) -> None:
         """Ends a server with all that it has, without a word."""
         self.killed.add(index)
+        self._asks[index].kill()
         for channel in self._channels[index]:
             channel.close()
         self.services[index].close()
@@ -134,6 +137,7 @@ class TwoServers:
         """Starts a server anew."""
         self.killed.discard(index)
         self.services[index] = _service(index)
+        self._asks[index] = LivingAsk(self.witnesses.ask)
         self._begin(index)
 
     def open(self, index: int) -> Channel:

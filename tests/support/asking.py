@@ -1,0 +1,31 @@
+"""What a ``ps`` within this process, which can be killed, asks the witness."""
+
+from __future__ import annotations
+
+from headwater.errors import UnavailableError
+from headwater.replicas.views import Request, View
+from headwater.replicas.witness import Ask
+
+
+class LivingAsk:
+    """Asks the witness for a ``ps`` as long as that lives.
+
+    The threads of a ``ps`` that is killed within this process go on for a moment, which those of a process do not: one
+    of them may find that the other copy is gone, because its own channels are, and ask to be alone.
+
+    Args:
+      ask: asks the witness.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._killed = False
+
+    def kill(self) -> None:
+        """From now on nothing is asked; to be called before the channels of the ``ps`` are closed."""
+        self._killed = True
+
+    def __call__(self, name: str, shard: int, request: Request) -> View | None:
+        if self._killed:
+            raise UnavailableError(None, None, "this ps is killed")
+        return self._ask(name, shard, request)
