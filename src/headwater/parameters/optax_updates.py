@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -18,6 +18,9 @@ from headwater.parameters.layout import Layout, VariableSpec
 from headwater.parameters.round_sums import Squares
 from headwater.parameters.updater import Array, HostedTable
 from headwater.runtime.memory import MemoryChecked
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -39,7 +42,9 @@ class OptaxUpdater:
       norms: whether updates take the sum of the squares of all gradients, which is a knob.
     """
 
-    def __init__(self, layout: Layout, index: int, structure: Any, optimizer: Any, *, norms: bool = False) -> None:
+    def __init__(
+        self, layout: Layout, index: int, structure: Any, optimizer: GradientTransformation, *, norms: bool = False
+    ) -> None:
         self._blocks = BlockValues(layout, index)
         self._structure = structure
         self._optimizer = optimizer
@@ -142,7 +147,7 @@ def _parts(state: Any) -> Iterator[Any]:
             yield from _parts(part)
 
 
-def update_digest(optimizer: Any, params: Any) -> str:
+def update_digest(optimizer: GradientTransformation, params: Any) -> str:
     """Equal for optimizers that make equal updates, rates and other constants included.
 
     Args:

@@ -44,6 +44,9 @@ from headwater.task.members import find_members
 from headwater.telemetry.progress import ProgressReporter
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    from optax import GradientTransformation
+
     from headwater.parameters.row_table import RowTable
     from headwater.parameters.table_client import TableClient
     from headwater.tables import Admission, Initializer, RowOptimizer
@@ -120,7 +123,7 @@ class ParameterServer:
     def __init__(
         self,
         params: Any,
-        optimizer: Any,
+        optimizer: GradientTransformation,
         *,
         consistency: str | Consistency = "async",
         partitioner: Partitioner | None = None,
@@ -466,11 +469,11 @@ class ParameterServer:
         self._tables_client().open(name, config, saves, wire=wire)
         return tables.RowTable(name, config, self._tables_client)
 
-    def lookup(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
+    def lookup(self, ids: Mapping[str, npt.ArrayLike], *, training: bool = True) -> dict[str, Reals]:
         """Rows of several tables in one round trip, by table; see `RowTable.lookup`."""
         return self._tables_client().look_up(ids, training=training)
 
-    def push_rows(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
+    def push_rows(self, ids: Mapping[str, npt.ArrayLike], gradients: Mapping[str, npt.ArrayLike]) -> None:
         """Gradients of rows of several tables in one round trip, by table; see `RowTable.push`."""
         self._tables_client().update(ids, gradients)
 

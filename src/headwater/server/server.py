@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
@@ -16,6 +16,9 @@ from headwater.errors import FailedPreconditionError, InternalError, InvalidArgu
 from headwater.master.session_config import device_counts, process_settings
 from headwater.server.task_server import TaskServer
 from headwater.task.lifetime import PS
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto
 
 
 class Server:
@@ -51,7 +54,7 @@ class Server:
         job_name: str | None = None,
         task_index: int | None = None,
         protocol: str | None = None,
-        config: Any = None,
+        config: ConfigProto | None = None,
         start: bool = True,
     ) -> None:
         self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
@@ -123,7 +126,7 @@ class Server:
         return self._running
 
     @staticmethod
-    def create_local_server(config: Any = None, start: bool = True) -> Server:
+    def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
         """A server of a cluster of one task, at a port that the system chooses."""
         return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +154,7 @@ class Table:
 
     # Keys -------------------------------------------------------------------------------------------------------------
 
-    def keys(self, ids: Any) -> Keys:
+    def keys(self, ids: Keys | npt.ArrayLike) -> Keys:
         """Checks ids of rank 1.
 
         Raises:
@@ -186,7 +186,7 @@ class Table:
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
-    def look_up(self, ids: object, *, training: bool = True) -> Reals:
+    def look_up(self, ids: Keys | npt.ArrayLike, *, training: bool = True) -> Reals:
         """The rows of ids, [n, dim].
 
         Args:
@@ -252,7 +252,7 @@ class Table:
 
     # Changing ---------------------------------------------------------------------------------------------------------
 
-    def update(self, ids: object, gradients: Any) -> None:
+    def update(self, ids: Keys | npt.ArrayLike, gradients: npt.ArrayLike) -> None:
         """One update. Gradients of one key are added up first.
 
         Args:
@@ -284,7 +284,13 @@ class Table:
         self.apply(keys, values)
 
     def update_pooled(
-        self, ids: npt.ArrayLike, offsets: Words, gradients: Any, *, combiner: str = "sum", weights: Reals | None = None
+        self,
+        ids: npt.ArrayLike,
+        offsets: Words,
+        gradients: npt.ArrayLike,
+        *,
+        combiner: str = "sum",
+        weights: Reals | None = None,
     ) -> None:
         """One update, from gradients of what `pool` gave, [bags, dim]."""
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)
@@ -407,7 +413,7 @@ class Table:
         checks = words[:, 2] if self.config.strings else words[:0, 0]
         return Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(checks))
 
-    def assign(self, ids: Any, rows: Any) -> None:
+    def assign(self, ids: Keys | npt.ArrayLike, rows: npt.ArrayLike) -> None:
         """Sets rows [n, dim] of distinct ids; their optimizer's state begins anew."""
         keys = self.keys(ids)
         values = np.asarray(rows, np.float32)
@@ -453,7 +459,7 @@ class Table:
                 removed += len(gone)
         return removed
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Keys | npt.ArrayLike) -> int:
         """Removes the rows of distinct ids, as far as there are any; how many."""
         keys = self.keys(ids)
         removed = 0

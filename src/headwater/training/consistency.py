@@ -30,7 +30,7 @@ from headwater.variables.variable_lists import global_variables, report_uninitia
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Gradient, GraphTensor, OpOrTensor, SessionLike, TensorLike
+    from headwater.graph.types import Gradient, GraphTensor, OpOrTensor, SessionLike
     from headwater.training.coordinator import Coordinator
 
 
@@ -99,7 +99,7 @@ class ConsistentOptimizer(Optimizer):
     def apply_gradients(
         self,
         grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
-        global_step: GraphTensor | None = None,
+        global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
         """The operation that gives this worker's gradients, and ends when it may begin its next step.
@@ -199,7 +199,7 @@ class _Part:
         opt: Optimizer,
         choice: Consistency,
         pairs: GradsAndVars,
-        global_step: TensorLike | None,
+        global_step: Tensor | Variable | None,
         name: str,
         worker: str | None,
     ) -> None:

@@ -17,7 +17,7 @@ from headwater.variables.state import assign
 from headwater.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Gradient, GraphTensor
+    from headwater.graph.types import Gradient
 
 
 class LossScale(ABC):
@@ -178,7 +178,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     def apply_gradients(
         self,
         grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
-        global_step: GraphTensor | None = None,
+        global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
         """As that of the wrapped optimizer, where the gradients are finite or the scale does not ask."""

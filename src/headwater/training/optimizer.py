@@ -116,12 +116,12 @@ class Optimizer:
 
     def compute_gradients(
         self,
-        loss: Any,
+        loss: TensorLike | Callable[[], TensorLike],
         var_list: Sequence[Variable] | Mapping[str, Variable] | None = None,
         gate_gradients: int = GATE_OP,
         aggregation_method: int | None = None,
         colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
+        grad_loss: TensorLike | None = None,
     ) -> GradsAndVars:
         """Pairs of gradient and variable; see `minimize` for the arguments.
 
@@ -158,7 +158,7 @@ class Optimizer:
     def apply_gradients(
         self,
         grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
-        global_step: Any = None,
+        global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
         """An operation that updates variables by their gradients, and then increments ``global_step``.
@@ -219,7 +219,7 @@ class Optimizer:
     def _valid_dtypes(self) -> set[DType]:
         return {float16, bfloat16, float32, float64}
 
-    def _assert_valid_dtypes(self, tensors: Iterable[Tensor | Variable]) -> None:
+    def _assert_valid_dtypes(self, tensors: Iterable[Any]) -> None:
         valid = self._valid_dtypes()
         for tensor in tensors:
             dtype = tensor.dtype.base_dtype
@@ -272,7 +272,7 @@ class Optimizer:
 
     # Slots ------------------------------------------------------------------------------------------------------
 
-    def get_slot(self, var: Any, name: str) -> Any:
+    def get_slot(self, var: GraphTensor, name: str) -> Any:
         """The slot ``name`` of ``var``; None when there is none."""
         return self._slots.get(name, {}).get(var)
 
@@ -280,7 +280,7 @@ class Optimizer:
         """The names of all slots there are, sorted."""
         return sorted(self._slots)
 
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Variable]:
         """All variables that this optimizer keeps in the default graph, sorted by name."""
         graph = get_default_graph()
         kept = [slot for slots in self._slots.values() for slot in slots.values()] + self._non_slot_variables()
@@ -330,7 +330,7 @@ class Optimizer:
     def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Variable | None:
         return self._non_slots.get((name, graph or get_default_graph()))
 
-    def _non_slot_variables(self) -> list[Any]:
+    def _non_slot_variables(self) -> list[Variable]:
         return list(self._non_slots.values())
 
 

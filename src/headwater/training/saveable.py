@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater.functional.saveable import SaveableObject, SaveSpec
 from headwater.graph.context import get_default_graph
@@ -17,6 +17,13 @@ import numpy as np  # isort: skip
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
+    from headwater.variables.types import AnyVariable
+
+Saveable: TypeAlias = "AnyVariable | SaveableObject"
+"""What a checkpoint can hold."""
+
+SaveableList: TypeAlias = "Sequence[Saveable] | Mapping[str, Saveable | Sequence[Variable]]"
+"""What a `Saver` saves: things by the names that they have, or by those of a mapping, also parts of one tensor."""
 
 
 class VariableSaveable(SaveableObject):
@@ -40,7 +47,7 @@ class VariableSaveable(SaveableObject):
         return state.assign(self._ref, value, validate_shape=fixed, name="Assign").op
 
 
-def saveables_of(var_list: Sequence[Variable] | Mapping[str, Variable]) -> list[SaveableObject]:
+def saveables_of(var_list: SaveableList) -> list[SaveableObject]:
     """What to save for the ``var_list`` of a `Saver`, sorted by name.
 
     Args:
@@ -70,7 +77,7 @@ def saveables_of(var_list: Sequence[Variable] | Mapping[str, Variable]) -> list[
     return result
 
 
-def _by_name(values: Iterable[TensorLike]) -> dict[str, object]:
+def _by_name(values: Iterable[object]) -> dict[str, object]:
     named: dict[str, Any] = {}
     for value in values:
         info = value.save_slice_info if isinstance(value, Variable) else None

@@ -27,12 +27,18 @@ from headwater.training.checkpoint_state import (
 from headwater.training.kept_checkpoints import KeptCheckpoints
 from headwater.training.leftovers import Leftovers
 from headwater.training.object_graph import keys_by_name
-from headwater.training.saveable import SaveableObject, add_restore_ops, add_save_op, assign_restored, saveables_of
+from headwater.training.saveable import (
+    SaveableList,
+    SaveableObject,
+    add_restore_ops,
+    add_save_op,
+    assign_restored,
+    saveables_of,
+)
 from headwater.training.training_util import global_step as read_global_step
 
 if TYPE_CHECKING:
     from headwater.graph.types import SessionLike, TensorLike
-    from headwater.session.session import BaseSession
     from headwater.tensorboard_protos import MetaGraphDef, SaverDef
 
 
@@ -76,7 +82,7 @@ class Saver:
 
     def __init__(
         self,
-        var_list: Any = None,
+        var_list: SaveableList | None = None,
         reshape: bool = False,
         sharded: bool = False,
         max_to_keep: int | None = 5,
@@ -308,7 +314,7 @@ class Saver:
 
     # Restoring --------------------------------------------------------------------------------------------------
 
-    def restore(self, sess: Any, save_path: str | None) -> None:
+    def restore(self, sess: SessionLike, save_path: str | None) -> None:
         """Restores the variables of ``sess``, which then need no initializer.
 
         From a checkpoint of a `tf.train.Checkpoint` they are restored by the names that they had then.
@@ -350,7 +356,7 @@ class Saver:
                 f"between the current graph and the graph from the checkpoint: {error.message}",
             ) from error
 
-    def _restores_objects(self, sess: BaseSession, path: str) -> bool:
+    def _restores_objects(self, sess: SessionLike, path: str) -> bool:
         """Restores from a checkpoint of objects, by the names that its variables had; whether it has all of them."""
         keys = keys_by_name(path)
         with sess.graph.as_default():
@@ -399,7 +405,7 @@ class Saver:
         """This as a ``SaverDef``."""
         return self.saver_def
 
-    def to_proto(self, export_scope: str | None = None) -> Any:
+    def to_proto(self, export_scope: str | None = None) -> SaverDef | None:
         """This as a ``SaverDef``; None when its operations are outside ``export_scope``."""
         if export_scope is None:
             return self.saver_def

@@ -139,7 +139,7 @@ def train(
         stop = False
         while not stop and not supervisor.should_stop():
             loss, stop = train_step_fn(session, train_op, step, kwargs)
-        if logdir and is_chief and supervisor.saver is not None:
+        if logdir and is_chief and supervisor.saver is not None and supervisor.save_path is not None:
             supervisor.saver.save(session, supervisor.save_path, global_step=step)
     return loss if loss is None else float(np.asarray(loss))
 

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headwater.errors import OpError
@@ -40,8 +40,9 @@ from headwater.variables.variable_lists import (
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
-    from headwater.graph.types import FeedDict, SessionLike, TensorLike
-    from headwater.tensorboard_protos import ConfigProto
+    from headwater.graph.types import FeedDict, GraphTensor, OpOrTensor, SessionLike, TensorLike
+    from headwater.tensorboard_protos import ConfigProto, RunOptions, Summary
+    from headwater.training.coordinator import ExcInfo
     from headwater.training.queue_runner import QueueRunner
 
 
@@ -93,25 +94,25 @@ class Supervisor:
     def __init__(
         self,
         graph: Graph | None = None,
-        ready_op: Any = USE_DEFAULT,
-        ready_for_local_init_op: Any = USE_DEFAULT,
+        ready_op: OpOrTensor | int | None = USE_DEFAULT,
+        ready_for_local_init_op: OpOrTensor | int | None = USE_DEFAULT,
         is_chief: bool = True,
-        init_op: Any = USE_DEFAULT,
+        init_op: OpOrTensor | int | None = USE_DEFAULT,
         init_feed_dict: FeedDict | None = None,
-        local_init_op: Any = USE_DEFAULT,
+        local_init_op: OpOrTensor | int | None = USE_DEFAULT,
         logdir: str | None = None,
-        summary_op: Any = USE_DEFAULT,
-        saver: Any = USE_DEFAULT,
+        summary_op: OpOrTensor | int | None = USE_DEFAULT,
+        saver: Saver | int | None = USE_DEFAULT,
         global_step: TensorLike | None = USE_DEFAULT,
         save_summaries_secs: float = 120,
         save_model_secs: float = 600,
         recovery_wait_secs: float = 30,
         stop_grace_secs: float = 120,
         checkpoint_basename: str = "model.ckpt",
-        session_manager: Any = None,
-        summary_writer: Any = USE_DEFAULT,
+        session_manager: SessionManager | None = None,
+        summary_writer: FileWriter | int | None = USE_DEFAULT,
         init_fn: Callable[[SessionLike], object] | None = None,
-        local_init_run_options: Any = None,
+        local_init_run_options: RunOptions | None = None,
     ) -> None:
         self._graph = graph or get_default_graph()
         require_accounted(self._graph)
@@ -135,8 +136,10 @@ class Supervisor:
         self._save_summaries_secs = save_summaries_secs if is_chief else None
         self._save_model_secs = save_model_secs if is_chief else None
         self._save_path = os.path.join(logdir, checkpoint_basename) if is_chief and logdir else None
-        self._summary_writer: Any = summary_writer if is_chief and summary_writer != self.USE_DEFAULT else None
-        if self._logdir and summary_writer == self.USE_DEFAULT:
+        self._summary_writer: FileWriter | None = None
+        if is_chief and not isinstance(summary_writer, int):
+            self._summary_writer = summary_writer
+        elif self._logdir and summary_writer == self.USE_DEFAULT:
             self._summary_writer = FileWriter(self._logdir)
         self._writer_open = self._summary_writer is not None
         self._graph_added_to_summary = False
@@ -200,28 +203,28 @@ class Supervisor:
         return self._coord
 
     @property
-    def init_op(self) -> Any:
+    def init_op(self) -> OpOrTensor | None:
         return self._init_op
 
     @property
-    def init_feed_dict(self) -> Any:
+    def init_feed_dict(self) -> FeedDict | None:
         return self._init_feed_dict
 
     @property
-    def ready_op(self) -> Any:
+    def ready_op(self) -> OpOrTensor | None:
         return self._ready_op
 
     @property
-    def ready_for_local_init_op(self) -> Any:
+    def ready_for_local_init_op(self) -> OpOrTensor | None:
         return self._ready_for_local_init_op
 
     @property
-    def summary_writer(self) -> Any:
-        """Writes events; None on a task that is not the chief."""
+    def summary_writer(self) -> FileWriter | Any:
+        """Writes events; None on a task that is not the chief, of which programs know whether they are it."""
         return self._summary_writer
 
     @property
-    def summary_op(self) -> Any:
+    def summary_op(self) -> OpOrTensor | None:
         return self._summary_op
 
     @property
@@ -230,11 +233,11 @@ class Supervisor:
         return self._save_summaries_secs
 
     @property
-    def global_step(self) -> Any:
+    def global_step(self) -> GraphTensor | None:
         return self._global_step
 
     @property
-    def saver(self) -> Any:
+    def saver(self) -> Saver | Any:
         return self._saver
 
     @property
@@ -243,7 +246,7 @@ class Supervisor:
         return self._save_model_secs
 
     @property
-    def save_path(self) -> str | None:
+    def save_path(self) -> str | Any:
         """Path of the checkpoints, without the step."""
         return self._save_path
 
@@ -256,7 +259,7 @@ class Supervisor:
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
-    ) -> Any:
+    ) -> SupervisedSession:
         """A session whose model is ready: the chief makes it so, the others wait.
 
         When a task is lost, a step waits until the model is ready once more, and is run again: the chief restores the
@@ -278,7 +281,7 @@ class Supervisor:
             self._summary_writer.reopen()
             self._writer_open = True
         sess = self._ready_session(master, config, wait_for_checkpoint, max_wait_secs)
-        if isinstance(sess, SupervisedSession):
+        if isinstance(sess, SupervisedSession):  # pyright: ignore[reportUnnecessaryIsInstance]  of a program's manager
             sess.recover_with(lambda: self._session_after_loss(master, config, max_wait_secs))
         if self._is_chief:
             self._write_graph()
@@ -294,7 +297,9 @@ class Supervisor:
 
     PrepareSession = prepare_or_wait_for_session
 
-    def _ready_session(self, master: str, config: ConfigProto, wait_for_checkpoint: bool, max_wait_secs: float) -> Any:
+    def _ready_session(
+        self, master: str, config: ConfigProto, wait_for_checkpoint: bool, max_wait_secs: float
+    ) -> SupervisedSession:
         if not self._is_chief:
             return self._session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
         return self._session_manager.prepare_session(
@@ -309,7 +314,7 @@ class Supervisor:
             init_fn=self._init_fn,
         )
 
-    def _session_after_loss(self, master: str, config: ConfigProto, max_wait_secs: float) -> Any:
+    def _session_after_loss(self, master: str, config: ConfigProto, max_wait_secs: float) -> SupervisedSession:
         """A session after a task was lost: on with what is there, if it is all there, else as at the begin."""
         if self._is_chief:
             sess = self._session_manager.rejoin_session(master, config)
@@ -324,13 +329,13 @@ class Supervisor:
         config: ConfigProto | None = None,
         start_standard_services: bool = True,
         close_summary_writer: bool = True,
-    ) -> Generator[Any]:
+    ) -> Generator[SupervisedSession]:
         """A session for the block, with all services; see `prepare_or_wait_for_session`.
 
         At the end of the block the services stop and the session is closed. An error of the block or of a service is
         raised after that, but for `OutOfRangeError`, which is the end of the input.
         """
-        sess: Any = None
+        sess: SupervisedSession | None = None
         try:
             sess = self.prepare_or_wait_for_session(
                 master=master, config=config, start_standard_services=start_standard_services
@@ -420,7 +425,9 @@ class Supervisor:
         """Starts a thread that calls ``target`` at an interval of seconds until the coordinator stops."""
         return LooperThread.loop(self._coord, timer_interval_secs, target, args, kwargs)
 
-    def summary_computed(self, sess: Any, summary: Any, global_step: TensorLike | None = None) -> None:
+    def summary_computed(
+        self, sess: SessionLike, summary: Summary | bytes, global_step: TensorLike | None = None
+    ) -> None:
         """Writes a summary that the program has computed.
 
         Args:
@@ -438,7 +445,7 @@ class Supervisor:
 
     # Stopping ---------------------------------------------------------------------------------------------------
 
-    def request_stop(self, ex: Any = None) -> None:
+    def request_stop(self, ex: BaseException | ExcInfo | None = None) -> None:
         """Asks all threads to stop; see `Coordinator.request_stop`."""
         self._coord.request_stop(ex=ex)
 
@@ -446,7 +453,7 @@ class Supervisor:
         """Whether a stop was asked for."""
         return self._coord.should_stop()
 
-    def stop_on_exception(self) -> Any:
+    def stop_on_exception(self) -> AbstractContextManager[None]:
         """A context that turns an error of its block into a request to stop."""
         return self._coord.stop_on_exception()
 

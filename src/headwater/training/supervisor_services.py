@@ -49,7 +49,8 @@ class SVStepCounterThread(LooperThread):
         super().__init__(sv.coord, sv.save_summaries_secs)
         self._sv = sv
         self._sess = sess
-        self._step_counter: Variable = sv.global_step if step_counter is None else step_counter
+        counter: Any = sv.global_step if step_counter is None else step_counter
+        self._step_counter: Variable = counter
         self._summary_tag = f"{self._step_counter.op.name}/sec"
         self._last_time = 0.0
         self._last_step = 0
@@ -84,6 +85,8 @@ class SVTimerCheckpointThread(LooperThread):
         _logger.info("Saving checkpoint to path %s", sv.save_path)
 
         def save() -> None:
+            assert sv.saver is not None
+            assert sv.save_path is not None
             sv.saver.save(self._sess, sv.save_path, global_step=sv.global_step)
 
         while not self._attempts.attempt(save):

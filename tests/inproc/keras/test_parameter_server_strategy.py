@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(96, 6)).astype(np.float32)
-Y = (X @ RNG.normal(size=(6, 3))).argmax(1)
+Y = (X @ RNG.normal(size=(6, 3))).argmax(1).astype(np.int32)
 NUMBERS = RNG.integers(0, 50, (96, 4)).astype(np.int32)
 
 
