@@ -45,6 +45,13 @@ def _is_auto(value: object) -> bool:
     return isinstance(value, int) and value == AUTOTUNE
 
 
+def _check_predicate(function: Function) -> None:
+    """ValueError unless a function gives one truth value."""
+    specs = function.specs()
+    if len(specs) != 1 or specs[0].dtype.base_dtype != bool_ or specs[0].dims not in ((), None):
+        raise ValueError(f"`predicate` must return a scalar boolean, not {specs}")
+
+
 class Dataset:
     """A sequence of elements, made anew each time it is gone over; ``for`` does that, with a thread that works ahead.
 
@@ -504,6 +511,7 @@ class Dataset:
         """The elements for which ``predicate`` is true."""
         del name
         function, _ = self._traced(predicate, self, "filter")
+        _check_predicate(function)
         return self.changed(Filter(input=self.node, function=function))
 
     def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Self:

@@ -213,9 +213,11 @@ def numeric_column(
       default_value: for examples that lack it when they are parsed.
 
     Raises:
-      ValueError: a type or a shape that does not fit.
+      ValueError: a key, a type or a shape that does not fit.
       TypeError: ``normalizer_fn`` cannot be called, or a default of another type.
     """
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
     sizes: tuple[int, ...] = tuple(int(size) for size in np.ravel(shape))
     if any(size < 1 for size in sizes):
         raise ValueError(f"shape dimensions must be greater than 0. shape: {shape}, key: {key}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.dtypes import DType, DTypeLike, as_dtype, int64
+from headwater.dtypes import DType, DTypeLike, as_dtype, bool_, int64, string
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
 from headwater.graph.indexed_slices import IndexedSlices
@@ -65,6 +65,10 @@ def _make(
 ) -> Tensor:
     if reduction_type not in ("MEAN", "SUM"):
         raise ValueError(f"reduction_type must be 'MEAN' or 'SUM', not {reduction_type!r}")
+    if as_dtype(dtype).base_dtype in (string, bool_):
+        raise TypeError(
+            f"Value passed to parameter 'dtype' has DataType {as_dtype(dtype).name}, which cannot be added up"
+        )
     attrs = {
         "dtype": as_dtype(dtype),
         "shape": as_shape(shape),

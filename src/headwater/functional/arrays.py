@@ -106,7 +106,13 @@ def identity(input: TensorLike, name: str | None = None) -> Any:
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """Tensors with the values of several, all of which must be there first."""
+    """Tensors with the values of several, all of which must be there first.
+
+    Raises:
+      ValueError: there are none.
+    """
+    if not input:
+        raise ValueError("identity_n needs at least one tensor")
     return apply("IdentityN", list(input), name=name).outputs
 
 
@@ -116,7 +122,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
 
 def prevent_gradient(input: TensorLike, message: str = "", name: str | None = None) -> Tensor:
-    """``input``, of which no gradient is asked."""
+    """``input``, of which no gradient may be asked: a LookupError says ``message``."""
     return one("PreventGradient", input, message=message, name=name)
 
 

@@ -383,6 +383,8 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     with name_scope(name, "grayscale_to_rgb", [images]):
         tensor = convert_to_tensor(images, name="images")
         rank = len(tensor.dims or ())
+        if tensor.dims and tensor.dims[-1] not in (None, 1):
+            raise ValueError("Last dimension of a grayscale image should be size 1.")
         return arrays.tile(tensor, [*[1] * (rank - 1), 3])
 
 

@@ -284,7 +284,7 @@ def one_hot(
     """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else as_dtype(dtype).base_dtype
-        found = [convert_to_tensor(v, preferred_dtype=wanted).dtype for v in (on_value, off_value) if v is not None]
+        found = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         given = {item.base_dtype for item in found}
         if wanted is not None and given - {wanted}:
             other = next(iter(given - {wanted}))
@@ -392,7 +392,13 @@ def dynamic_partition(
 
 
 def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """A tensor whose slice ``indices[m][i]`` is ``data[m][i]``; of several the last."""
+    """A tensor whose slice ``indices[m][i]`` is ``data[m][i]``; of several the last.
+
+    Raises:
+      ValueError: not as many indices as data.
+    """
+    if len(indices) != len(data):
+        raise ValueError(f"dynamic_stitch takes as many indices as data, not {len(indices)} and {len(data)}")
     return one("DynamicStitch", list(indices), list(data), name=name)
 
 

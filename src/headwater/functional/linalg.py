@@ -187,6 +187,9 @@ def einsum(equation: str, *inputs: object, name: str | None = None) -> Tensor:
     operands: Any = inputs
     if len(inputs) == 1 and isinstance(inputs[0], list | tuple):
         operands = inputs[0]  # pyright: ignore[reportUnknownVariableType]
+    wanted = equation.partition("->")[0].count(",") + 1
+    if len(operands) != wanted:
+        raise ValueError(f"Got {len(operands)} arguments for equation {equation!r}, expecting {wanted}")
     return one("Einsum", list(operands), equation=equation.replace(" ", ""), name=name or "einsum")
 
 

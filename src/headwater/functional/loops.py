@@ -153,6 +153,8 @@ class _Loop:
         holds = convert_to_tensor(cond(*self._arguments()))
         if holds.dtype.base_dtype != dtypes.bool_:
             raise TypeError(f"cond must return a boolean, not {holds.dtype.name}")
+        if holds.dims:
+            raise ValueError(f"Shape must be rank 0 but is rank {len(holds.dims)} for what cond returned")
         if self._maximum is not None:
             holds = math.logical_and(self._params[0] < self._maximum, holds)
         middle = self._graph.version

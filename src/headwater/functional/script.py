@@ -36,7 +36,12 @@ def py_func(
 
     Returns:
       A tensor of unknown shape, or a list of them; the operation where there are no results.
+
+    Raises:
+      ValueError: ``func`` cannot be called.
     """
+    if not callable(func):
+        raise ValueError(f"Expected func to be callable, got func of type {type(func)}")
     several = isinstance(Tout, list | tuple)
     types: tuple[DType, ...] = tuple(as_dtype(t) for t in (Tout if several else [Tout]))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     held = HostFunction(func)

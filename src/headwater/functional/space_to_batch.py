@@ -175,6 +175,8 @@ def convolution_(
         raise ValueError(f"input must have 1 to 3 dimensions of space, not shape {input.shape}")
     first = data_format is not None and data_format.startswith("NC")
     steps, spread = _numbers(strides, space), _numbers(rate, space)
+    if max(steps) > 1 and max(spread) > 1:
+        raise ValueError("strides > 1 not supported in conjunction with dilation_rate > 1")
     with name_scope(name, "convolution", [input, kernel]) as scope:
         if space == 1:
             kind = "NCW" if first else "NWC"

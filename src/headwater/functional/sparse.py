@@ -59,7 +59,12 @@ def sparse_tensor_dense_matmul(
     sp_a = as_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, b]):
         b = convert_to_tensor(b, name="b")
+        b.shape.with_rank(2)
+        sp_a.shape.with_rank(2)
         right = arrays.matrix_transpose(b, conjugate=True) if adjoint_b else b
+        inner = sp_a.shape.as_list()[0 if adjoint_a else 1] if sp_a.shape.ndims else None
+        if inner is not None and right.shape.as_list()[0] not in (None, inner):
+            raise ValueError(f"Dimensions must be equal, but are {inner} and {right.shape.as_list()[0]}")
         out_of, into = (0, 1) if adjoint_a else (1, 0)
         rows = indexing.gather(right, sp_a.indices[:, out_of])
         scaled = rows * arrays.expand_dims(sp_a.values, -1)

@@ -29,7 +29,9 @@ def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTen
 def sparse_retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
     """The elements for which ``to_retain`` holds."""
     sp_input = as_sparse(sp_input)
-    places = arrays.reshape(indexing.where(convert_to_tensor(to_retain)), [-1])
+    kept = convert_to_tensor(to_retain)
+    sp_input.values.shape[:1].assert_is_compatible_with(kept.shape)
+    places = arrays.reshape(indexing.where(kept), [-1])
     return SparseTensor(
         indexing.gather(sp_input.indices, places), indexing.gather(sp_input.values, places), sp_input.dense_shape
     )

@@ -29,6 +29,9 @@ class KeyValueTensorInitializer:
 
     Args:
       key_dtype, value_dtype: their element types, where they are Python values.
+
+    Raises:
+      ValueError: the shapes differ.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class KeyValueTensorInitializer:
         with name_scope(name, "key_value_init", [keys, values]) as scope:
             self._keys = convert_to_tensor(keys, key_dtype, name="keys")
             self._values = convert_to_tensor(values, value_dtype, name="values")
+            self._keys.shape.assert_is_compatible_with(self._values.shape)
             self._name = scope
 
     @property

@@ -343,11 +343,16 @@ def index_table_from_tensor(
       dtype: of keys.
 
     Raises:
-      ValueError: no elements.
+      ValueError: no elements, or a negative ``num_oov_buckets``.
+      TypeError: a ``dtype`` that keys cannot have.
     """
     elements = vocabulary_list if mapping is None else mapping
     if elements is None:
         raise ValueError("vocabulary_list must be specified.")
+    if num_oov_buckets < 0:
+        raise ValueError(f"num_oov_buckets must be greater or equal than 0, got {num_oov_buckets}.")
+    if not as_dtype(dtype).is_integer and as_dtype(dtype).base_dtype != dtypes.string:
+        raise TypeError("Only integer and string keys are supported.")
     with name_scope(name, "string_to_index", []):
         keys = convert_to_tensor(elements)
         if keys.dtype.is_integer != as_dtype(dtype).is_integer:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import as_dtype, int32
+from headwater.errors import InvalidArgumentError
 from headwater.functional import arrays, indexing, math
 from headwater.functional.apply import one
 from headwater.graph.context import get_default_graph
@@ -118,7 +119,15 @@ class TensorArray:
         )
 
     def read(self, index: TensorLike, name: str | None = None) -> Tensor:
-        """The element ``index``."""
+        """The element ``index``.
+
+        Raises:
+          InvalidArgumentError: nothing was written, and the shape of an element is not known.
+        """
+        if self._flow.op.type == "TensorArray" and "element_shape" not in self._flow.op.attrs:
+            raise InvalidArgumentError(
+                None, None, f"Could not read from TensorArray {self._flow.op.name!r}: nothing was written to it"
+            )
         with _dense_gradient():
             return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
 

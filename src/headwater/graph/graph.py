@@ -332,7 +332,13 @@ class Graph:
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Generator[None]:
-        """Uses another registered gradient function for operations of the given types made within the block."""
+        """Uses another registered gradient function for operations of the given types made within the block.
+
+        Raises:
+          TypeError: a name that is no string.
+        """
+        if not all(isinstance(name, str) for pair in op_type_map.items() for name in pair):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
         saved = self._gradient_overrides
         self._gradient_overrides = saved | op_type_map
         try:

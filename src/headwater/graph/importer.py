@@ -58,7 +58,7 @@ def import_graph_def(
             graph, graph_def, {_tensor_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope
         )
         importer.run()
-        unused = set(importer.input_map) - importer.used
+        unused = {each for each in set(importer.input_map) - importer.used if not importer.has(each)}
         if unused:
             raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]")
         if wanted is None:
@@ -199,6 +199,11 @@ class _Importer:
     def _group(self, group: str | bytes) -> bytes:
         text = group if isinstance(group, str) else group.decode()
         return f"loc:@{self._scope}{text.removeprefix('loc:@')}".encode()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a tensor of that name."""
+        op, _, index = name.rpartition(":")
+        return op in self._made and int(index) < len(self._made[op].outputs)
 
     def element(self, name: str) -> Operation | Tensor:
         """What ``return_elements`` calls ``name``."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from headwater.dtypes import DType, as_dtype, int32, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -97,6 +99,7 @@ class QueueBase:
             tensors = self._element(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
                 tensor.shape.with_rank_at_least(1)[1:].assert_is_compatible_with(shape)
+                tensor.shape[:1].assert_is_compatible_with(tensors[0].shape[:1])
             return self._op("QueueEnqueueManyV2", tensors, name=scope)
 
     def dequeue(self, name: str | None = None) -> Structure:
@@ -182,6 +185,10 @@ def _make(
 ) -> tuple[list[DType], list[TensorShape] | None, list[str] | None, Tensor]:
     listed: list[Any] = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]  # pyright: ignore[reportUnknownArgumentType]
     types = [as_dtype(dtype) for dtype in listed]
+    if not types:
+        raise ValueError("a queue needs at least one element type")
+    if not isinstance(capacity, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"Expected int for argument 'capacity' not {capacity!r}.")
     fixed = _shapes(shapes, len(types))
     if fixed and op_type != "PaddingFIFOQueueV2" and not all(shape.is_fully_defined() for shape in fixed):
         raise ValueError(f"All shapes must be fully defined: {fixed}")

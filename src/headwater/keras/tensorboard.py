@@ -186,11 +186,19 @@ def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
 
 
 def like(callback: Any) -> TensorBoard:
-    """What does without TensorFlow what ``callback``, a `keras.callbacks.TensorBoard`, is to do."""
+    """What does without TensorFlow what ``callback``, a `keras.callbacks.TensorBoard`, is to do.
+
+    Raises:
+      ValueError: it is to do what `TensorBoard` does not support.
+    """
     return TensorBoard(
         callback.log_dir,
         histogram_freq=callback.histogram_freq,
         write_graph=callback.write_graph,
         write_steps_per_second=callback.write_steps_per_second,
         update_freq=callback.update_freq,
+        write_images=callback.write_images,
+        profile_batch=getattr(callback, "_start_batch", 0),
+        embeddings_freq=callback.embeddings_freq,
+        embeddings_metadata=callback.embeddings_metadata,
     )

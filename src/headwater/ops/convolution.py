@@ -45,6 +45,10 @@ def _pads(
 
 
 def _out_size(size: int | None, window: int | None, stride: int, padding: str, explicit: tuple[int, int]) -> int | None:
+    if stride < 1:
+        raise ValueError(f"Stride must be > 0, but got {stride}")
+    if padding not in ("SAME", "VALID", "EXPLICIT"):
+        raise ValueError(f"padding must be SAME or VALID, not {padding!r}")
     if size is None or (window is None and padding != "SAME"):
         return None
     if padding == "SAME":
@@ -258,6 +262,8 @@ def pool_spec(inference: Inference) -> Sequence[Spec]:
         dims = (None,) * rank
     if len(dims) != rank:
         raise ValueError(f"Shape must be rank {rank} but is rank {len(dims)}")
+    if min(attrs["ksize"]) < 1:
+        raise ValueError("ksize must be positive in all dimensions")
     return output(
         inference,
         tuple(

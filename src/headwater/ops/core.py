@@ -78,9 +78,14 @@ def stop_gradient(value: jax.Array) -> jax.Array:
     return value
 
 
-@pure("PreventGradient", inputs="input:T", infer=unary)
+def _prevented(op: Any, *grads: object) -> Sequence[object]:
+    del grads
+    raise LookupError(f"Gradient explicitly disabled. Reason: {op.get_attr('message')}")
+
+
+@pure("PreventGradient", inputs="input:T", infer=unary, gradient=_prevented)
 def prevent_gradient(value: jax.Array, *, message: str = "") -> jax.Array:
-    del message
+    del message  # for the gradient, which there is none of
     return value
 
 

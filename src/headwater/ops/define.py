@@ -20,7 +20,7 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 
 from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
-from headwater.ops.ranks import with_ranks
+from headwater.ops.requirements import with_requirements
 from headwater.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
 from headwater.shapes import Dims, TensorShape, broadcast_dims
 
@@ -65,7 +65,7 @@ def pure(
                 name=name,
                 kind=Kind.PURE,
                 lower=function,
-                infer=with_ranks(name, infer or by_evaluation(function, tuple(static), static_of)),
+                infer=with_requirements(name, infer or by_evaluation(function, tuple(static), static_of)),
                 attrs=attrs,
                 defaults=defaults,
                 static=tuple(static),
@@ -104,7 +104,7 @@ def random(
                 name=name,
                 kind=Kind.RANDOM,
                 lower=function,
-                infer=infer,
+                infer=with_requirements(name, infer),
                 attrs=attrs,
                 defaults=defaults,
                 static=tuple(static),
@@ -186,7 +186,7 @@ def host(
                 name=name,
                 kind=Kind.HOST,
                 lower=function,
-                infer=with_ranks(name, infer),
+                infer=with_requirements(name, infer),
                 attrs=attrs,
                 defaults=defaults,
                 refs=tuple(refs),

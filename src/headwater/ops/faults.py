@@ -117,6 +117,11 @@ def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
 
 
+def _written(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    array, index, _ = inputs
+    return _some(index < 0) if attrs.get("grows") else _outside(index, array.shape[0])
+
+
 def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     ordered = np.sort(inputs[0]) if isinstance(inputs[0], np.ndarray) else jnp.sort(inputs[0])
@@ -139,6 +144,7 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "SparseSoftmaxCrossEntropyWithLogits": _labelled,
     "SparseToDense": _placed,
     **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
+    "TensorArrayWrite": _written,
     **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
     **dict.fromkeys(_SEGMENTS, _segmented),
 }

@@ -304,6 +304,7 @@ def _stitched_spec(inference: Inference) -> Sequence[Spec]:
         elif value.size:
             largest = max(largest, int(value.max()))
         if where is not None and data is not None:
+            merge_dims(where, data[: len(where)])
             rest = merge_dims(rest, data[len(where) :])
     dims = None if rest is None else (None if largest is None else largest + 1, *rest)
     return output(inference, dims, half)

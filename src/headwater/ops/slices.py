@@ -35,6 +35,8 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     for axis, wanted in enumerate(size):
         there = None if dims is None else dims[axis]
         first = None if begin is None else begin[axis]
+        if wanted is not None and wanted < -1:
+            raise ValueError(f"size {wanted} of a slice must be -1, for all that follow, or at least 0")
         if wanted == -1:
             result.append(None if there is None or first is None else there - first)
         elif wanted is not None and first is not None and there is not None and first + wanted > there:

@@ -65,6 +65,10 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
         return output(inference, None if dims is None else (None,) * len(dims))
     to_batch = inference.op_type == "SpaceToBatchND"
     count = math.prod(block)
+    if len(_pairs(pads)) != len(block):
+        raise ValueError(f"{len(_pairs(pads))} pairs of numbers for {len(block)} dimensions of a block")
+    if not to_batch and dims[0] is not None and dims[0] % count:
+        raise ValueError(f"Dimension size must be evenly divisible by {count} but is {dims[0]}")
     batch = None if dims[0] is None else (dims[0] * count if to_batch else dims[0] // count)
     sizes: list[int | None] = []
     for size, step, (before, after) in zip(dims[1:], block, _pairs(pads), strict=False):

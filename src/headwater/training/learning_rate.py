@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.dtypes import int32, int64
 from headwater.functional import math as ops
 from headwater.functional.indexing import where
 from headwater.functional.random import random_normal
@@ -16,6 +17,7 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
 if TYPE_CHECKING:
+    from headwater.dtypes import DType
     from headwater.graph.types import TensorLike
     from headwater.training.optimizer import Hyperparameter
     from headwater.variables.variables import Variable
@@ -80,6 +82,15 @@ def inverse_time_decay(
         return ops.divide(rate, 1 + ops.cast(decay_rate, rate.dtype) * power, name=scope)
 
 
+def _limit(boundary: TensorLike, dtype: DType) -> Tensor:
+    """A boundary in the type of the steps."""
+    limit = convert_to_tensor(boundary)
+    found = limit.dtype.base_dtype
+    if found != dtype and not (found == int32 and dtype == int64):
+        raise ValueError(f"Boundaries ({found.name}) must have the same dtype as x ({dtype.name}).")
+    return ops.cast(limit, dtype)
+
+
 def piecewise_constant(
     x: TensorLike, boundaries: Sequence[TensorLike], values: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
@@ -91,13 +102,13 @@ def piecewise_constant(
       values: one more than boundaries.
 
     Raises:
-      ValueError: there are not as many values, or their types differ.
+      ValueError: there are not as many values, or their types or those of the boundaries differ.
     """
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
     with name_scope(name, "PiecewiseConstant", [x, *boundaries, *values]):
         step = convert_to_tensor(x)
-        limits = [ops.cast(boundary, step.dtype) for boundary in boundaries]
+        limits = [_limit(boundary, step.dtype.base_dtype) for boundary in boundaries]
         rates = [convert_to_tensor(value) for value in values]
         if any(rate.dtype != rates[0].dtype for rate in rates):
             raise ValueError(f"Values must have elements all with the same dtype ({[r.dtype.name for r in rates]}).")

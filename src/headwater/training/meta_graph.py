@@ -116,15 +116,20 @@ def _keep_scope(graph_def: GraphDef, prefix: str) -> None:
         graph_def.node.add().CopyFrom(node)
 
 
+def _is_node(key: str, item: object) -> bool:
+    """Whether an item of a collection is known by its name in the graph: so is a variable in a program's own one."""
+    return isinstance(item, Tensor | Operation) or (key not in _kinds and hasattr(item, "op"))
+
+
 def _write_collection(proto: Any, key: str, items: Sequence[Any], export_scope: str | None) -> None:
     prefix = f"{export_scope}/" if export_scope else ""
     target = meta_graph_pb2.CollectionDef()
     for item in items:
-        if hasattr(item, "to_proto"):
+        if hasattr(item, "to_proto") and not _is_node(key, item):
             message = item.to_proto(export_scope=export_scope)
             if message is not None:
                 target.bytes_list.value.append(message.SerializeToString())
-        elif isinstance(item, Tensor | Operation):
+        elif _is_node(key, item):
             if item.name.startswith(prefix):
                 target.node_list.value.append(item.name.removeprefix(prefix))
         elif isinstance(item, str | bytes):

@@ -187,11 +187,16 @@ def warm_start(
         list of variables, or None for none.
       var_name_to_vocab_info: for names of variables which words their rows or columns stand for.
       var_name_to_prev_var_name: for names of variables the names that the checkpoint knows them by.
+
+    Raises:
+      ValueError: ``vars_to_warm_start`` of another type, or a name that no variable has.
     """
     renamed: Mapping[str, str] = var_name_to_prev_var_name or {}
     graph = get_default_graph()
     if vars_to_warm_start is None:
         return
+    if not hasattr(vars_to_warm_start, "__iter__"):
+        raise ValueError(f"vars_to_warm_start must be a list or str, not {type(vars_to_warm_start)}")
     if isinstance(vars_to_warm_start, str):
         chosen = graph.get_collection(GraphKeys.TRAINABLE_VARIABLES, vars_to_warm_start)
     else:
@@ -202,9 +207,18 @@ def warm_start(
     for variable in chosen:
         for part in _parts(variable):
             whole.setdefault(re.sub(r"/part_\d+$", "", part.op.name), []).append(part)
+    for what, given in (
+        ("var_name_to_vocab_info", var_name_to_vocab_info),
+        ("var_name_to_prev_var_name", var_name_to_prev_var_name),
+    ):
+        unused = sorted(set(given or {}) - whole.keys())
+        if unused:
+            raise ValueError(
+                f"You provided the following variables in {what} that were not used: {unused}. Perhaps they are "
+                f"misspelled; there are {sorted(whole)}"
+            )
     for name, info in (var_name_to_vocab_info or {}).items():
-        if name in whole:
-            _begin_with_words(_checkpoint_path(ckpt_to_initialize_from), renamed.get(name, name), info, whole.pop(name))
+        _begin_with_words(_checkpoint_path(ckpt_to_initialize_from), renamed.get(name, name), info, whole.pop(name))
     init_from_checkpoint(ckpt_to_initialize_from, {renamed.get(name, name): parts for name, parts in whole.items()})
 
 

@@ -1,6 +1,7 @@
 """Arguments and files at the edges: old checkpoints, impossible numbers of calls, arrays of tensors out of range."""
 
 import os
+import tempfile
 
 OLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "tf1", "old-?????-of-00002")
 
@@ -95,3 +96,47 @@ def case_numbers_of_datasets_that_cannot_be(tf):
         "prefetch": [lambda n=n: numbers.prefetch(n) for n in (-2, -1, 0)],
     }
     return {name: [tried(lambda m=m: first(tf, m())) for m in every] for name, every in made.items()}
+
+
+def case_arrays_of_tensors_out_of_range(tf):
+    start = tf.TensorArray(tf.float32, 2)
+    tensors = [start.write(-1, 1.0).stack(), start.write(5, 1.0).stack()]
+    grown = tf.TensorArray(tf.float32, 1, dynamic_size=True)
+    tensors += [grown.write(3, 1.0).size(), grown.write(-1, 1.0).size()]
+    with tf.Session() as session:
+        found = [tried(lambda t=t: session.run(t).tolist()) for t in tensors]
+        return [*found, tried(lambda: session.run(tf.TensorArray(tf.float32, 2).read(0)).tolist())]
+
+
+def case_collections_and_imports_of_meta_graphs(tf):
+    with tf.Graph().as_default():
+        v = tf.get_variable("v", [2])
+        tf.add_to_collection("mine", v)
+        tf.placeholder(tf.float32, [2], name="p")
+        meta = tf.train.export_meta_graph()
+    zeros = tf.zeros([2])
+    tf.train.import_meta_graph(meta, import_scope="q", input_map={"p:0": zeros})
+    (mine,) = tf.get_collection("mine")
+    return [mine.name, [each.name for each in tf.global_variables()]]
+
+
+def case_warm_starts_name_what_is_there(tf):
+    folder = tempfile.mkdtemp()
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("words", initializer=[[1.0], [2.0]])
+        session.run(tf.global_variables_initializer())
+        model = tf.train.Saver().save(session, os.path.join(folder, "model"))
+    tf.get_variable("words", [2, 1])
+    words = tf.train.VocabInfo("new", 2, 0, "old")
+    return [
+        tried(lambda: tf.train.warm_start(model, 3)),
+        tried(lambda: tf.train.warm_start(model, "words", {"other": words}), "other", "not used"),
+        tried(lambda: tf.train.warm_start(model, "words", None, {"other": "words"}), "other", "not used"),
+    ]
+
+
+def case_gradients_that_are_prevented(tf):
+    x = tf.constant(1.0)
+    y = tf.raw_ops.PreventGradient(input=x * 2.0, message="no way")
+    with tf.Session() as session:
+        return [float(session.run(y)), tried(lambda: tf.gradients(y, x), "explicitly disabled", "no way")]

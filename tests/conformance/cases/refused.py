@@ -275,3 +275,117 @@ def case_types(tf):
             "tf.get_variable('y', [None])": lambda: tf.get_variable("y", [None]),
         }
     )
+
+
+def case_needs_of_operations(tf):
+    m = tf.placeholder(tf.float32, [2, 3])
+    v = tf.placeholder(tf.float32, [3])
+    i = tf.placeholder(tf.int32, [3])
+    t = tf.placeholder(tf.string, [3])
+    b = tf.placeholder(tf.bool, [])
+    image = tf.placeholder(tf.float32, [1, 4, 4, 3])
+    sparse = tf.SparseTensor([[0, 0]], [1.0], [2, 3])
+    number = tf.Variable([1.0, 2.0, 3.0])
+    columns = tf.feature_column
+    table = tf.contrib.lookup.index_table_from_tensor
+    uses = {
+        "while_loop": [
+            lambda: tf.while_loop(lambda n: [n < 3, n < 4], lambda n: n + 1, [0]),
+            lambda: tf.while_loop(lambda n: v > 0, lambda n: n + 1, [0]),
+        ],
+        "conv2d": [
+            lambda: tf.nn.conv2d(image, tf.zeros([2, 2, 3, 1]), [1, 0, 1, 1], "SAME"),
+            lambda: tf.nn.conv2d_transpose(image, tf.zeros([2, 2, 1, 3]), [1, 8, 8], [1, 2, 2, 1]),
+            lambda: tf.nn.convolution(image, tf.zeros([2, 2, 3, 1]), "SAME", strides=[2, 2], dilation_rate=[2, 2]),
+        ],
+        "max_pool": [
+            lambda: tf.nn.max_pool(image, [1, 0, 2, 1], [1, 1, 1, 1], "SAME"),
+            lambda: tf.nn.max_pool(image, [1, 2, 2, 1], [1, 0, 1, 1], "SAME"),
+            lambda: tf.nn.max_pool(image, [1, 2, 2, 1], [1, 1, 1, 1], "same"),
+        ],
+        "top_k": [lambda: tf.nn.top_k(m, -1), lambda: tf.nn.top_k(m, [1])],
+        "images": [
+            lambda: tf.image.adjust_contrast(v, 1.0),
+            lambda: tf.image.grayscale_to_rgb(image),
+            lambda: tf.image.rgb_to_hsv(tf.zeros([2, 2])),
+            lambda: tf.image.encode_png(image),
+            lambda: tf.image.decode_jpeg(t),
+            lambda: tf.image.extract_glimpse(image, [2, 2], tf.zeros([1])),
+            lambda: tf.summary.image("a", image, max_outputs=0),
+            lambda: tf.summary.image("a", i),
+        ],
+        "text": [
+            lambda: tf.parse_single_example(t, {"a": tf.FixedLenFeature([], tf.int64)}),
+            lambda: tf.decode_raw(t, tf.string),
+            lambda: tf.string_split("a b"),
+            lambda: tf.string_to_number(t, tf.bool),
+            lambda: tf.string_to_hash_bucket_fast(t, 0),
+        ],
+        "queues": [
+            lambda: tf.FIFOQueue(3, []),
+            lambda: tf.FIFOQueue("a", tf.float32),
+            lambda: tf.FIFOQueue(3, [tf.float32, tf.float32]).enqueue_many([m, v]),
+            lambda: tf.train.batch([m, v], 2, enqueue_many=True),
+            lambda: tf.ConditionalAccumulator(tf.string),
+        ],
+        "shapes": [
+            lambda: tf.zeros([-1]),
+            lambda: tf.fill([-1], 1.0),
+            lambda: tf.eye(-1),
+            lambda: tf.scatter_nd([[0]], [1.0], [[3]]),
+            lambda: tf.multinomial(m, [3]),
+            lambda: tf.concat([m, m], [0, 1]),
+            lambda: tf.slice(m, [0, 0], [-2, 1]),
+            lambda: tf.expand_dims(m, 0.5),
+            lambda: tf.reverse(m, [0.5]),
+            lambda: tf.setdiff1d(m, m),
+            lambda: tf.histogram_fixed_width(v, [0.0]),
+            lambda: tf.broadcast_to(m, [[2, 3]]),
+            lambda: tf.space_to_batch_nd(image, [2, 2], [[0, 0]]),
+            lambda: tf.batch_to_space(image, [[0, 0], [0, 0]], 2),
+            lambda: tf.depth_to_space(image, 1),
+            lambda: tf.fft(tf.complex(1.0, 1.0)),
+            lambda: tf.einsum("ij,ij->ij", m),
+            lambda: tf.reduce_sum(m, 1.5),
+            lambda: tf.argmax(m, 1, output_type=tf.float32),
+        ],
+        "parts": [
+            lambda: tf.dynamic_partition(m, [0, 1], 0),
+            lambda: tf.dynamic_stitch([[0]], [m]),
+            lambda: tf.dynamic_stitch([i, i], [v]),
+            lambda: tf.unsorted_segment_sum(m, [0, 1], -1),
+            lambda: tf.unsorted_segment_sum(v, i, 2.0),
+            lambda: tf.sparse_segment_sum(m, [0, 1], [0]),
+            lambda: tf.sparse_tensor_dense_matmul(sparse, m),
+            lambda: tf.sparse_tensor_dense_matmul(sparse, v),
+            lambda: tf.sparse_retain(sparse, [True, False]),
+            lambda: tf.one_hot(i, 3, on_value=1, dtype=tf.float32),
+            lambda: tf.count_up_to(number, 3),
+            lambda: tf.identity_n([]),
+            lambda: tf.py_func(3, [m], tf.float32),
+        ],
+        "tables": [
+            lambda: table(["a"], num_oov_buckets=-1),
+            lambda: table(["a"], dtype=tf.float32),
+            lambda: tf.contrib.lookup.HashTable(tf.contrib.lookup.KeyValueTensorInitializer(["a"], [1, 2]), -1),
+        ],
+        "training": [
+            lambda: tf.train.piecewise_constant(i[0], [1.0, 2.0], [1.0, 2.0, 3.0]),
+            lambda: tf.estimator.EstimatorSpec("train", loss=v[0], train_op=3),
+            lambda: tf.estimator.EstimatorSpec("infer", predictions=3),
+            lambda: tf.estimator.EstimatorSpec("infer", predictions=m, export_outputs=3),
+            lambda: tf.train.warm_start("/none", 3),
+            lambda: columns.numeric_column(3),
+            lambda: tf.data.Dataset.range(3).filter(lambda x: x),
+            lambda: tf.get_default_graph().gradient_override_map({3: "a"}).__enter__(),
+        ],
+        "fine": [
+            lambda: tf.cond(b, lambda: m, lambda: m),
+            lambda: tf.fill([0], 1.0),
+            lambda: tf.nn.top_k(m, 0),
+            lambda: tf.concat([m, m], 1),
+            lambda: tf.train.piecewise_constant(tf.cast(i[0], tf.int64), [1, 2], [1.0, 2.0, 3.0]),
+            lambda: tf.one_hot(i, 3, on_value=2.0, dtype=tf.float32),
+        ],
+    }
+    return {name: list(refused(dict(enumerate(every))).values()) for name, every in uses.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import pytest
 
 from headwater import tf
@@ -43,6 +44,12 @@ def test_is_refused_by_name(name: str) -> None:
         tf.get_variable("v", [])
         with pytest.raises(ValueError, match=name):
             CALLS[name]()
+
+
+@pytest.mark.parametrize("given", [{"write_images": True}, {"embeddings_freq": 1}, {"profile_batch": 3}], ids=str)
+def test_keras_own_board_is_refused_where_it_is_used(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        keras.callbacks.CallbackList([keras.callbacks.TensorBoard(**given)])
 
 
 def test_the_gradient_of_a_tensor_array_is_refused() -> None:

@@ -40,6 +40,13 @@ class _EstimatorSpec(NamedTuple):
     prediction_hooks: Sequence[SessionRunHook]
 
 
+def _check_predictions(predictions: Any) -> None:
+    """TypeError where one is no tensor."""
+    for value in predictions.values() if hasattr(predictions, "items") else [predictions]:
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"predictions must be Tensor, given: {value}")
+
+
 class EstimatorSpec(_EstimatorSpec):
     """The model that a model function built, for one mode.
 
@@ -86,6 +93,7 @@ class EstimatorSpec(_EstimatorSpec):
             if mode == ModeKeys.PREDICT:
                 raise ValueError("Missing predictions.")
             predictions = {}
+        _check_predictions(predictions)
         metrics: dict[str, Any] = dict(eval_metric_ops or {})
         for name, pair in metrics.items():
             if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
@@ -93,7 +101,11 @@ class EstimatorSpec(_EstimatorSpec):
                     f"Values of eval_metric_ops must be (metric_value, update_op) tuples, given: {pair} for key: {name}"
                 )
         if train_op is not None and not isinstance(train_op, Operation):
-            train_op = getattr(train_op, "op", train_op)
+            if not hasattr(train_op, "op"):
+                raise TypeError(f"train_op must be Operation or Tensor, given: {train_op}")
+            train_op = train_op.op
+        if export_outputs is not None and not hasattr(export_outputs, "items"):
+            raise TypeError(f"`export_outputs` must be dict, given: {export_outputs}")
         if scaffold is not None and not isinstance(scaffold, Scaffold):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
         hooks: list[tuple[Any, ...]] = [
