@@ -53,6 +53,7 @@ class Steps:
         self._turns = turns
         self._workers = workers
         self._tickets = workers.tickets
+        self._uneven_said = False
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
@@ -120,6 +121,8 @@ class Steps:
                     self._accounts.dropped(worker, given)
                 self._judged(worker, request)
                 workers.tickets.ended(worker)
+                if workers.tickets.ends is not None:
+                    self._say_uneven()
                 try:
                     updates.perform(decision)
                 except OpError:  # the update could not be made: a repetition is told the same
@@ -160,6 +163,7 @@ class Steps:
             case (int(training), int(epoch), int(steps), int(exhausted), *_):
                 if exhausted >= 0:
                     tickets.exhausted(epoch, exhausted)
+                    self._say_uneven()
                 self._await_epoch(talk, epoch)
                 if training > workers.trainings:
                     workers.reach_training(training)
@@ -224,6 +228,19 @@ class Steps:
                     talk, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}"
                 )
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
+
+    def _say_uneven(self) -> None:
+        """Says once that workers have data of different lengths, which only their ends can tell. The lock is held."""
+        tickets = self._tickets
+        if tickets.uneven and not self._uneven_said:
+            self._uneven_said = True
+            _log.warning(
+                "%s: workers have data of different lengths: in epoch %d those of one end after %s batches, and "
+                "another had more. The epoch ends there; give all workers the same data, or say steps_per_epoch",
+                self._context.task,
+                tickets.epoch,
+                tickets.ends,
+            )
 
     # Examples ---------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ class Tickets:
       given: steps handed out, where a step is one worker's.
       base: the version of the values at which the epoch began.
       steps: how many the epoch has; `UNKNOWN_STEPS` until somebody says.
+      longest: for how many steps of it some worker had data.
+      ends: how many those of another worker were enough for; None while none has told of an end.
       stopped: whether training is over before its time.
       asked: by worker, in which epoch it is.
       at_work: by worker, which step it is in the middle of.
@@ -31,6 +33,8 @@ class Tickets:
     given: int = 0
     base: int = 0
     steps: int = UNKNOWN_STEPS
+    longest: int = 0
+    ends: int | None = None
     stopped: bool = False
     asked: dict[str, int] = field(default_factory=dict[str, int])
     at_work: dict[str, int] = field(default_factory=dict[str, int])
@@ -66,11 +70,17 @@ class Tickets:
         """Begins ``epoch``, unless it or a later one has begun."""
         if epoch > self.epoch:
             self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
+            self.longest, self.ends = 0, None
 
     def exhausted(self, epoch: int, step: int) -> None:
         """There are no data for ``step`` of ``epoch``: that many steps it has."""
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
-            self.steps = step
+            self.steps = self.ends = step
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the data of one worker have ended before those of another."""
+        return self.ends is not None and self.longest > self.ends
 
     def busy_in(self, epoch: int, *, but: str) -> list[str]:
         """The workers other than ``but`` that are in the midst of a step of ``epoch``."""
@@ -78,7 +88,7 @@ class Tickets:
 
     def ended(self, worker: str) -> None:
         """A worker has given what came of its step."""
-        self.at_work.pop(worker, None)
+        self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
     def left(self, worker: str) -> None:
         """A worker does not go on."""

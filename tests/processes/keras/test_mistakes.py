@@ -63,6 +63,15 @@ def test_other_examples_of_the_same_number_are_named() -> None:
         tasks["ps"][0].succeeds()
 
 
+def test_data_whose_ends_differ_are_named_when_they_end() -> None:
+    with processes(ps=1, worker=2) as cluster:
+        tasks = start_all(cluster, "ends")
+        (ps,) = tasks["ps"]
+        ps.wait_for("workers have data of different lengths: in epoch 0 those of one end after 2 batches")
+        for task in (*tasks["worker"], ps):
+            task.succeeds()
+
+
 @pytest.mark.parametrize("jobs", [{"ps": 1, "worker": 2}, {"worker": 2}], ids=["ps", "mirrored"])
 def test_a_forgotten_scope_is_an_error_on_every_task(jobs: dict[str, int]) -> None:
     with processes(**jobs) as cluster:

@@ -37,6 +37,26 @@ def test_nobody_begins_an_epoch_while_another_is_two_behind() -> None:
     assert tickets.may_begin(3)
 
 
+def test_data_of_different_lengths_are_noticed_whichever_is_told_first() -> None:
+    for told_first in (True, False):
+        tickets = Tickets(in_rounds=True)
+        assert [tickets.take(worker, 0, UNKNOWN_STEPS, 0) for worker in "ab"] == [0, 0]
+        tickets.ended("a")
+        assert not tickets.uneven
+        if told_first:
+            tickets.exhausted(0, 0)
+            assert tickets.uneven
+            continue
+        tickets.ended("b")
+        assert [tickets.take(worker, 0, UNKNOWN_STEPS, 1) for worker in "ab"] == [1, 1]
+        tickets.exhausted(0, 1)
+        assert not tickets.uneven
+        tickets.ended("b")
+        assert tickets.uneven
+        tickets.reach(1, UNKNOWN_STEPS, 2)
+        assert not tickets.uneven
+
+
 def test_training_ends_early() -> None:
     tickets = Tickets(in_rounds=False)
     tickets.take("a", 0, 5, 0)
