@@ -140,3 +140,34 @@ def case_gradients_that_are_prevented(tf):
     y = tf.raw_ops.PreventGradient(input=x * 2.0, message="no way")
     with tf.Session() as session:
         return [float(session.run(y)), tried(lambda: tf.gradients(y, x), "explicitly disabled", "no way")]
+
+
+def case_contrib_learn_classifiers(tf):
+    """What two steps make of linear models, by default rates and by SGD, with weights of examples, and their loss."""
+    learn, layers = tf.contrib.learn, tf.contrib.layers
+    columns = [layers.real_valued_column("x")]
+
+    def data(labels):
+        x, weight = tf.constant([[1.0], [2.0], [3.0], [4.0]]), tf.constant([[1.0], [2.0], [0.0], [3.0]])
+        return {"x": x, "weight": weight}, tf.constant(labels)
+
+    def trained(make, labels):
+        model = make(tempfile.mkdtemp())
+        model.fit(input_fn=lambda: data(labels), steps=2)
+        names = [name for name in model.get_variable_names() if "Ftrl" not in name and "bias" in name]
+        evaluated = model.evaluate(input_fn=lambda: data(labels), steps=1)
+        return [model.get_variable_value(names[0]).tolist(), float(evaluated["loss"])]
+
+    two, three = [[0], [0], [1], [1]], [[0], [2], [1], [1]]
+    sgd = tf.train.GradientDescentOptimizer
+    return [
+        trained(lambda at: learn.LinearClassifier(columns, at), two),
+        trained(lambda at: learn.LinearClassifier(columns, at, optimizer=sgd(0.1)), two),
+        trained(lambda at: learn.LinearClassifier(columns, at, 3, "weight", sgd(0.1)), three),
+        trained(
+            lambda at: learn.DNNLinearCombinedClassifier(
+                at, linear_feature_columns=columns, fix_global_step_increment_bug=True
+            ),
+            two,
+        ),
+    ]

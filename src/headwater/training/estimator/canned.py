@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"
-_DEEP_RATE, _LINEAR_RATE = 0.05, 0.2
+DEEP_RATE, LINEAR_RATE = 0.05, 0.2
 _TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
 
 
@@ -53,6 +53,11 @@ def optimizer_of(given: Structure, rate: float) -> Any:
     if not hasattr(found, "minimize"):
         raise ValueError(f"The given object is not an Optimizer instance. Given: {found}")
     return found
+
+
+def linear_rate(most: float, columns: int) -> float:
+    """The learning rate of a linear model by its number of columns: 1/√columns, and ``most`` at most."""
+    return min(most, 1.0 / math.sqrt(columns))
 
 
 def _spread(partitioner: Partitioner) -> Any:
@@ -218,7 +223,7 @@ class Deep(Canned):
             )
 
         super().__init__(
-            head, logits, lambda: [(_DEEP, optimizer_of(optimizer, _DEEP_RATE))], model_dir, config, warm_start_from
+            head, logits, lambda: [(_DEEP, optimizer_of(optimizer, DEEP_RATE))], model_dir, config, warm_start_from
         )
 
 
@@ -327,7 +332,7 @@ class Linear(Canned):
             del mode
             return _linear_logits(features, units, feature_columns, partitioner, sparse_combiner)
 
-        rate = min(_LINEAR_RATE, 1.0 / math.sqrt(len(feature_columns)))
+        rate = linear_rate(LINEAR_RATE, len(feature_columns))
         super().__init__(
             head, logits, lambda: [(_LINEAR, optimizer_of(optimizer, rate))], model_dir, config, warm_start_from
         )
@@ -437,7 +442,7 @@ class Together(Canned):
             if deep:
                 parts.append((_DEEP, optimizer_of(dnn_optimizer, _TOGETHER_DEEP_RATE)))
             if wide:
-                rate = min(_TOGETHER_LINEAR_RATE, 1.0 / math.sqrt(len(wide)))
+                rate = linear_rate(_TOGETHER_LINEAR_RATE, len(wide))
                 parts.append((_LINEAR, optimizer_of(linear_optimizer, rate)))
             return parts
 

@@ -10,6 +10,7 @@ import numpy as np
 from headwater.dtypes import as_dtype
 from headwater.feature_columns.old import real_valued_column
 from headwater.functional.nn import relu
+from headwater.functional.weighted_losses import Reduction
 from headwater.pauses import pause
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.estimator import canned
@@ -128,13 +129,17 @@ class _Fits(canned.Estimator):
     ) -> dict[str, Any]:
         """The metrics of a checkpoint, on arrays (once over all; see `fit`) or on what ``input_fn`` gives.
 
+        ``loss`` is the weighted mean over examples, Σ wᵢ lossᵢ / Σ wᵢ. `fit` minimizes Σ wᵢ lossᵢ / (batch size).
+
         Raises:
           ValueError: both arrays and ``input_fn``, or neither; ``feed_fn`` or ``metrics``, which are not supported.
         """
         del log_progress  # what is logged says the steps
         _require_none(feed_fn=feed_fn, metrics=metrics)
         given = _input_fn(x, y, input_fn, batch_size, epochs=1)
-        return canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
+        found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
+        found["loss"] = found["average_loss"]
+        return found
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
@@ -235,6 +240,7 @@ class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[repor
             label_keys,
             optimizer or "Ftrl",
             config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
         )
 
 
@@ -278,6 +284,7 @@ class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncom
             activation_fn,
             dropout,
             config=config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
         )
 
 
@@ -315,13 +322,19 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
+        linear_columns = list(linear_feature_columns or ())
+
+        def linear() -> Any:
+            rate = canned.linear_rate(canned.LINEAR_RATE, len(linear_columns))
+            return canned.optimizer_of(linear_optimizer or "Ftrl", rate)
+
         canned.DNNLinearCombinedClassifier.__init__(
             self,
             model_dir,
-            linear_feature_columns,
-            linear_optimizer or "Ftrl",
+            linear_columns,
+            linear,
             dnn_feature_columns,
-            dnn_optimizer or "Adagrad",
+            lambda: canned.optimizer_of(dnn_optimizer or "Adagrad", canned.DEEP_RATE),
             dnn_hidden_units,
             dnn_activation_fn,
             dnn_dropout,
@@ -329,6 +342,7 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
             weight_column_name,
             label_keys,
             config=config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
         )
 
 
