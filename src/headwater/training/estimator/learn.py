@@ -20,7 +20,7 @@ from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
 
 if TYPE_CHECKING:
-    from headwater.feature_columns.base import Column, ColumnsLike
+    from headwater.feature_columns.base import Column
     from headwater.graph.operation import Tensor
     from headwater.graph.types import Structure
     from headwater.registry import HostArray
@@ -296,10 +296,10 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        linear_feature_columns: ColumnsLike | None = None,
+        linear_feature_columns: Sequence[Column] | None = None,
         linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         _joint_linear_weights: bool = False,
-        dnn_feature_columns: ColumnsLike | None = None,
+        dnn_feature_columns: Sequence[Column] | None = None,
         dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
         dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
