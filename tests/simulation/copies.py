@@ -2,7 +2,8 @@
 
 Whatever is killed, stopped or cut off, the next failure comes once each part has two copies again. Then no acknowledged
 update is lost, and none is applied twice; had two copies of a part both acknowledged at the same time, those of one of
-them would be lost. Each example of an epoch counts once. In some histories a table in rows counts units, too.
+them would be lost. Each example of an epoch counts once. In some histories a table in rows, or one that grows,
+counts units, too.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import numpy as np
 
 from headwater.accounting.ledger import Plan
 from headwater.consistency import Consistency, from_text
+from headwater.errors import UnavailableError
+from headwater.parameters import table_cluster
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.layout import FixedShardsPartitioner, VariableSpec, make_layout
 from headwater.parameters.process import ParameterTask
-from headwater.parameters.replicas import shard
+from headwater.parameters.replicas import shard, tables
 from headwater.parameters.row_changes import RowChanges
+from headwater.parameters.table_client import TableClient
 from headwater.parameters.updater import Array
+from headwater.tables import SGD, Initializer, TableConfig
 from tests.simulation.account import NO_UNIT, UNITS
 from tests.simulation.examples import ExampleHistory
 from tests.simulation.faults import Fault
@@ -173,6 +178,53 @@ class CopiesOfRows(CopiesHistory):
             self._final = [*self._final[:2], counts]
 
 
+class CopiesOfTables(CopiesHistory):
+    """A history in which a table that grows counts units, too: each has a row, which is made when it is pushed."""
+
+    def __init__(self, simulation: Simulation, setting: Setting, rows: int) -> None:
+        super().__init__(simulation, setting)
+        self._clients: dict[ParameterClient, TableClient] = {}
+        self._in_table: set[int] = set()
+        self._table = TableConfig(
+            dim=1, optimizer=SGD(1.0), initializer=Initializer(kind="constant", a=0.0), shards=2, max_rows=rows
+        )
+        simulation.note(f"a table that grows to {rows} rows on each ps")
+
+    def _is_whole(self) -> bool:
+        services = [task.table_service for task in self._served.values()]
+        kept = [service for service in services if isinstance(service, tables.CopiesOfTables)]
+        copies = [copy for service in kept for copy in service._copies.values()]
+        return super()._is_whole() and sum(copy.is_whole for copy in copies) == self.setting.servers
+
+    def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        client = super()._access(task, choice, initial)
+        self._clients[client] = table_cluster.connect_tables(task, 2)
+        return client
+
+    def _client(self, index: int) -> ParameterClient:
+        client = super()._client(index)
+        self._clients[client].open("t", self._table)
+        return client
+
+    def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
+        if unit < UNITS and client in self._clients:
+            try:
+                self._clients[client].update({"t": [unit]}, {"t": [[-1.0]]})
+                self._in_table.add(unit)
+            except UnavailableError:
+                if not self.cluster.tasks["worker0"].returned:
+                    raise
+                del self._clients[client]  # it was away when the job ended, and so did the tables
+        return super()._push(client, gradients, unit)
+
+    def _finished(self, index: int, client: ParameterClient) -> None:
+        super()._finished(index, client)
+        if index == 0:
+            told = sorted(self._in_table)
+            counts = self._clients[client].look_up({"t": np.arange(UNITS)}, training=False)["t"]
+            self.account.check("the table", counts[:, 0], told)
+
+
 class CopiesOfExamples(CopiesHistory, ExampleHistory):
     """A history of workers that go through epochs; see `ExampleHistory`."""
 
@@ -213,6 +265,9 @@ def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, 
     if chance.random() < 0.3:
         plan = Plan(size=chance.randint(10, 60), batch=chance.randint(1, 4), tries=1000)
         return simulation, CopiesOfExamples(simulation, setting, plan, chance.randint(1, 3))
-    if chance.random() < 0.5:
+    kind = chance.random()
+    if kind < 0.4:
         return simulation, CopiesOfRows(simulation, setting, chance.choice((8, 64, 256)))
+    if kind < 0.8:
+        return simulation, CopiesOfTables(simulation, setting, UNITS)
     return simulation, CopiesHistory(simulation, setting)

@@ -13,6 +13,7 @@ import headwater.parameters.attendance
 import headwater.parameters.conversation
 import headwater.parameters.host_state
 import headwater.parameters.replicas.shard
+import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
 import headwater.parameters.updates
@@ -148,6 +149,12 @@ def _both_have_updates() -> None:
     copy._await_second = lambda *_: None
 
 
+def _both_have_tables() -> None:
+    """A primary of tables answers before the other copy has confirmed what the answer says."""
+    copy: Any = headwater.parameters.replicas.tables.TablesCopy
+    copy.secure = lambda *_: None
+
+
 def _rows_of_one_moment() -> None:
     """A row that changes before its piece is sent is sent as it is then, and changed again by what comes after."""
     changes: Any = headwater.parameters.row_changes.RowChanges
@@ -170,5 +177,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "known outcomes": _known_outcomes,
     "both have it": _both_have_it,
     "both have updates": _both_have_updates,
+    "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
 }

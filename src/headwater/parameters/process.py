@@ -39,7 +39,7 @@ from headwater.parameters.shards.places import first_places
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
-from headwater.replicas.witness import RemoteWitness, WitnessService
+from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
@@ -53,9 +53,13 @@ from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
+    from headwater.parameters.replicas.tables import CopiesOfTables
     from headwater.parameters.table_host import TableService
 
 _jax: Any = jax
+
+#: The same as `headwater.parameters.replicas.tables.TABLES`; that module would load numba.
+TABLES = "+tables"
 
 
 class ParameterTask:
@@ -80,7 +84,8 @@ class ParameterTask:
     def __init__(self, members: Members) -> None:
         self.members = members
         self.saves: Saves | None = None
-        self.table_service: TableService | None = None
+        self.table_service: TableService | CopiesOfTables | None = None
+        self._table_replicas = 1
         self._tables_lock = threading.Lock()
         self.holders: dict[str, ShardHolder] = {}
         self.copies: dict[str, ShardCopy] = {}
@@ -95,6 +100,7 @@ class ParameterTask:
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
+            self._service.offer(TABLES, lambda: self.tables(replicas=2))
         if members.is_chief:
             self.shell.add_service(WitnessService())
         if not members.is_server:
@@ -106,13 +112,33 @@ class ParameterTask:
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
             ).start()
 
-    def tables(self) -> TableService:
-        """What keeps the embedding tables of this task, a ``ps``; made at the first call."""
-        from headwater.parameters.table_serving import table_service  # noqa: PLC0415  with numba
+    def tables(self, replicas: int = 1) -> TableService | CopiesOfTables:
+        """What keeps the embedding tables of this task, a ``ps``; made at the first call.
+
+        Args:
+          replicas: how many copies there are of the tables of each ``ps``.
+
+        Raises:
+          FailedPreconditionError: there is another number of copies already.
+        """
+        from headwater.parameters.table_serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
 
         with self._tables_lock:
             if self.table_service is None:
-                self.table_service = table_service(self.members, self.saves)
+                self._table_replicas = replicas
+                if replicas == 1:
+                    self.table_service = table_service(self.members, self.saves)
+                else:
+                    self.table_service = copies_of_tables(
+                        self.members, self._kept_twice(), self.shell.link, self._witness(), self._service.host
+                    )
+            if replicas != self._table_replicas:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self.members.me} has tables with and without a second copy: say the same replicas for all "
+                    "models",
+                )
             return self.table_service
 
     def host(
@@ -170,15 +196,13 @@ class ParameterTask:
             if saver is not None:
                 saver.start()
             return
-        chief = self.members.workers[0]
-        witness = RemoteWitness(self.shell.link(chief), str(chief))
+        ask = self._witness()
 
         def make_copy(shard: int) -> tuple[HostedParameters, RecordedUpdater]:
             updater = RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        before, after = servers[index - 1], servers[(index + 1) % len(servers)]
-        for shard, other in ((index, after), ((index - 1) % len(servers), before)):
+        for shard, other in self._kept_twice():
             copy = ShardCopy(
                 name,
                 shard,
@@ -187,10 +211,21 @@ class ParameterTask:
                 other=str(other),
                 make=partial(make_copy, shard),
                 link=self.shell.link(other),
-                ask=witness.ask,
+                ask=ask,
             )
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
+
+    def _kept_twice(self) -> list[tuple[int, TaskName]]:
+        """On a ``ps``: of whose part this task has a copy, by number, and which task has the other one."""
+        index, servers = self.members.number, self.members.servers
+        before, after = servers[index - 1], servers[(index + 1) % len(servers)]
+        return [(index, after), ((index - 1) % len(servers), before)]
+
+    def _witness(self) -> Ask:
+        """What asks the witness, see `headwater.replicas.witness`."""
+        chief = self.members.workers[0]
+        return RemoteWitness(self.shell.link(chief), str(chief)).ask
 
     @staticmethod
     def _made(
@@ -260,17 +295,10 @@ class ParameterTask:
     ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
-        links: list[tuple[str, WaitingLink | EitherLink | ShardLink]]
+        links: Sequence[tuple[str, WaitingLink | EitherLink | ShardLink]] = self.ways(replicas)
         if shards is not None:
             directory = self._directory(name)
             links = [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
-        else:
-            each = [self.shell.link(task) for task in members.servers]
-            ways = zip(members.servers, each, [*each[1:], each[0]], strict=True)
-            if replicas > 1:
-                links = [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in ways]
-            else:
-                links = [(str(task), one) for task, one, _ in ways]
         client = ParameterClient(
             name,
             worker=str(members.me),
@@ -294,6 +322,15 @@ class ParameterTask:
             for _, way in links:
                 way.check = arrival.check
         return self._service.use(client)
+
+    def ways(self, replicas: int) -> list[tuple[str, WaitingLink | EitherLink]]:
+        """A worker's ways to every ``ps``, with its name, where each has ``replicas`` copies of its part."""
+        servers = self.members.servers
+        each = [self.shell.link(task) for task in servers]
+        if replicas == 1:
+            return [(str(task), one) for task, one in zip(servers, each, strict=True)]
+        both = zip(servers, each, [*each[1:], each[0]], strict=True)
+        return [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in both]
 
     def serve(self) -> NoReturn:
         """On a ``ps``: serves until the job is over, then ends the process with code 0.
@@ -320,7 +357,7 @@ class _Tables(Service):
         self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        self._task.tables().serve(channel, first)
+        self._task.tables(2 if len(first.header) > 2 else 1).serve(channel, first)
 
     def job_over(self, reason: str) -> None:
         self._over = True

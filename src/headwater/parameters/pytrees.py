@@ -439,17 +439,12 @@ class ParameterServer:
         Raises:
           FailedPreconditionError: there is another table of that name.
           InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
-          ValueError: an argument cannot be right, or parameters have replicas, which tables do not.
+          ValueError: an argument cannot be right, or parameters have shards that move, which tables do not.
         """
         if self._shards is not None:
             raise ValueError(
                 f"table {name!r} cannot be made: shards={self._shards} lets the number of ps change, and tables stay "
                 "where they are. Leave shards away, or keep the rows among the parameters"
-            )
-        if self._replicas > 1:
-            raise ValueError(
-                f"table {name!r} cannot be made: replicas={self._replicas} keeps a second copy of the parameters, and "
-                "tables have none. Leave replicas away, or keep the rows among the parameters"
             )
         from headwater.parameters import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
 
@@ -482,7 +477,7 @@ class ParameterServer:
             from headwater.parameters import table_cluster as tables  # noqa: PLC0415  as above
 
             task = self._task
-            self._table_client = tables.connect_tables(task) if task else tables.LocalTables().client()
+            self._table_client = tables.connect_tables(task, self._replicas) if task else tables.LocalTables().client()
         return self._table_client
 
     def finish(self) -> Any:

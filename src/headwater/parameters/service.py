@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, Protocol
 
@@ -89,6 +89,7 @@ class ParameterService(Service):
         self._task = task
         self._watchdog = watchdog
         self._hosted: dict[str, Hosted] = {}
+        self._offered: dict[str, Callable[[], object]] = {}
         self._savers: dict[str, ParameterSaver] = {}
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
@@ -109,6 +110,11 @@ class ParameterService(Service):
         if has_ended:
             parameters.worker_ended()
 
+    def offer(self, name: str, make: Callable[[], object]) -> None:
+        """Calls ``make``, which hosts all parts of the set ``name``, when another task asks for one that is not there;
+        perhaps more than once."""
+        self._offered[name] = make
+
     def use(self, client: ParameterClient) -> ParameterClient:
         """Shows in snapshots what ``client`` does."""
         self._used.append(client)
@@ -122,6 +128,8 @@ class ParameterService(Service):
                 pass
             case _:
                 raise bad_header(first, channel.peer)
+        if self._called(name) is None and (offered := self._offered.get(name.rpartition("/")[0])) is not None:
+            offered()
         spoken = time.monotonic()
         with self._changed:
             while not self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S):

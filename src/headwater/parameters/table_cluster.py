@@ -26,10 +26,9 @@ __all__ = [
 ]
 
 
-def connect_tables(task: ParameterTask) -> TableClient:
-    """A worker's access to all tables."""
-    links: list[tuple[str, ServerLink]] = [(str(ps), task.shell.link(ps)) for ps in task.members.servers]
-    return TableClient(str(task.members.me), links)
+def connect_tables(task: ParameterTask, replicas: int = 1) -> TableClient:
+    """A worker's access to all tables, of which there are ``replicas`` copies."""
+    return TableClient(str(task.members.me), task.ways(replicas), twice=replicas > 1)
 
 
 class LocalTables:

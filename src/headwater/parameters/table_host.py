@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from headwater.parameters.table_protocol import (
 from headwater.parameters.table_requests import BagsPart, arrived_bags, pool_part, spread_part
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.kernels import all_finite
+from headwater.tables.policies import ALWAYS
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
@@ -54,10 +55,11 @@ _HOT_S = 30.0
 
 
 @dataclass(slots=True)
-class _Client:
-    """What is known of a worker's program: the number of its last update, and a lock that guards it; whether that is
-    what a save says."""
+class Client:
+    """What is known of a worker's program: its number, that of its last update, and a lock that guards this; whether
+    that is what a save says."""
 
+    number: int
     last: int = 0
     restored: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -86,6 +88,12 @@ class _Asked:
     counts: Sequence[int]
     parts: Sequence[BagsPart | None]
     left: list[Array]
+
+    def pairs(self) -> list[tuple[Table, Keys]]:
+        """Each table with its keys."""
+        words = parted(self.words, self.counts)
+        checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
+        return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
 
     def numbers(self) -> list[int]:
         """How many numbers the rows of each table's keys have."""
@@ -122,7 +130,7 @@ class TableService:
         self._tasks = tasks
         self._lock = threading.Condition()
         self._tables: dict[str, Table] = {}
-        self._clients: dict[int, _Client] = {}
+        self._clients: dict[int, Client] = {}
         #: By table when its most used keys were looked for, and what they were.
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
@@ -156,7 +164,7 @@ class TableService:
     def go_on(self, clients: Mapping[int, int]) -> None:
         """Tables will be those of a save, which holds the counted updates of each worker's program."""
         self._went_back = True
-        self._clients = {number: _Client(last=last, restored=True) for number, last in clients.items()}
+        self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}
 
     @contextmanager
     def still(self) -> Generator[dict[int, int]]:
@@ -223,16 +231,36 @@ class TableService:
                 pass
             case _:
                 raise bad_header(hello, channel.peer)
-        with self._lock:
-            client = self._clients.setdefault(number, _Client(restored=self._went_back))
-        frame = hello
+        client, frame = self._client(number), hello
         while True:
             try:
                 answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
             except (OpError, MemoryError) as error:
                 answer = error_frame(0, error, self._task)
+            self._secure(channel)
             channel.send(answer)
             frame = channel.recv()
+
+    def _client(self, number: int) -> Client:
+        with self._lock:
+            return self._clients.setdefault(number, Client(number=number, restored=self._went_back))
+
+    def _secure(self, channel: Channel) -> None:
+        """Called before each answer on ``channel``; returns once what the answer says is safe."""
+
+    def _changes(
+        self, client: Client, frame: Frame, keys: Sequence[tuple[Table, Keys]], *, looks_up: bool = False
+    ) -> AbstractContextManager[object]:
+        """Surrounds a change.
+
+        Args:
+          client: who asks for it.
+          frame: with what.
+          keys: by table those that may get rows.
+          looks_up: see `Table.make_room`.
+        """
+        del client, frame, keys, looks_up
+        return nullcontext()
 
     def _open(self, tables: Any, channel: Channel) -> Frame:
         for told in tables:
@@ -275,18 +303,26 @@ class TableService:
             raise NotFoundError(None, None, f"{self._task} has no table {name!r}")
         return table
 
-    def _handle(self, client: _Client, frame: Frame, channel: Channel) -> Frame:
+    def _handle(self, client: Client, frame: Frame, channel: Channel) -> Frame:
         match frame.kind, frame.header:
             case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes]):
-                return self._look_up(training, self._asked(names, forms, bags, counts, sizes, frame.tensors))
+                asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
+                changes = self._changes(client, frame, asked.pairs(), looks_up=True) if training else nullcontext()
+                with changes:
+                    found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
+                return _rows(asked, found)
             case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes]):
                 with client.lock:
                     ends = self._ends
                     if not ends and number > client.last:
                         if client.restored:
                             self._tell_lost(client, number, names, channel.peer)
-                        self._update(self._asked(names, forms, bags, counts, sizes, frame.tensors), rates)
-                        client.last = number
+                        asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
+                        gradients = _gradients(asked, rates)
+                        admits = [pair for pair in asked.pairs() if pair[0].config.admission.kind == ALWAYS]
+                        with self._changes(client, frame, admits):
+                            self._update(asked, gradients, rates)
+                            client.last = number
                 if ends:
                     self._await_end(channel)
                 return Frame(kinds.DONE)
@@ -303,12 +339,12 @@ class TableService:
             case kinds.WRITE_TABLE, (str(name), None | int() as step):
                 if self._ends:
                     self._await_end(channel)
-                self._write(self._table(name), step, frame)
+                self._write(client, self._table(name), step, frame.tensors)
                 return Frame(kinds.DONE)
             case _:
                 raise bad_header(frame, channel.peer)
 
-    def _tell_lost(self, client: _Client, number: int, names: Sequence[str], peer: str) -> None:
+    def _tell_lost(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
         """A worker that has made updates before goes on with this task, which has those that were saved."""
         client.restored = False
         lost = number - 1 - client.last
@@ -363,43 +399,31 @@ class TableService:
             tables=tables, forms=named, bags=hows, words=words, checks=checks, counts=counts, parts=parts, left=arrays
         )
 
-    def _look_up(self, training: bool, asked: _Asked) -> Frame:
-        found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
-        if flat_rows(asked.forms, asked.bags):
-            return Frame(kinds.DONE, (), [found])
-        rows: list[Array] = []
-        parts = parted(found, asked.numbers())
-        for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
-            of_keys = part.reshape(-1, table.config.dim)
-            rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
-        return Frame(kinds.DONE, (), rows)
-
-    def _update(self, asked: _Asked, rates: Sequence[float | None]) -> None:
-        gradients = _gradients(asked)
-        if len(rates) != len(asked.tables):
-            raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
+    def _update(self, asked: _Asked, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
         for table, rate in zip(asked.tables, rates, strict=True):  # all of them are right
             if rate is not None:
                 table.learning_rate = rate
         if all(table.config.optimizer.kind >= 0 for table in asked.tables):
             together.apply(asked.tables, asked.words, asked.checks, asked.counts, gradients)
         else:
-            first = 0
-            for table, count, part in zip(asked.tables, asked.counts, parted(gradients, asked.numbers()), strict=True):
-                keys = Keys(asked.words[first : first + count], asked.checks[first : first + count])
+            for (table, keys), part in zip(asked.pairs(), parted(gradients, asked.numbers()), strict=True):
                 table.apply(keys, part.reshape(-1, table.config.dim))
-                first += count
         for table in asked.tables:
             if table.step % _SWEEP_STEPS == 0:
                 table.sweep()
 
-    def _write(self, table: Table, step: int | None, frame: Frame) -> None:
-        if len(frame.tensors) != 2 or frame.tensors[0].dtype != np.int64:
+    def _write(self, client: Client, table: Table, step: int | None, tensors: Sequence[Array]) -> None:
+        words = tensors[0] if len(tensors) == 2 else None
+        if words is None or words.dtype != np.int64 or words.ndim != 2 or words.shape[1] != table.config.words:
             raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows came to store")
         if step is not None:
-            table.clear()
-            table.restored(step, table.learning_rate, table.rates)
-        table.store_records(frame.tensors[0], frame.tensors[1])
+            none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
+            with self._changes(client, none, ()):
+                table.clear()
+                table.restored(step, table.learning_rate, table.rates)
+        rows = Frame(kinds.WRITE_TABLE, (table.name, None), tensors)
+        with self._changes(client, rows, [(table, table.keys_of(words))]):
+            table.store_records(words, tensors[1])
 
     def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
         with self.saving:
@@ -443,12 +467,26 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
     return np.concatenate(parts)
 
 
+def _rows(asked: _Asked, found: NDArray[np.float32]) -> Frame:
+    """The answer to a lookup, which found these numbers."""
+    if flat_rows(asked.forms, asked.bags):
+        return Frame(kinds.DONE, (), [found])
+    rows: list[Array] = []
+    parts = parted(found, asked.numbers())
+    for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
+        of_keys = part.reshape(-1, table.config.dim)
+        rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
+    return Frame(kinds.DONE, (), rows)
+
+
 def _where(table: Table) -> str:
     return f"table {table.name!r} on {table.task}"
 
 
-def _gradients(asked: _Asked) -> NDArray[np.float32]:
+def _gradients(asked: _Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
     """All numbers of the gradients of an update, one table after the other, flat."""
+    if len(rates) != len(asked.tables):
+        raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
     sizes = asked.numbers()
     if flat_rows(asked.forms, asked.bags):
         flat = _take(asked.tables[0], asked.left)

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from headwater.errors import AbortedError, OpError, UnavailableError
 from headwater.parameters.client import ServerLink
@@ -20,11 +20,14 @@ from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 
+_Result = TypeVar("_Result")
+
 
 @dataclass(kw_only=True, slots=True)
 class _Session:
     task: str
     link: ServerLink
+    number: int
     channel: Channel | None = None
 
 
@@ -39,13 +42,20 @@ class TableSessions:
       worker: its name.
       links: to every ``ps``, with its name.
       tables: what every conversation begins with: each table's name, what it is, and a folder with saves or None.
+      twice: whether there are two copies of what each ``ps`` has; a conversation says which ``ps`` it is about then.
     """
 
     def __init__(
-        self, worker: str, links: Sequence[tuple[str, ServerLink]], tables: Callable[[], Sequence[object]]
+        self,
+        worker: str,
+        links: Sequence[tuple[str, ServerLink]],
+        tables: Callable[[], Sequence[object]],
+        *,
+        twice: bool = False,
     ) -> None:
         self._worker = worker
-        self._sessions = [_Session(task=task, link=link) for task, link in links]
+        self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
+        self._twice = twice
         self._tables = tables
         self._number = secrets.randbits(62)
         self.tasks: Final = [task for task, _ in links]
@@ -59,7 +69,7 @@ class TableSessions:
         """
         self.close()
         for session in self._sessions:
-            self._meet(session)
+            self._until(session, lambda session=session: self._meet(session))
 
     def close(self) -> None:
         """Ends all conversations."""
@@ -94,18 +104,27 @@ class TableSessions:
         return True
 
     def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
+        def ask() -> Frame:
+            nonlocal was_sent
+            again, was_sent = not was_sent, False
+            channel = self._meet(session) if again else session.channel
+            assert channel is not None
+            if again:
+                channel.send(frame)
+            return self._answer(channel, session.task)
+
+        return self._until(session, ask)
+
+    def _until(self, session: _Session, work: Callable[[], _Result]) -> _Result:
+        """Does it again until the ``ps`` is not lost meanwhile, or does not come for too long."""
         give_up_at = time.monotonic() + Patience.from_environment().deadline_s
         while True:
             try:
-                if not was_sent:
-                    self._meet(session).send(frame)
-                assert session.channel is not None
-                return _answer(session.channel, session.task)
+                return work()
             except (UnavailableError, AbortedError) as error:
                 if time.monotonic() >= give_up_at:
                     raise
                 _log.warning("%s goes on with %s anew: %s", self._worker, session.task, error.message)
-                was_sent = False
 
     def _drop(self, session: _Session) -> None:
         if session.channel is not None:
@@ -116,20 +135,21 @@ class TableSessions:
         self._drop(session)
         session.link.reach()
         channel = session.channel = session.link.take()
-        channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables())))
-        _answer(channel, session.task)
+        which = (session.number,) if self._twice else ()
+        channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
+        self._answer(channel, session.task)
         return channel
+
+    def _answer(self, channel: Channel, task: str) -> Frame:
+        while (answer := channel.recv()).kind == kinds.WAIT:
+            _log.info("%s waits for %s: %s", self._worker, task, *answer.header)
+        if answer.kind == kinds.ERROR:
+            raise_error(answer, task)
+        if answer.kind != kinds.DONE:
+            raise bad_header(answer, task)
+        return answer
 
 
 def _nbytes(frames: Sequence[Frame | None]) -> int:
     """Bytes of the tensors of some frames."""
     return sum(tensor.nbytes for frame in frames if frame is not None for tensor in frame.tensors)
-
-
-def _answer(channel: Channel, task: str) -> Frame:
-    answer = channel.recv()
-    if answer.kind == kinds.ERROR:
-        raise_error(answer, task)
-    if answer.kind != kinds.DONE:
-        raise bad_header(answer, task)
-    return answer

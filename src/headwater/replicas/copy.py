@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.replicas.feed import Feed
@@ -28,13 +29,15 @@ from headwater.replicas.views import (
 )
 from headwater.replicas.witness import Ask
 from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.waiting import LOOK_S
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
+
+_Contents = TypeVar("_Contents")
 
 #: How long a second waits for its primary by default, in seconds.
 GRACE_S = 0.8
@@ -157,6 +160,9 @@ class KeptCopy:
     def _look_after(self) -> None:
         """Called now and then while this copy serves."""
 
+    def _wake_other(self) -> None:
+        """Called now and then while the witness waits for the other copy."""
+
     @property
     def _fills_slowly(self) -> bool:
         """Whether what a feed begins with comes in pieces: meanwhile the other copy is none."""
@@ -233,6 +239,43 @@ class KeptCopy:
         alone = view is not None and view.second is None and not self._standing.serves
         # When the job is over, the witness makes no other views.
         return self._fed is not None or self._closed or self._over or alone
+
+    def _await_serving(self, channel: Channel, contents: Callable[[], _Contents]) -> _Contents | None:
+        """What is served to a worker, as ``contents`` gives it, as soon as this copy serves; None where the worker has
+        gone, or was told to try the other copy, which does."""
+        spoken = time.monotonic()
+        while not channel.peer_gone():
+            with self._changed:
+                self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
+                serving, elsewhere, found = self._serving, self._is_elsewhere(), contents()
+            if serving:
+                return found
+            if elsewhere:
+                reason = f"{self._other} serves {self._called}, not {self._task}"
+                channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
+                return None
+            if time.monotonic() - spoken >= SPEAK_S:
+                spoken = time.monotonic()
+                channel.send(Frame(kinds.WAIT, (f"{self._task} to hear who serves {self._called}",)))
+        return None
+
+    def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
+        """Does `_await_second` for an answer to a worker, and tells it what it waits for.
+
+        Raises:
+          UnavailableError: this copy does not serve any more, or the worker is gone.
+        """
+        spoken = time.monotonic()
+
+        def waits(what: str) -> None:
+            nonlocal spoken
+            if channel.peer_gone():
+                raise UnavailableError(None, None, f"{channel.peer} is gone")
+            if time.monotonic() - spoken >= SPEAK_S:
+                spoken = time.monotonic()
+                channel.send(Frame(kinds.WAIT, (what,)))
+
+        self._await_second(feed, number, serves, waits)
 
     def _feeds(self, feed: Feed) -> None:
         """From now on, changes go to ``feed``, which begins with all that there is."""
@@ -410,6 +453,8 @@ class KeptCopy:
             view = self._ask_witness(self._set, self._shard, Request(standing.me, standing.view, wants, other))
             if self._standing.me == standing.me:
                 self._become(view)
+        if view is None:
+            self._wake_other()
 
     def _follow(self) -> None:
         with self._changed:

@@ -43,9 +43,16 @@ class Feed:
       target: the other copy.
       begins: what it begins with, in order: kinds, headers after the number, and tensors. It is asked for them one
         after the other, as the other copy takes them.
+      filled: called when all of that is sent, or will not be.
     """
 
-    def __init__(self, channel: Channel, target: Copy, begins: Iterable[tuple[int, Sequence[object], Tensors]]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        target: Copy,
+        begins: Iterable[tuple[int, Sequence[object], Tensors]],
+        filled: Callable[[], None] = lambda: None,
+    ) -> None:
         self._channel = channel
         self.target: Copy = target
         #: Number of the frame that ends what it begins with: those before it have none of their own, but 0.
@@ -57,6 +64,7 @@ class Feed:
         self.resigned: bool = False
         self._lock = threading.Lock()
         self._beginning = begins
+        self._filled = filled
         self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of what happened since
         self._receiving = threading.Lock()
@@ -98,11 +106,14 @@ class Feed:
 
     def fill(self) -> None:
         """Sends what it begins with, then what waits, until nothing does; from then on `send` sends by itself."""
-        for frame in self._first_frames():
-            self.confirmed = frame.header[0] - 1
-            self._send_confirmed(frame)
-            if self.broken.is_set():
-                return
+        try:
+            for frame in self._first_frames():
+                self.confirmed = frame.header[0] - 1
+                self._send_confirmed(frame)
+                if self.broken.is_set():
+                    return
+        finally:
+            self._filled()
         while not self.broken.is_set():
             with self._lock:
                 if not self._queue:

@@ -148,10 +148,10 @@ def _look_up_in(
                 row = row_in(d, at)
                 if training:
                     meta = words_at(d[f.META], d[f.CAPACITY] * words)
+                    keep_old(d, row, words, width)  # with the use that it had
                     use = meta[row * words + 1]
                     if exact and step_in(use) < step:
-                        keep_old(d, row, words, width)
-                        use = meta[row * words + 1] | f.CHANGED_BIT
+                        use |= f.CHANGED_BIT
                         catch_up(record(d, row, width), 0, dim, shape[OPTIMIZER], hyper, rates, step_in(use), step)
                     meta[row * words + 1] = use_of(count_in(use) + 1, step, use & 3)
                     if row >= d[f.HOT]:

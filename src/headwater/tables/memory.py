@@ -65,6 +65,15 @@ class Block:
         self.nbytes = nbytes
         self.address = self._address()
 
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """A copy of what is in it."""
+        return np.frombuffer(self._map, np.int64).copy()
+
+    @words.setter
+    def words(self, words: NDArray[np.int64]) -> None:
+        np.frombuffer(self._map, np.int64)[:] = words
+
     def close(self) -> None:
         """Gives the bytes back."""
         self._map.close()

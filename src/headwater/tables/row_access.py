@@ -234,6 +234,17 @@ def sighted(d: Words, key: int) -> int:
 
 
 @inlined
+def sightings_of(d: Words, key: int) -> int:
+    """How many sightings of a key that has no row were counted."""
+    slots = d[f.CANDIDATE_SLOTS]
+    seen = words_at(d[f.CANDIDATES], 2 * slots)
+    at = share(mix(key), slots)
+    while seen[2 * at + 1] != 0 and seen[2 * at] != key:
+        at = at + 1 if at + 1 < slots else 0
+    return seen[2 * at + 1]
+
+
+@inlined
 def _forget(d: Words, seen: Words, slots: int) -> None:
     """Halves all counts until at most half of the slots are in use."""
     old = seen.copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headwater.tables import fields as f
 from headwater.tables.compiled import (
@@ -18,9 +19,14 @@ from headwater.tables.compiled import (
     words_at,
 )
 from headwater.tables.hashing import U64, Reals, Words, mix, share
+from headwater.tables.policies import admitted_by_chance
 from headwater.tables.row_access import (
+    ADMISSION,
+    CHANCE,
     ROW_WORD_BYTES,
+    SEED,
     SHARDS,
+    SIGHTINGS,
     WIDTH,
     WORD,
     WORDS,
@@ -31,6 +37,7 @@ from headwater.tables.row_access import (
     record_bytes,
     row_in,
     shard_of,
+    sightings_of,
     slot_of,
     tag_of,
 )
@@ -113,6 +120,53 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
         d[f.LIVE] -= 1
         d[f.EVICTED] += 1
     add(directory.ctypes.data + shape[SHARDS] * f.FIELDS * WORD, -len(rows))
+
+
+@compiled
+def read_keys(d: Words, words: int, rows: Words) -> Words:
+    """The keys of rows of a locked shard, [n, 2]; second words are 0 where keys have one."""
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    out = np.zeros((len(rows), 2), np.int64)
+    for i in range(len(rows)):
+        out[i, 0] = meta[rows[i] * words]
+        if words == 3:
+            out[i, 1] = meta[rows[i] * words + 2]
+    return out
+
+
+@compiled
+def rows_to_make(
+    directory: Words, shape: Words, reals: NDArray[np.float64], keys: Words, checks: Words, step: int, looks_up: bool
+) -> tuple[int, int]:
+    """How many rows a call at ``step`` makes at most, and for which key the first. No other thread may make or remove
+    rows.
+
+    Args:
+      directory: of the table.
+      shape: of the table.
+      reals: of the table.
+      keys: of the call.
+      checks: of the call.
+      step: of the call.
+      looks_up: whether keys are admitted as in a lookup for training; else all are.
+    """
+    words, count, first = shape[WORDS], 0, -1
+    for i in range(len(keys)):
+        key, hashed = keys[i], mix(keys[i])
+        check = checks[i] if words == 3 else 0
+        d = directory[shard_of(hashed, shape[SHARDS])]
+        if find(d, words, hashed, key, check) >= 0:
+            continue
+        if looks_up and shape[ADMISSION] == 1:
+            seen = sightings_of(d, key ^ np.int64(mix(check)) if words == 3 else key)
+            if seen + 1 < shape[SIGHTINGS]:
+                continue
+        elif looks_up and shape[ADMISSION] == 2 and not admitted_by_chance(shape[SEED], key, step, reals[CHANCE]):
+            continue
+        count += 1
+        if first < 0:
+            first = i
+    return count, first
 
 
 @compiled

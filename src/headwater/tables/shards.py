@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -80,6 +80,7 @@ class Shards:
 
     Attributes:
       directory: what compiled functions get, [shards + 1, fields]. The last row's first word counts the rows of all.
+      on_remove: is told the keys of rows that go, [n, 2], in each call of `remove`; None where none are wanted.
     """
 
     def __init__(self, shape: Words, *, memory_rows: int | None, folder: str | None, candidates: int) -> None:
@@ -97,6 +98,7 @@ class Shards:
         self.directory: Words = whole.reshape(self._count + 1, f.FIELDS)
         self._blocks: list[dict[int, Block]] = []
         self.closed: bool = False
+        self.on_remove: Callable[[Words], None] | None = None
         self._fill()
 
     def __len__(self) -> int:
@@ -215,6 +217,23 @@ class Shards:
             d[f.LOG] = blocks[f.LOG].address
         d[f.LOG_ROOM] = room
 
+    # Keys without a row -----------------------------------------------------------------------------------------------
+
+    @property
+    def sightings(self) -> list[Words]:
+        """By shard the keys without a row that are counted; nothing where none are. No other thread may use them."""
+        if not self._candidate_slots:
+            return []
+        used = self.directory[:-1, f.CANDIDATES_USED].copy()
+        return [used, *(blocks[f.CANDIDATES].words for blocks in self._blocks)]
+
+    @sightings.setter
+    def sightings(self, sightings: Sequence[Words]) -> None:
+        if sightings:
+            self.directory[:-1, f.CANDIDATES_USED] = sightings[0]
+        for blocks, words in zip(self._blocks, sightings[1:], strict=False):
+            blocks[f.CANDIDATES].words = words
+
     # Rows that go -----------------------------------------------------------------------------------------------------
 
     def uses(self, d: Words) -> tuple[Words, Words, Words]:
@@ -232,6 +251,8 @@ class Shards:
     def remove(self, s: int, rows: Words) -> None:
         """Removes rows of a shard that this thread has locked."""
         d, blocks = self.directory[s], self._blocks[s]
+        if self.on_remove is not None:
+            self.on_remove(shard_kernels.read_keys(d, self._words, rows))
         if d[f.SAVING] and int(d[f.LOG_USED]) + len(rows) + 3 > int(d[f.LOG_ROOM]):
             self._grow_log(s, len(rows))
         if f.GONE in blocks and int(d[f.GONE_USED]) + len(rows) > int(d[f.GONE_ROOM]):

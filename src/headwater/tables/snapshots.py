@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -88,6 +88,11 @@ class TableSnapshot:
             self._rate = table.learning_rate
         table.delta_may_follow = False  # until all of it is on disk
 
+    def pieces(self, piece_rows: int = PIECE_ROWS) -> Generator[tuple[Words, Reals]]:
+        """The rows, as `Table.store_records` takes them, some at a time."""
+        for s, rows in enumerate(self._rows):
+            yield from self.table.shards.saved_rows(s, rows, piece_rows)
+
     def write(self, path: files.Path, *, piece_rows: int = PIECE_ROWS) -> Part:
         """Writes the part, whole or not at all.
 
@@ -113,10 +118,9 @@ class TableSnapshot:
                 size = write_header(file, header)
                 if self.delta:
                     size += write_piece(file, GONE, len(self._gone), self._gone)
-                for s, rows in enumerate(self._rows):
-                    for words, values in table.shards.saved_rows(s, rows, piece_rows):
-                        size += write_piece(file, ROWS, len(words), words, values)
-                        total += len(words)
+                for words, values in self.pieces(piece_rows):
+                    size += write_piece(file, ROWS, len(words), words, values)
+                    total += len(words)
                 size += write_piece(file, END, total)
         except BaseException:
             self.abandon()

@@ -500,9 +500,46 @@ class Table:
         """
         limit = self.config.row_limit
         assert limit is not None
-        if self.shards.rows < limit:
+        if self.shards.rows >= limit:
+            self._evict(words, first, count)
+
+    def make_room(self, keys: Keys, gone: list[Words], *, looks_up: bool) -> None:
+        """Makes room for all rows that the next call with these keys may make. No other thread may use the table but to
+        read it.
+
+        Args:
+          keys: of the call.
+          gone: gets the keys of the rows that go, [n, 2] each, also of those that go before an error.
+          looks_up: whether that is a lookup for training, see `look_up`; else all keys get rows.
+
+        Raises:
+          ResourceExhaustedError: the table evicts nothing, or has fewer rows in all.
+        """
+        limit, shards = self.config.row_limit, self.shards
+        if limit is None or shards.rows + len(keys) <= limit:
             return
+        shards.on_remove = gone.append
+        try:
+            while True:
+                wanted, first = shard_kernels.rows_to_make(
+                    shards.directory, self._shape, self._reals, keys.words, keys.checks, self._step, looks_up
+                )
+                if shards.rows + wanted <= limit:
+                    return
+                if wanted > limit and self._leaving is not None:
+                    raise ResourceExhaustedError(
+                        None,
+                        None,
+                        f"{self._where()} may have {limit} rows, and one call needs {wanted} new ones. Raise max_rows "
+                        "or max_bytes, or take smaller batches",
+                    )
+                self._evict(keys.words, first, shards.rows + wanted - limit)
+        finally:
+            shards.on_remove = None
+
+    def _evict(self, words: Words, first: int, count: int) -> None:
         if self._leaving is None:
+            limit = self.config.row_limit
             raise ResourceExhaustedError(
                 None,
                 None,

@@ -95,6 +95,8 @@ SAVE_TABLE: Final = 131
 TELL_TABLE: Final = 132
 READ_TABLE: Final = 133
 WRITE_TABLE: Final = 134
+# ... and between copies of them: `headwater.parameters.replicas.tables`
+EVICT: Final = 135
 
 NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
 """The name of each kind by its number."""

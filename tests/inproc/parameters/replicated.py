@@ -25,6 +25,7 @@ from headwater.parameters.updater import Updater
 from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
 from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
 
@@ -55,7 +56,7 @@ class _Link:
         """A server here is killed with its channels, and never only stopped."""
 
     def lost(self) -> bool:
-        return self._index in self._servers.killed
+        return self._index in self._servers.killed or self._index >= len(self._servers.services)
 
 
 class TwoServers:
@@ -85,9 +86,10 @@ class TwoServers:
         self._log_dir = log_dir
         self._threads: list[threading.Thread] = []
         self._channels: dict[int, list[Channel]] = {0: [], 1: []}
+        self.name = "params"
         self.witnesses = Witnesses()
         self.killed: set[int] = set()
-        self.copies: list[list[ShardCopy]] = []
+        self.copies: list[list[Any]] = []
         self.services: list[ParameterService] = []
         self._asks = [LivingAsk(self.witnesses.ask) for _ in range(2)]
         for index in range(2):
@@ -111,19 +113,21 @@ class TwoServers:
     def _begin(self, index: int) -> None:
         self.copies[index] = []
         for shard in (0, 1):
-            copy = ShardCopy(
-                "params",
+            copy = self._copy(
+                index,
                 shard,
                 ps=index,
                 task=f"/job:ps/task:{index}",
                 other=f"/job:ps/task:{1 - index}",
-                make=partial(self._make, index, shard),
                 link=_Link(self, 1 - index),
                 ask=self._asks[index],
                 grace_s=0.1,
             )
             self.copies[index].append(copy)
             self.services[index].host(copy.name, copy)
+
+    def _copy(self, index: int, shard: int, **place: Any) -> Any:
+        return ShardCopy("params", shard, make=partial(self._make, index, shard), **place)
 
     def kill(self, index: int) -> None:
         """Ends a server with all that it has, without a word."""
@@ -153,26 +157,32 @@ class TwoServers:
 
     def _serve(self, service: ParameterService, channel: Channel) -> None:
         try:
-            service.serve(channel, channel.recv())
+            self._serve_first(service, channel, channel.recv())
         except (UnavailableError, CancelledError):
             return
         finally:
             channel.close()
 
-    def client(self, worker: int = 0) -> ParameterClient:
-        """A worker's access, connected."""
+    def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
+        service.serve(channel, first)
+
+    def ways(self) -> list[tuple[str, ServerLink]]:
+        """A worker's ways to both."""
         links = [_Link(self, 0), _Link(self, 1)]
-        both: list[tuple[str, ServerLink]] = [
+        return [
             ("/job:ps/task:0", EitherLink([links[0], links[1]])),
             ("/job:ps/task:1", EitherLink([links[1], links[0]])),
         ]
+
+    def client(self, worker: int = 0) -> ParameterClient:
+        """A worker's access, connected."""
         client = ParameterClient(
             "params",
             worker=f"/job:worker/task:{worker}",
             chief=worker == 0,
             layout=self._layout,
             choice=from_text("async", 1),
-            links=both,
+            links=self.ways(),
             initial=self._initial,
             shard_names=[shard_name("params", shard) for shard in (0, 1)],
         )
@@ -193,7 +203,7 @@ class TwoServers:
         """The number of the server that serves a shard, once that says so; a former one may still think so."""
         looks = threading.Event()
         while True:
-            view = self.witnesses.view("params", shard)
+            view = self.witnesses.view(self.name, shard)
             if view is not None:
                 at = view.primary.ps
                 if at not in self.killed and f"primary of shard {shard}, term {view.term}" in self._says(at, shard):

@@ -19,7 +19,7 @@ from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.replicas.feed import ParameterFeed
-from headwater.parameters.replicas.limits import require_no_tables, require_replicas
+from headwater.parameters.replicas.limits import require_replicas
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -296,12 +296,6 @@ def test_what_cannot_be_is_refused(replicas: int, tasks: int, consistency: str, 
 def test_replicas_and_own_states_are_refused_together() -> None:
     with pytest.raises(ValueError, match="cannot be had together"):
         require_replicas(2, 2, from_text("async", 1), saves=True)
-
-
-def test_tables_that_grow_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="has items"):
-        require_no_tables(2, ["items"])
-    require_no_tables(2, [])
 
 
 def test_one_process_has_no_second_ps() -> None:

@@ -1,6 +1,8 @@
 """Every update of a model of Keras takes 1 from each weight, with a second copy of each part.
 
-With ``--table rows`` there is a table in rows, too; an update takes 1/8 from each of its rows.
+With ``--table rows`` there is a table in rows, too; an update takes 1/8 from each of its rows. With ``--table grows``
+there is one that grows, and each worker says what its acknowledged pushes have taken from each row. It may push for a
+batch twice, where the first ``ps`` was lost with the account of who had that batch.
 
 Every worker holds before its 20th batch and before its 60th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-60``
 in the folder are opened.
@@ -17,14 +19,33 @@ from typing import Any
 import numpy as np
 
 from headwater import tf
+from headwater.keras.layers import DynamicEmbedding
+from headwater.parameters.table_client import TableClient
+from headwater.tables import Initializer
 
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path)
 parser.add_argument("--consistency", default="async")
-parser.add_argument("--table", choices=("none", "rows"), default="none")
+parser.add_argument("--table", choices=("none", "rows", "grows"), default="none")
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
 task = json.loads(os.environ["TF_CONFIG"])["task"]
+
+
+ROWS = 8
+pushed = np.zeros(ROWS)
+client_class: Any = TableClient
+push = client_class.push
+
+
+def counted(client: TableClient, divided: Any, sums: Any) -> None:
+    """Pushes gradients of rows, and counts them when that is acknowledged."""
+    push(client, divided, sums)
+    for name, keys in divided.items():
+        np.add.at(pushed, keys.words, sums[name][:, 0])
+
+
+client_class.push = counted
 
 
 class Hold(keras.callbacks.Callback):
@@ -40,22 +61,29 @@ class Hold(keras.callbacks.Callback):
             (arguments.folder / f"hold-{task['index']}-{self.batches}").read_bytes()
 
 
-ROWS = 8
-
 strategy = tf.distribute.experimental.ParameterServerStrategy(
     consistency=arguments.consistency, replicas=2, table_bytes=0
 )
 x = np.ones((640, 2), np.float32)
 data: list[np.ndarray] = [x, x]
+table: DynamicEmbedding | None = None
 with strategy.scope():
     inputs = [keras.Input((2,)), keras.Input((2,))]
     made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in inputs]
     if arguments.table == "rows":
         inputs.append(keras.Input((), dtype="int64"))
         made.append(keras.layers.Embedding(ROWS, 1, embeddings_initializer="zeros")(inputs[-1]))
+    if arguments.table == "grows":
+        inputs.append(keras.Input((), dtype="int64"))
+        table = DynamicEmbedding(1, initializer=Initializer(kind="constant", a=0.0), name="table")
+        made.append(table(inputs[-1]))
+    if len(inputs) > 2:
         data.append(np.arange(len(x)) % ROWS)
     model = keras.Model(inputs, keras.layers.Add()(made))
     model.compile(keras.optimizers.SGD(1.0), lambda _, found: found)
 model.fit(data, x[:, :1], batch_size=8, epochs=3, shuffle=False, callbacks=[Hold()], verbose=0)
+if table is not None:
+    print(f"pushed {pushed.tolist()}", flush=True)
+    print(f"rows {np.asarray(table(np.arange(ROWS))).ravel().tolist()}", flush=True)
 weights = {float(one) for weight in model.get_weights() for one in weight.flat}
 print(f"weights {sorted(weights)} after {3 * 640 // 8} updates", flush=True)

@@ -131,7 +131,14 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             one.succeeds()
 
 
-@pytest.mark.parametrize("table", ["none", "rows"])
+def listed(shown: str, name: str) -> list[float]:
+    """The numbers that a program has printed."""
+    found = re.search(rf"^{name} (\[.*\])$", shown, re.MULTILINE)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("table", ["none", "rows", "grows"])
 @pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: Path) -> None:
     """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
@@ -146,6 +153,9 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
             for worker in workers:
                 worker.wait_for(f"holding at {batch}")
             other = ps[1 - index]
+            if batch == 20:
+                for number, one in enumerate(ps if table == "grows" else ()):
+                    one.wait_for(f"has a copy of the tables of ps {number} ")
             before = other.line_count()
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
@@ -153,11 +163,17 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
             ps[index] = start(cluster, "ps", index, tmp_path, OF_KERAS, *options)
             for shard in (0, 1):
                 other.wait_for(f"has a copy of shard {shard} ", after=before)
+                if table == "grows":
+                    other.wait_for(f"has a copy of the tables of ps {shard} ", after=before)
             for worker in (0, 1):
                 (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
-        weights = {"none": [-240.0], "rows": [-240.0, -30.0]}[table]
-        assert f"weights {weights} after 240 updates" in workers[0].succeeds()
-        workers[1].succeeds()
+        weights = [-240.0, -30.0] if table == "rows" else [-240.0]
+        shown = [worker.succeeds() for worker in workers]
+        assert f"weights {weights} after 240 updates" in shown[0]
+        if table == "grows":
+            rows = listed(shown[0], "rows")
+            assert rows == [-sum(both) for both in zip(*(listed(text, "pushed") for text in shown), strict=True)]
+            assert max(rows) <= -30.0
         for one in ps:
             one.succeeds()
         shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(tmp_path / "logs")).succeeds()

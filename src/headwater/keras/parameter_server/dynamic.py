@@ -58,7 +58,8 @@ class DynamicTables:
         task = self._place.task
         assert task is not None
         for layer in self.layers:
-            task.tables().make(self._name(layer), layer.table_config(self._optimizer(layer)), layer.saves)
+            config = layer.table_config(self._optimizer(layer))
+            task.tables(self._place.replicas).make(self._name(layer), config, layer.saves)
             layer.forget()
 
     def use(self, client: TableClient) -> None:
@@ -73,7 +74,7 @@ class DynamicTables:
         if self._given is not None:
             self._client = self._given
         elif task is not None:
-            self._client = connect_tables(task)
+            self._client = connect_tables(task, self._place.replicas)
         else:
             self._local = LocalTables(servers)
             self._client = self._local.client()

@@ -24,7 +24,6 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.replicas.limits import require_no_tables
 from headwater.parameters.round_sums import Squares, sum_of_squares
 from headwater.parameters.shards.limits import require_no_rows, require_no_sums
 from headwater.task.agreement import said
@@ -133,11 +132,6 @@ class ModelValues:
                 f"global_clipnorm needs the gradients of all variables, and with consistency {place.choice} an update "
                 f"may be of other workers' gradients on each of {servers} ps tasks; use clipnorm, one ps, 'sync' or "
                 "'async'"
-            )
-        if place.replicas > 1:
-            require_no_tables(
-                place.replicas,
-                [layer.name for layer in dynamic_layers(self.model)],
             )
         if place.shards is not None:
             require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])

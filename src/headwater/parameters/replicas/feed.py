@@ -21,33 +21,15 @@ later frame brings it. The other copy makes a change when it has its memory, bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from headwater.parameters.replicas.recorded import Change
 from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy
 from headwater.task import kinds
-from headwater.transport.channel import Channel
 
 
 class ParameterFeed(Feed):
-    """Feeds the other copy of a shard of parameters.
-
-    Args:
-      channel, target, begins: see `Feed`.
-      filled: called when what it begins with is sent, or will not be.
-    """
-
-    def __init__(self, channel: Channel, target: Copy, begins: Iterable[Change], filled: Callable[[], None]) -> None:
-        super().__init__(channel, target, begins)
-        self._filled = filled
-
-    def fill(self) -> None:
-        try:
-            super().fill()
-        finally:
-            self._filled()
+    """Feeds the other copy of a shard of parameters; see `Feed`."""
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from headwater.consistency import Consistency, KOfN
 
 
@@ -38,21 +36,4 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
             f"replicas={replicas} and consistency {str(choice)!r} cannot be had together: a worker whose gradient "
             "waits for those of others goes on, and the second copy has no gradients that wait. Use consistency "
             "'async', 'sync' or 'staleness=...', or leave replicas away"
-        )
-
-
-def require_no_tables(replicas: int, dynamic: Sequence[str]) -> None:
-    """Looks whether a model has tables that grow, which have no second copy.
-
-    Args:
-      replicas: how many copies of each part there are to be.
-      dynamic: the layers whose tables grow, by name.
-
-    Raises:
-      ValueError: it has some.
-    """
-    if dynamic:
-        raise ValueError(
-            f"replicas={replicas} keeps no second copy of tables that grow, and the model has {', '.join(dynamic)}: "
-            "leave replicas away, or use keras.layers.Embedding"
         )

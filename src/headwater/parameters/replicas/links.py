@@ -33,6 +33,8 @@ class EitherLink:
         self.check: Callable[[], None] | None = None
         self._links = links
         self._at = 0
+        # Whether to try a copy though it showed no sign of life: the other one may have sent this worker to it.
+        self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:
         """Waits until a copy can be reached; see `headwater.transport.links.Link.reach`."""
@@ -40,7 +42,8 @@ class EitherLink:
         while True:
             link = self._links[self._at]
             try:
-                if not link.lost():
+                if self._tries_lost or not link.lost():
+                    self._tries_lost = False
                     return link.reach(_TRY_S)
                 error = UnavailableError(None, None, "it shows no sign of life")
             except UnavailableError as failure:
@@ -60,4 +63,5 @@ class EitherLink:
         """Ends a conversation; the other copy is tried next where it broke off."""
         self._links[self._at].give_back(channel, usable)
         if not usable:
+            self._tries_lost = True
             self._at = (self._at + 1) % len(self._links)

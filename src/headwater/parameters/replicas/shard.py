@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from headwater.cluster.claims import Claim
-from headwater.errors import UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.replicas.feed import ParameterFeed
@@ -21,8 +19,8 @@ from headwater.replicas.feed import Feed
 from headwater.replicas.views import Copy, View
 from headwater.replicas.witness import Ask
 from headwater.task import kinds
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.task.answers import bad_header
+from headwater.task.waiting import LOOK_S
 from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -141,21 +139,9 @@ class ShardCopy(KeptCopy):
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a worker, where this copy serves; tells it to try the other one where that does."""
-        spoken = time.monotonic()
-        while not channel.peer_gone():
-            with self._changed:
-                self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
-                serving, elsewhere, host = self._serving, self._is_elsewhere(), self._host
-            if serving:
-                return host.serve(channel, hello, watchdog)
-            if elsewhere:
-                reason = f"{self._other} serves shard {self._shard} of {self._set!r}, not {self._task}"
-                return channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                what = f"{self._task} to hear who serves shard {self._shard} of {self._set!r}"
-                channel.send(Frame(kinds.WAIT, (what,)))
-        return None
+        host = self._await_serving(channel, lambda: self._host)
+        if host is not None:
+            host.serve(channel, hello, watchdog)
 
     def _secure(self, host: HostedParameters, channel: Channel) -> None:
         """Returns once the other copy has all that the next answer on ``channel`` says, or the view has no other one.
@@ -164,17 +150,7 @@ class ShardCopy(KeptCopy):
           UnavailableError: this copy does not serve any more, or the worker is gone.
         """
         feed, number = self._note(host)
-        spoken = time.monotonic()
-
-        def waits(what: str) -> None:
-            nonlocal spoken
-            if channel.peer_gone():
-                raise UnavailableError(None, None, f"{channel.peer} is gone")
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                channel.send(Frame(kinds.WAIT, (what,)))
-
-        self._await_second(feed, number, lambda: self._host is host, waits)
+        self._secure_answer(channel, feed, number, lambda: self._host is host)
 
     def _note(self, host: HostedParameters) -> tuple[Feed | None, int]:
         """Sends the other copy what has happened since; the number of the frame that it has to confirm."""
