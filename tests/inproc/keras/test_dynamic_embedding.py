@@ -19,7 +19,11 @@ from headwater.keras.tensorboard import TensorBoard
 from headwater.tables import Initializer, LeastRecent
 
 RNG = np.random.default_rng(0)
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
+    # JAX says that of the inputs that Keras traces a model with. Ids themselves do not go through JAX.
+    pytest.mark.filterwarnings("ignore:Explicitly requested dtype int64:UserWarning"),
+]
 
 #: Far beyond what JAX takes.
 FAR = 1 << 40
