@@ -411,7 +411,8 @@ def test_stopping_closes_everything(start: Start) -> None:
         listener.stop()
         with pytest.raises(UnavailableError):
             channel.recv()
-        assert silent.recv(1) == b""
+        with contextlib.suppress(ConnectionResetError):  # one that was not accepted yet is reset
+            assert silent.recv(1) == b""
     with pytest.raises(ConnectFailure) as caught:
         dial(listener)
     assert caught.value.problem is Problem.REFUSED
