@@ -62,7 +62,7 @@ class Together:
     def open(self, start: Callable[[], Iterator[Element]]) -> Ahead:
         """Starts making the elements of an iterator, which ``start`` gives in the iterator's own thread."""
         made = Ahead(self._lock)
-        thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-interleave", daemon=True)
+        thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-ahead", daemon=True)
         self._all = [each for each in self._all if each[0].is_alive()]
         self._all.append((thread, made))
         thread.start()
@@ -102,7 +102,8 @@ class Together:
             for _, made in self._all:
                 made.room.notify()
         for thread, _ in self._all:
-            thread.join(_JOIN_S)
+            if thread is not threading.current_thread():  # which may be the one that collects a generator as garbage
+                thread.join(_JOIN_S)
 
     def _has_room(self, made: Ahead) -> bool:
         """Whether a thread that waits for room goes on: not at each element, which would wake it as often."""
