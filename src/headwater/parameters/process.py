@@ -25,6 +25,7 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
+from headwater.parameters.protocol import TABLES
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from headwater.parameters.table_host import TableService
 
 _jax: Any = jax
-
-#: The same as `headwater.parameters.replicas.tables.TABLES`; that module would load numba.
-TABLES = "+tables"
 
 
 class ParameterTask:

@@ -81,3 +81,5 @@ NOTHING_YET: Final = -3
 SET_ASIDE: Final = -4
 #: Instead of a number of steps: it is not known yet.
 UNKNOWN_STEPS: Final = -1
+#: The set that all tables that grow are, for the witness and for other tasks; no set of parameters has this name.
+TABLES: Final = "+tables"

@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -94,6 +94,10 @@ class _Asked:
         words = parted(self.words, self.counts)
         checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
         return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
+
+    def admitted(self) -> list[tuple[Table, Keys]]:
+        """Each table that gives a row to every key, with its keys."""
+        return [pair for pair in self.pairs() if pair[0].config.admission.kind == ALWAYS]
 
     def numbers(self) -> list[int]:
         """How many numbers the rows of each table's keys have."""
@@ -249,14 +253,14 @@ class TableService:
         """Called before each answer on ``channel``; returns once what the answer says is safe."""
 
     def _changes(
-        self, client: Client, frame: Frame, keys: Sequence[tuple[Table, Keys]], *, looks_up: bool = False
+        self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> AbstractContextManager[object]:
         """Surrounds a change.
 
         Args:
           client: who asks for it.
           frame: with what.
-          keys: by table those that may get rows.
+          keys: gives by table those that may get rows.
           looks_up: see `Table.make_room`.
         """
         del client, frame, keys, looks_up
@@ -307,7 +311,7 @@ class TableService:
         match frame.kind, frame.header:
             case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes]):
                 asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
-                changes = self._changes(client, frame, asked.pairs(), looks_up=True) if training else nullcontext()
+                changes = self._changes(client, frame, asked.pairs, looks_up=True) if training else nullcontext()
                 with changes:
                     found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
                 return _rows(asked, found)
@@ -319,8 +323,7 @@ class TableService:
                             self._tell_lost(client, number, names, channel.peer)
                         asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
                         gradients = _gradients(asked, rates)
-                        admits = [pair for pair in asked.pairs() if pair[0].config.admission.kind == ALWAYS]
-                        with self._changes(client, frame, admits):
+                        with self._changes(client, frame, asked.admitted):
                             self._update(asked, gradients, rates)
                             client.last = number
                 if ends:
@@ -418,11 +421,11 @@ class TableService:
             raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows came to store")
         if step is not None:
             none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
-            with self._changes(client, none, ()):
+            with self._changes(client, none, list[tuple[Table, Keys]]):
                 table.clear()
                 table.restored(step, table.learning_rate, table.rates)
         rows = Frame(kinds.WRITE_TABLE, (table.name, None), tensors)
-        with self._changes(client, rows, [(table, table.keys_of(words))]):
+        with self._changes(client, rows, lambda: [(table, table.keys_of(words))]):
             table.store_records(words, tensors[1])
 
     def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:

@@ -318,7 +318,7 @@ def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
 
 
 def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
-    """A task's part of bags, as `Part.tensors` sent it; takes it from ``arrays``.
+    """A task's part of bags, as `BagsPart.tensors` sent it; takes it from ``arrays``.
 
     Raises:
       InvalidArgumentError: it does not fit.

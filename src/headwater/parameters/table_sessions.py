@@ -106,12 +106,11 @@ class TableSessions:
     def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
         def ask() -> Frame:
             nonlocal was_sent
-            again, was_sent = not was_sent, False
-            channel = self._meet(session) if again else session.channel
-            assert channel is not None
-            if again:
-                channel.send(frame)
-            return self._answer(channel, session.task)
+            if not was_sent:
+                self._meet(session).send(frame)
+            was_sent = False
+            assert session.channel is not None
+            return self._answer(session.channel, session.task)
 
         return self._until(session, ask)
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from headwater.cluster.claims import Claim
 from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.parameters.protocol import TABLES
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
@@ -47,9 +48,6 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
-
-#: The set, for the witness and for other tasks, that all tables are; no set of parameters has this name.
-TABLES = "+tables"
 
 _Change = tuple[int, Sequence[object], Sequence[Array]]
 
@@ -128,10 +126,10 @@ class CopiedTables(TableService):
 
     @contextmanager
     def _changes(
-        self, client: Client, frame: Frame, keys: Sequence[tuple[Table, Keys]], *, looks_up: bool = False
+        self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> Generator[None]:
         with self.order:
-            for table, of_table in keys:
+            for table, of_table in keys():
                 gone: list[NDArray[np.int64]] = []
                 try:
                     table.make_room(of_table, gone, looks_up=looks_up)
