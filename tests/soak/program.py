@@ -1,12 +1,14 @@
-"""A worker that trains for a given time, and checks all along that acknowledged steps were applied exactly once."""
+"""A worker that trains a graph for some time, and checks all along that acknowledged steps were applied once."""
 
 from __future__ import annotations
 
 import argparse
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
+from acknowledged import Acknowledged, Counted
 
 from headwater import tf
 
@@ -15,7 +17,7 @@ parser.add_argument("--ps_hosts", required=True)
 parser.add_argument("--worker_hosts", required=True)
 parser.add_argument("--job_name", required=True)
 parser.add_argument("--task_index", type=int, required=True)
-parser.add_argument("--folder", required=True)
+parser.add_argument("--folder", type=Path, required=True)
 parser.add_argument("--until", type=float, required=True, help="when to end, as time.time() says")
 args = parser.parse_args()
 cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
@@ -42,34 +44,38 @@ for number in range(servers):
     with tf.device(f"/job:ps/task:{number}"):
         counts.append(tf.get_variable(f"counts_{number}", initializer=np.zeros(workers, np.int64), trainable=False))
         added.append(counts[-1].assign_add(mine.astype(np.int64)))
-with tf.device("/job:ps/task:0"):
-    finished = tf.FIFOQueue(workers, tf.int32, [()], shared_name="finished")
-    finish, others = finished.enqueue(index), finished.dequeue_many(workers)
 step = tf.group(train, *added)
 
 
-def applied() -> list[int]:
-    """What each ps says that it has applied of this worker's steps."""
-    return [int(value[index]) for value in session.run(counts)]
+def applied(worker: int) -> list[int]:
+    """What each ps says that it has applied of a worker's steps."""
+    return [int(value[worker]) for value in session.run(counts)]
 
 
-chief = index == 0
+chief, folder = index == 0, args.folder
 with tf.train.MonitoredTrainingSession(
     server.target,
     is_chief=chief,
-    checkpoint_dir=args.folder if chief else None,
+    checkpoint_dir=str(folder) if chief else None,
     save_checkpoint_secs=30,
     save_summaries_steps=500,
 ) as session:
-    before, acknowledged = applied(), 0
+    before, acknowledged, log = applied(index), 0, Acknowledged(folder, index)
+    Counted(folder, index).check(before, index)
     while time.time() < args.until:
         session.run(step)
+        log.add()
         acknowledged += 1
         if acknowledged % 200 == 0:
-            found, expected = applied(), [count + acknowledged for count in before]
+            found, expected = applied(index), [count + acknowledged for count in before]
             assert found == expected, f"the ps have applied {found} steps; {expected} were acknowledged"
             print("steps", acknowledged, flush=True)
-    session.run(finish)
+    (folder / f"done-{index}").touch()
     if chief:
-        session.run(others)
+        paused = threading.Event()
+        while len(list(folder.glob("done-*"))) < workers:
+            paused.wait(0.1)
+        for worker in range(workers):
+            Counted(folder, worker).check(applied(worker), worker)
+        print("counted", sum(Counted(folder, worker).applied for worker in range(workers)), flush=True)
     print("right", acknowledged, "threads", threading.active_count(), flush=True)

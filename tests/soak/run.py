@@ -1,38 +1,50 @@
 """Trains for long on real processes that are disturbed all along, and looks whether anything grows.
 
     python -m tests.soak.run --minutes 60
+    python -m tests.soak.run --minutes 10 --copies graph --every 10
 
 Two ``ps`` and two workers train; every so often one of them is stopped for a while, or a worker is killed and started
-anew. Workers check that each acknowledged step was applied exactly once. Memory, descriptors and threads of every task
-and its steps per second are drawn. It fails where a worker does, or where something has grown.
+anew. With ``--copies`` three ``ps`` have two copies of all they hold, and each task, the chief, too, is stopped, or
+killed and started anew, the next once all is well again. Workers check that each acknowledged step was applied exactly
+once. Memory, descriptors and threads of every task and its steps per second are drawn. It fails where a worker does,
+or, without ``--copies``, where something has grown.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import json
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import psutil
 
+from headwater.cli.status import ClusterWatch
+from headwater.errors import OpError
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("program.py")
+OF_JAX = Path(__file__).with_name("program_jax.py")
+AUDIT = (sys.executable, "-u", "-m", "headwater", "audit")
 _MIB = 1 << 20
 #: Memory may be this much more at the end than after a quarter of the time, in MiB and as a part of it.
 _MORE_MIB, _MORE = 24.0, 0.05
 #: So may descriptors and threads: a connection that was just made anew takes some of both.
 _MORE_OTHERS = 8
+#: So long may it take until each part has two copies again and each worker makes steps, in seconds.
+_PATIENCE_S = 180.0
 
 
 @dataclass(kw_only=True)
@@ -88,11 +100,23 @@ class Soak:
       folder: for checkpoints.
       seconds: how long to train.
       seed: of what happens.
+      program: what each task runs.
+      environ: of each task.
     """
 
-    def __init__(self, cluster: Processes, folder: str, seconds: float, seed: int) -> None:
+    def __init__(
+        self,
+        cluster: Processes,
+        folder: str,
+        seconds: float,
+        seed: int,
+        program: Path = PROGRAM,
+        environ: dict[str, str] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._folder = folder
+        self._program = program
+        self._environ = environ or {}
         self._seconds = seconds
         self._chance = random.Random(seed)
         self._began = time.monotonic()
@@ -100,27 +124,43 @@ class Soak:
         self._pause = threading.Event()
         self.lives: list[Life] = []
         self.events: list[tuple[float, str]] = []
-        self._tasks = {f"{job}{index}": self._start(job, index) for job in ("ps", "worker") for index in range(2)}
+        self._tasks = {
+            f"{job}{index}": self._start(job, index)
+            for job, hosts in cluster.hosts.items()
+            for index in range(len(hosts))
+        }
 
     def _start(self, job: str, index: int) -> Life:
         arguments = f"--folder={self._folder}", f"--until={self._until}"
-        life = Life(name=f"{job}{index}", process=self._cluster.start(job, index, PROGRAM, *arguments))
+        config = json.dumps({"cluster": self._cluster.hosts, "task": {"type": job, "index": index}})
+        environ = {"TF_CONFIG": config, **self._environ}
+        life = Life(name=f"{job}{index}", process=self._cluster.start(job, index, self._program, *arguments, **environ))
         self.lives.append(life)
         return life
 
     def run(self, every_s: float) -> None:
         """Disturbs and looks until the time is over, then waits for all tasks; AssertionError where one has failed."""
-        for kind, due in zip(self._kinds(), itertools.count(every_s, every_s), strict=False):
-            while (now := time.monotonic() - self._began) < min(due, self._seconds):
+        for kind in self._kinds():
+            due = self._now() + every_s
+            while (now := self._now()) < min(due, self._seconds) or not self._is_well(now - due):
                 for life in self._tasks.values():
                     life.look(now)
                 self._say(now)
-                self._pause.wait(min(5.0, every_s / 2))
-            if due > self._seconds - every_s:
+                self._pause.wait(min(5.0, every_s / 2) if now < due else 0.5)
+            if now > self._seconds - every_s:
                 break
             self._disturb(kind, now)
         for life in self._tasks.values():
             life.process.succeeds()
+
+    def _now(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._began
+
+    def _is_well(self, since_s: float) -> bool:
+        """Whether the next disturbance may come, which was due ``since_s`` ago."""
+        del since_s
+        return True
 
     def _kinds(self) -> Iterator[str]:
         """Stops of the first ``ps`` and so on, and starts of the second worker, in a new order each time."""
@@ -131,14 +171,19 @@ class Soak:
 
     def _disturb(self, kind: str, now: float) -> None:
         self.events.append((now, kind))
-        if kind.startswith("start"):
-            self._tasks["worker1"].process.kill()
-            self._tasks["worker1"] = self._start("worker", 1)
+        task = kind.removeprefix("start ")
+        if task != kind:
+            self._tasks[task].process.kill()
+            self._tasks[task] = self._start(task[:-1], int(task[-1]))
             return
-        pid = self._tasks[kind].process.pid
+        pid = self._tasks[task].process.pid
         os.kill(pid, signal.SIGSTOP)
         self._pause.wait(self._chance.uniform(0.2, 8.0))
         os.kill(pid, signal.SIGCONT)
+
+    def check(self) -> str:
+        """What is to be said of the lives of all tasks; AssertionError where they were not as they should be."""
+        return ""
 
     def _say(self, now: float) -> None:
         parts = [
@@ -177,26 +222,87 @@ class Soak:
         figure.savefig(path, dpi=120)
 
 
+class SoakOfCopies(Soak):
+    """A cluster whose ``ps`` have two copies of all they hold, so that one failure at a time costs nothing."""
+
+    _stepped: dict[str, int] = {}  # by worker, lines about steps in its present life before the last disturbance
+
+    def _kinds(self) -> Iterator[str]:
+        """Stops and starts of all tasks, in a new order each time."""
+        while True:
+            kinds = [f"{start}{task}" for task in self._tasks for start in ("", "start ")]
+            self._chance.shuffle(kinds)
+            yield from kinds
+
+    def _disturb(self, kind: str, now: float) -> None:
+        self._stepped = {name: 0 if kind == f"start {name}" else self._step_lines(name) for name in self._tasks}
+        super()._disturb(kind, now)
+
+    def _step_lines(self, name: str) -> int:
+        return len(re.findall("^steps ", self._tasks[name].process.output, re.MULTILINE))
+
+    def _is_well(self, since_s: float) -> bool:
+        """Whether each part has two copies, and each worker makes steps: what is promised is for one loss.
+
+        Raises:
+          AssertionError: they still have not after `_PATIENCE_S`, or a task has ended.
+        """
+        for life in self._tasks.values():
+            assert life.process.runs or self._now() > self._seconds, f"{life.name} has ended"
+        assert since_s < _PATIENCE_S, f"not all is well {since_s:.0f} s after {self.events[-1:]} and what followed"
+        workers = [name for name in self._tasks if name.startswith("worker")]
+        stepping = all(self._step_lines(name) > self._stepped.get(name, 0) for name in workers)
+        return self._now() > self._seconds or (stepping and self._all_twice())
+
+    def _all_twice(self) -> bool:
+        """Whether each part has a copy that serves, and one that would lose nothing in its place."""
+        try:
+            watch = ClusterWatch(self._cluster.hosts["ps"][0])
+        except OpError:
+            return False
+        with closing(watch):
+            snapshots = [report.snapshot for report in watch.reports() if "ps" in report.task]
+        copies = [group.copies for one in snapshots if one is not None for group in one.groups if group.copies]
+        whole = [words for words in copies if re.match("primary of shard .* second on ", words)]
+        follow = [words for words in copies if words.startswith("second of shard ")]
+        return len(whole) == len(follow) == len(copies) / 2 == len(self._cluster.hosts["ps"])
+
+    def check(self) -> str:
+        chiefs = [life.process.output for life in self.lives if life.name == "worker0"]
+        for output in chiefs[1:]:
+            assert "initialised anew" not in output, "a chief has restored a checkpoint"
+        kinds = Counter(re.sub(r"\d", "", kind) for _, kind in self.events)
+        return f"{re.findall('^counted .*', chiefs[-1], re.MULTILINE)}, {dict(kinds)}"
+
+
 def main() -> int:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--every", type=float, default=30.0, help="seconds between two disturbances")
     parser.add_argument("--seed", type=int, default=0, help="of what happens when")
+    parser.add_argument("--copies", choices=["graph", "jax"], help="two copies of what each ps holds, of which kind")
     parser.add_argument("--plot", type=Path, default=Path("build/soak.png"))
     options = parser.parse_args()
-    seconds = 60.0 * options.minutes
-    with tempfile.TemporaryDirectory(prefix="headwater-soak-") as folder, processes(ps=2, worker=2) as cluster:
-        soak = Soak(cluster, folder, seconds, options.seed)
+    seconds, tasks = 60.0 * options.minutes, 3 if options.copies else 2
+    with tempfile.TemporaryDirectory(prefix="headwater-soak-") as folder, processes(ps=tasks, worker=tasks) as cluster:
+        if options.copies:
+            program, environ = (OF_JAX, {}) if options.copies == "jax" else (PROGRAM, {"HEADWATER_REPLICAS": "2"})
+            soak = SoakOfCopies(cluster, folder, seconds, options.seed, program, environ)
+        else:
+            soak = Soak(cluster, folder, seconds, options.seed)
         try:
             soak.run(options.every)
+            told = soak.check()
+            if options.copies == "jax":
+                told += f"; {cluster.run(*AUDIT, f'{folder}/journals').succeeds().splitlines()[-1]}"
         finally:
             print()
             soak.draw(options.plot)
             print(f"drawn: {options.plot}")
-        grown = [line for life in soak.lives for line in life.growth(seconds)]
+        grown = [] if options.copies else [line for life in soak.lives for line in life.growth(seconds)]
         steps = sum(life.samples[-1][4] for life in soak.lives if life.samples)
-    print(f"{steps} steps, {len(soak.events)} disturbances: {'; '.join(grown) or 'nothing has grown'}")
+    print(f"{steps} steps, {len(soak.events)} disturbances: {'; '.join(grown) or told or 'nothing has grown'}")
     return bool(grown)
 
 

@@ -76,6 +76,11 @@ class Process:
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    @property
     def output(self) -> str:
         """All lines so far."""
         with self._changed:

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_reflection.v1alpha import reflection
 
 from headwater import __version__
@@ -25,6 +26,7 @@ from headwater.transport.grpc_channel import serve_channel
 from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import MasterHandler, TaskHandler
 from headwater.transport.handshake import Identity
+from headwater.transport.health import Health
 from headwater.transport.options import TransportOptions
 from headwater.transport.security import Security, Tokens
 
@@ -88,11 +90,8 @@ class ControlServer:
         if master is not None:
             control_pb2_grpc.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
         control_pb2_grpc.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
-        servicer: object = health.HealthServicer()
-        cast(Any, health_pb2_grpc).add_HealthServicer_to_server(servicer, self._server)
-        for service in _SERVICES:
-            servicer.set(service, health_pb2.HealthCheckResponse.SERVING)
-        reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        cast(Any, health_pb2_grpc).add_HealthServicer_to_server(Health(_SERVICES), self._server)
+        reflection.enable_server_reflection((*_SERVICES, HEALTH_SERVICE, reflection.SERVICE_NAME), self._server)
         credentials = _credentials(security)
         if credentials is None:
             self._server.add_insecure_port(f"unix:{path}")
@@ -106,8 +105,7 @@ class ControlServer:
 
     def stop(self, grace_s: float = 0.5) -> None:
         """Answers no new calls, and gives those that run ``grace_s`` seconds. May be called again."""
-        # Who watches the health sees the stream end. The servicer's own graceful shutdown waits for watchers, under
-        # a lock that those need who leave at that moment.
+        # Who watches the health sees the stream end.
         self._server.stop(grace_s).wait()
         self._threads.shutdown(wait=False)
 

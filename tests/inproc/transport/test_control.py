@@ -9,6 +9,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -309,6 +310,25 @@ def test_health_and_reflection(serve: Serve) -> None:
     with grpc.insecure_channel(str(server.address)) as channel:
         services = ProtoReflectionDescriptorDatabase(channel).get_services()
         assert {"headwater.Task", "headwater.Master", "grpc.health.v1.Health"} <= set(services)
+
+
+def test_watchers_of_health_that_come_while_others_leave_hold_up_nothing(serve: Serve) -> None:
+    server, client = serve()
+
+    def watch_often(_: int) -> list[int]:
+        with grpc.insecure_channel(str(server.address)) as channel:
+            health: Any = health_pb2_grpc.HealthStub(channel)
+            found: list[int] = []
+            for service in ("headwater.Task", "none") * 50:
+                watch = health.Watch(health_pb2.HealthCheckRequest(service=service))
+                found.append(next(watch).status)
+                watch.cancel()
+            return found
+
+    told = health_pb2.HealthCheckResponse
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(watch_often, range(4))) == [[told.SERVING, told.SERVICE_UNKNOWN] * 50] * 4
+    assert client.status().task == PS.task
 
 
 def test_nobody_there() -> None:

@@ -1,0 +1,66 @@
+"""A worker that pushes gradients for a given time, and checks all along that what was taken is in the values, once.
+
+The parameters have two copies each, and examples are accounted for. Each worker counts its updates in rows of its own
+of one array on each ps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+from acknowledged import Acknowledged, Counted
+
+from headwater import ParameterServer
+
+EXAMPLES, BATCH, WIDTH = 10_000, 64, 10_000
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ps_hosts", required=True)
+parser.add_argument("--worker_hosts", required=True)
+parser.add_argument("--job_name", required=True)
+parser.add_argument("--task_index", type=int, required=True)
+parser.add_argument("--folder", type=Path, required=True)
+parser.add_argument("--until", type=float, required=True, help="when to end, as time.time() says")
+args = parser.parse_args()
+servers, workers, me = len(args.ps_hosts.split(",")), len(args.worker_hosts.split(",")), args.task_index
+
+
+def applied(params: dict[str, Any], worker: int) -> list[int]:
+    """What each ps has applied of a worker's steps; all numbers of its row are equal."""
+    rows = [np.unique(np.asarray(values[worker])) for values in params["counts"]]
+    assert all(len(row) == 1 for row in rows), f"rows of worker {worker} have {rows}"
+    return [int(row[0]) for row in rows]
+
+
+rows = [np.zeros((workers, WIDTH), np.float32) for _ in range(servers)]
+ps = ParameterServer(
+    {"counts": rows, "examples": np.zeros(EXAMPLES, np.float32)},
+    optax.sgd(1.0),
+    replicas=2,
+    log_dir=str(args.folder / "journals"),
+)
+mine = np.zeros((workers, WIDTH), np.float32)
+mine[me] = -1
+log = Acknowledged(args.folder, me)
+Counted(args.folder, me).check(applied(ps.params, me), me)
+for done, batch in enumerate(ps.batches(np.arange(EXAMPLES), batch_size=BATCH, epochs=1_000_000), 1):
+    if time.time() >= args.until:
+        break
+    examples = np.zeros(EXAMPLES, np.float32)
+    examples[batch] = -1
+    log.add(ps.push({"counts": [mine] * servers, "examples": examples}))
+    if done % 200 == 0:
+        Counted(args.folder, me).check(applied(ps.params, me), me)
+        print("steps", done, flush=True)
+final = ps.finish()
+for worker in range(workers):
+    Counted(args.folder, worker).check(applied(final, worker), worker)
+seen = np.asarray(final["examples"])
+assert seen.max() - seen.min() <= 2, f"examples were applied {seen.min():.0f} to {seen.max():.0f} times"
+counted = [Counted(args.folder, worker) for worker in range(workers)]
+print("counted", sum(one.applied for one in counted), "dropped", sum(one.dropped for one in counted), flush=True)
