@@ -153,6 +153,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "lion, clipped by all norms": lambda: keras.optimizers.Lion(0.01, global_clipnorm=0.05),
     "adagrad with averages": lambda: keras.optimizers.Adagrad(0.1, use_ema=True, ema_momentum=0.9),
     "ftrl": lambda: keras.optimizers.Ftrl(0.1),
+    "adafactor": lambda: keras.optimizers.Adafactor(0.05),
     "accumulated": lambda: keras.optimizers.Nadam(0.02, gradient_accumulation_steps=2),
 }
 
@@ -171,16 +172,20 @@ def test_one_worker_makes_what_keras_makes(name: str) -> None:
     cluster.stop()
 
 
-def test_a_saved_model_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "divided"), [("adam", True), ("adam", False), ("adafactor", False)])
+def test_a_saved_model_goes_on_with_another_number_of_shards(name: str, divided: bool, tmp_path: Path) -> None:
+    make = {"adam": lambda: keras.optimizers.Adam(0.02), "adafactor": lambda: keras.optimizers.Adafactor(0.05)}[name]
+
     def train(model: Any, servers: int) -> Any:
-        cluster = Cluster(lambda: model, servers=servers, partitioner=FixedShardsPartitioner(servers))
+        partitioner = FixedShardsPartitioner(servers) if divided else None
+        cluster = Cluster(lambda: model, servers=servers, partitioner=partitioner)
         cluster.fit(X, Y, batch_size=16, epochs=1, shuffle=False)
         cluster.stop()
         return model
 
-    alone = dense(lambda: keras.optimizers.Adam(0.02))
+    alone = dense(make)
     alone.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0)
-    model = dense(lambda: keras.optimizers.Adam(0.02))
+    model = dense(make)
     for servers in (2, 3, 1):
         train(model, servers).save(tmp_path / f"{servers}.keras")
         model = keras.models.load_model(tmp_path / f"{servers}.keras")

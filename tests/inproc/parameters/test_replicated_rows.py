@@ -32,6 +32,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: keras.optimizers.SGD(1.0),
     "adam": lambda: keras.optimizers.Adam(0.05),
     "lamb": lambda: keras.optimizers.Lamb(0.05),
+    "adafactor": lambda: keras.optimizers.Adafactor(0.05),
 }
 
 
@@ -98,7 +99,9 @@ def assert_alike(servers: Tables) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("optimizer", "exact"), [("sgd", False), ("adam", False), ("adam", True), ("lamb", False)])
+@pytest.mark.parametrize(
+    ("optimizer", "exact"), [("sgd", False), ("adam", False), ("adam", True), ("lamb", False), ("adafactor", False)]
+)
 def test_the_second_copy_has_the_same_bits(optimizer: str, exact: bool) -> None:
     servers = Tables(optimizer, exact=exact)
     client = servers.client()
@@ -112,7 +115,7 @@ def test_the_second_copy_has_the_same_bits(optimizer: str, exact: bool) -> None:
     servers.stop()
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "lamb"])
+@pytest.mark.parametrize("optimizer", ["adam", "lamb", "adafactor"])
 def test_a_copy_is_filled_up_while_rows_change(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update is made after each piece; the pieces are all of the moment when the first was sent."""
     monkeypatch.setattr(shard, "ROWS_AT_ONCE", 4)

@@ -76,17 +76,39 @@ def stand_in(variable: Any, shape: Sequence[int]) -> Any:
 def state_names(optimizer: keras.Optimizer) -> list[str]:
     """Names for the variables of an optimizer, the same for all that are built for the same variables or parts of them.
 
-    What Keras names by a counter (such as Nadam's product of momenta) is named by its place among those.
+    What Keras names alike (such as Adafactor's means over rows and columns) is named by the variable that it is for;
+    what it names by a counter (such as Nadam's product of momenta), by its place among those.
     """
+    paths = [str(variable.path) for variable in optimizer.variables]
+    owned = _slots_by_variable(optimizer)
     found: list[str] = []
     unnamed = 0
-    for variable in optimizer.variables:
-        if variable.path.startswith(f"{optimizer.name}/"):
-            found.append(variable.path)
+    for variable, path in zip(optimizer.variables, paths, strict=True):
+        if path.startswith(f"{optimizer.name}/") and paths.count(path) == 1:
+            found.append(path)
+        elif id(variable) in owned:
+            found.append(f"{optimizer.name}/{owned[id(variable)]}")
         else:
             found.append(f"{optimizer.name}/unnamed {unnamed}")
             unnamed += 1
     return found
+
+
+def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
+    """What an optimizer has in lists with an entry for each trainable variable: by identity, list and variable."""
+    trained: list[Any] = optimizer._trainable_variables  # pyright: ignore[reportPrivateUsage]
+    lists = [
+        (name.strip("_"), kept)
+        for name, kept in vars(optimizer).items()
+        if name != "_variables" and isinstance(kept, list)
+    ]
+    return {
+        id(slot): f"{name} of {variable.path}"
+        for name, kept in lists
+        if len(kept) == len(trained)
+        for slot, variable in zip(kept, trained, strict=True)
+        if slot is not variable
+    }
 
 
 class KerasUpdater:
@@ -277,7 +299,7 @@ def join_state(
         value = parts[0][1]
         if value.shape != shape:
             value = np.concatenate(
-                [part for _, part in sorted(parts, key=lambda it: _first_row(layout, variables, slot, it[0]))]
+                [part for _, part in sorted(parts, key=lambda it: _first_row(layout, variables, name, it[0]))]
             )
         if value.shape != shape:
             raise InvalidArgumentError(None, None, f"{slot.path} has shape {shape}; its parts have {value.shape}")
@@ -296,15 +318,16 @@ def split_state(
         name = name.rpartition(": ")[2]
         value = np.asarray(slots[name].value) if name in slots else part
         if value.shape != part.shape:
-            start = _first_row(layout, variables, slots[name], index)
+            start = _first_row(layout, variables, name, index)
             value = value[start : start + part.shape[0]]
         found.append(value)
     return found
 
 
-def _first_row(layout: Layout, variables: Sequence[Any], slot: Any, task: int) -> int:
-    """Where the part begins that a ``ps`` has of the variable that ``slot`` belongs to."""
+def _first_row(layout: Layout, variables: Sequence[Any], slot: str, task: int) -> int:
+    """Where the part begins that a ``ps`` has of the variable that the slot of this name belongs to."""
     for block in layout.blocks[task]:
-        if block.stop >= 0 and variables[block.variable].path.replace("/", "_") in slot.path:
+        path = variables[block.variable].path
+        if block.stop >= 0 and (path.replace("/", "_") in slot or slot.endswith(f" of {path}")):
             return block.start
     return 0
