@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Collection
 
@@ -18,6 +19,8 @@ from headwater.parameters.updates import Updates
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
 
 
 class Attendance:
@@ -60,6 +63,7 @@ class Attendance:
         self.resting: set[str] = set()
         self.finished: set[str] = set()
         self.expected: tuple[set[str], float] = set(), 0.0
+        self._come_s = 0.0
         self.is_over: bool = False
 
     # Coming -----------------------------------------------------------------------------------------------------------
@@ -259,22 +263,34 @@ class Attendance:
             self._changed.notify_all()
 
     def expect(self, members: set[str], resting: set[str], come_s: float) -> None:
-        """Workers that took part elsewhere come here within ``come_s`` seconds, or are gone. The lock is held."""
+        """Workers that took part elsewhere come here within ``come_s`` seconds, or as long as their tasks can be
+        reached; else they are gone. The lock is held."""
         for worker in sorted(members):
             self._updates.event(Joined(worker))
         self.resting = set(resting)
+        self._come_s = come_s
         self.expected = members | resting, self._context.clock() + come_s
 
     def leave_absent(self, but: Collection[str] = ()) -> None:
-        """Workers that were to come here from another copy and did not are gone, except for ``but``."""
+        """Workers that were to come here from another copy and did not are gone, except for ``but`` and for those whose
+        tasks can be reached: they compute."""
         with self._changed:
             expected, until = self.expected
-            if expected and self._context.clock() >= until:
-                here = self._updates.talks.keys()
-                self.expected = expected.intersection(but) - here, until
-                absent = expected & (self._updates.state.members.keys() | self.resting) - here
-                for worker in sorted(absent.difference(but)):
-                    self.leave(worker, f"it did not come to {self._context.task}")
+            if not expected or self._context.clock() < until:
+                return
+            absent = self._absent().difference(but)
+        computing = {worker for worker in absent if self._context.answers(worker)}
+        with self._changed:
+            for worker in sorted(self._absent().difference(but, computing)):
+                self.leave(worker, f"it did not come to {self._context.task}")
+            self.expected = self._absent(), self._context.clock() + self._come_s
+        for worker in sorted(computing):
+            _log.warning("%s waits for %s, which has yet to come here and can be reached", self._context.task, worker)
+
+    def _absent(self) -> set[str]:
+        """Of the workers that are expected those that take part, and have not come yet. The lock is held."""
+        there = self._updates.state.members.keys() | self.resting
+        return (self.expected[0] & there) - self._updates.talks.keys()
 
     def end_talks(self) -> None:
         """Ends all conversations: another copy serves."""

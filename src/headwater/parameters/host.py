@@ -65,6 +65,7 @@ class HostedParameters:
       log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.accounting.accounts`.
       round_sums: for synchronous training, what the optimizer needs of the gradients of other ``ps``.
       clock: seconds that only grow.
+      answers: see `ServingContext`.
 
     Attributes:
       name: of the set.
@@ -94,6 +95,7 @@ class HostedParameters:
         log_dir: str | None = None,
         round_sums: RoundSums | None = None,
         clock: Callable[[], float] = time.monotonic,
+        answers: Callable[[str], bool] = lambda worker: False,
     ) -> None:
         self.name = name
         self.counts_steps: bool = index == 0
@@ -114,7 +116,13 @@ class HostedParameters:
         self.lock: threading.Condition = threading.Condition(lock)
         self._agreement = Agreement(task, program or {})
         context = ServingContext(
-            task=task, choice=choice, agreement=self._agreement, lock=lock, changed=self.lock, clock=clock
+            task=task,
+            choice=choice,
+            agreement=self._agreement,
+            lock=lock,
+            changed=self.lock,
+            clock=clock,
+            answers=answers,
         )
         seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._accounts = Accounts(name, task, seed, log_dir)

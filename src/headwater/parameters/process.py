@@ -7,6 +7,7 @@ to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -19,7 +20,7 @@ import jax
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import JOINED
 from headwater.consistency import Consistency
-from headwater.errors import FailedPreconditionError
+from headwater.errors import FailedPreconditionError, OpError
 from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
@@ -58,6 +59,10 @@ if TYPE_CHECKING:
     from headwater.parameters.table_host import TableService
 
 _jax: Any = jax
+_log = logging.getLogger("headwater")
+
+#: How long a worker's task may take to answer that it is there, in seconds.
+ANSWER_S = 2.0
 
 
 class ParameterTask:
@@ -180,6 +185,7 @@ class ParameterTask:
                 staleness_aware=staleness_aware,
                 log_dir=log_dir,
                 round_sums=sums,
+                answers=self._answers,
             )
 
         if shards is not None:
@@ -213,6 +219,18 @@ class ParameterTask:
             )
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
+
+    def _answers(self, worker: str) -> bool:
+        """Whether the task of a worker can be reached."""
+        address = self.shell.present_cluster().get(worker)
+        if address is None:
+            return False
+        try:
+            self.shell.link(TaskName.parse(worker), address).reach(ANSWER_S)
+        except OpError as error:
+            _log.debug("%s does not answer: %s", worker, error.message)
+            return False
+        return True
 
     def _kept_twice(self) -> list[tuple[int, TaskName]]:
         """On a ``ps``: of whose part this task has a copy, by number, and which task has the other one."""

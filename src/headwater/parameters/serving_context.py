@@ -21,6 +21,7 @@ class ServingContext:
       lock: held by who decides and updates.
       changed: its condition, notified at every change.
       clock: seconds that only grow.
+      answers: whether a worker's task, by name, can be reached; it may take some seconds to find out.
     """
 
     task: str
@@ -29,3 +30,4 @@ class ServingContext:
     lock: threading.RLock
     changed: threading.Condition
     clock: Callable[[], float]
+    answers: Callable[[str], bool]

@@ -102,7 +102,7 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
 
 
 def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: Path) -> None:
-    """Each is killed while it has the gradient of one worker, and waits for that of the other."""
+    """Each is killed while it has the gradient of one worker, and waits for the other, which computes for long."""
     holds = {20: 0, 60: 1}
     options = ("--hold", *map(str, holds))
     with processes(ps=2, worker=2) as cluster:
@@ -123,6 +123,7 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             ps[index] = start(cluster, "ps", index, tmp_path, ROUNDS, *options)
             for shard in (0, 1):
                 other.wait_for(f"has a copy of shard {shard} ", after=before)
+            other.wait_for("waits for /job:worker/task:1, which has yet to come here", after=before)
             (tmp_path / f"hold-{number}").write_bytes(b"")
         shown = [worker.succeeds() for worker in workers]
         assert all("0 gradients were dropped" in text for text in shown)
