@@ -62,7 +62,8 @@ class Plan:
       shuffle: whether each epoch has an order of its own.
       seed: of these orders; None: that of the ledger.
       unit: what is counted: ``"examples"``; ``"places"`` of an order of more examples, of which the epoch is the first
-        part; or ``"batches"``, where examples cannot be told apart.
+        part; ``"batches"``, where examples cannot be told apart; or ``"parts"`` of these, where workers share each:
+        all have equally many, whatever examples they have.
     """
 
     size: int

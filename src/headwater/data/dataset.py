@@ -14,6 +14,7 @@ import numpy as np
 from headwater.data import structure as nest
 from headwater.data.batches import Batch, PaddedBatch, Unbatch
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
+from headwater.data.indexed import unrepeatable
 from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, known, rows_of
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
@@ -75,7 +76,7 @@ class Dataset:
     @classmethod
     def _traced(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
         """A function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
-        made = PlainFunction(function, inputs.node, inputs._packed, kind)
+        made = PlainFunction(function, inputs.node, inputs.packed, kind)
         return made, made.structure
 
     def changed(self, node: Node, element_structure: Structure = SAME) -> Self:
@@ -570,6 +571,7 @@ class Dataset:
             ahead=ahead,
             sloppy=sloppy,
             reads_files=reads_files(result.node),
+            changes=bool(unrepeatable(result.node)),
         )
         return self.changed(node, result._structure)
 
@@ -645,9 +647,10 @@ class Dataset:
     def __iter__(self) -> Iterator[Any]:
         node, context = self.node, Context()
         for element in self._ahead(node, context):
-            yield self._packed(element)
+            yield self.packed(element)
 
-    def _packed(self, element: Element) -> Any:
+    def packed(self, element: Element) -> Any:
+        """The components of an element in the structure of one."""
         return nest.pack(self._structure, [_wrapped(part) for part in element])
 
     def _ahead(self, node: Node, context: Context) -> Iterator[Element]:

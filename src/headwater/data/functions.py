@@ -185,6 +185,7 @@ class Interleave(Wrapper):
         number.
       sloppy: then take from those that are ready rather than wait for the one whose turn it is.
       reads_files: whether those nodes read files whose names are the elements.
+      changes: whether those nodes may give another order each time.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64, "parallel": int64}
@@ -197,6 +198,7 @@ class Interleave(Wrapper):
     ahead: int = 0
     sloppy: bool = False
     reads_files: bool = False
+    changes: bool = False
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:

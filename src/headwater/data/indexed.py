@@ -1,53 +1,110 @@
 """Elements of a dataset by their numbers, in any order.
 
 At once where its nodes can tell which is which, otherwise by going over it from the beginning.
+
+A dataset is gone over in *turns*: that of number 0 gives what going over it the first time gives, and a shuffle has
+another order in each. So the same number of the same turn is the same element, in every process.
 """
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.data.functions import Map
-from headwater.data.node import Array, Block, Context, Element, Node, call, stack
+from headwater.data.batches import Batch, PaddedBatch
+from headwater.data.functions import Interleave, Kept, Map
+from headwater.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Array,
+    Block,
+    Context,
+    Element,
+    Node,
+    call,
+    known,
+    positive,
+    row,
+    stack,
+)
 from headwater.data.prefetch import Prefetch
-from headwater.data.sources import Range, Slices
-from headwater.data.transforms import Cache, Repeat, Shuffle, Skip, Take, Zipped
+from headwater.data.queries import RandomNumbers
+from headwater.data.sharding import rebuilt
+from headwater.data.sources import Generated, Range, Slices, Whole
+from headwater.data.stored import StoredCache
+from headwater.data.transforms import SHARD_HINT, Cache, Draws, Repeat, Shard, Shuffle, Skip, Take, Wrapper, Zipped
 from headwater.errors import InvalidArgumentError
 
 Numbers = NDArray[np.int64]
+_KEPT_ORDERS = 2  # two epochs at most are not over
+_ROWS = 512
+
+
+_IN_WORDS: dict[type[Node], str] = {
+    Generated: "a generator",
+    Interleave: "an interleave whose order may change",
+    Shuffle: "a shuffle without a seed",
+}
+
+
+class NoElementError(InvalidArgumentError):
+    """There is no element of a number: the dataset ends before it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(None, None, f"the dataset has no element {number}: it is shorter than was said")
 
 
 class Indexed(ABC):
     """Elements by their numbers."""
 
     @abstractmethod
-    def rows(self, context: Context, numbers: Numbers) -> Block:
-        """The elements of these numbers, from 0, as a block.
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        """The element of a number, from 0.
 
         Raises:
-          InvalidArgumentError: there is none of a number, or elements differ in shape.
+          NoElementError: there is none.
         """
 
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        """The elements of these numbers, as a block.
 
-class _Slices(Indexed):
+        Raises:
+          NoElementError: there is none of a number.
+          InvalidArgumentError: elements differ in shape.
+        """
+        return _stacked([self.element(context, number, turn) for number in numbers.tolist()])
+
+
+class _Columns(Indexed):
+    """Elements that can be had many at once."""
+
+    @abstractmethod
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block: ...
+
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        return tuple(row(column, 0) for column in self.rows(context, np.array([number]), turn))
+
+
+class _Slices(_Columns):
     def __init__(self, columns: Sequence[Array]) -> None:
         self._columns = columns
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
         _check(numbers, len(self._columns[0]))
         return tuple(column[numbers] for column in self._columns)
 
 
-class _Range(Indexed):
+class _Range(_Columns):
     def __init__(self, numbers: range) -> None:
         self._numbers = numbers
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
         _check(numbers, len(self._numbers))
         return (self._numbers.start + numbers * self._numbers.step,)
 
@@ -57,48 +114,155 @@ class _Mapped(Indexed):
         self._source = source
         self._function = node.function
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
-        block = self._source.rows(context, numbers)
-        if self._function.columnar:
-            return self._function.rows(context, block)
-        found = [
-            call(self._function, context, tuple(column[at] for column in block), int(number))
-            for at, number in enumerate(numbers)
-        ]
-        return _stacked(found)
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        return call(self._function, context, self._source.element(context, number, turn), number)
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        if not self._function.columnar:
+            return super().rows(context, numbers, turn)
+        return self._function.rows(context, self._source.rows(context, numbers, turn))
 
 
-class _Skipped(Indexed):
+class _Taken(Indexed):
     def __init__(self, source: Indexed, count: int) -> None:
         self._source = source
         self._count = count
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
-        return self._source.rows(context, numbers + self._count)
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        if number >= self._count:
+            raise NoElementError(number)
+        return self._source.element(context, number, turn)
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        _check(numbers, self._count)
+        return self._source.rows(context, numbers, turn)
+
+
+class _Renumbered(Indexed):
+    """The elements of another number: behind those that are skipped, or of one part of several."""
+
+    def __init__(self, source: Indexed, number: Callable[[Any], Any]) -> None:
+        self._source = source
+        self._number = number
+
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        return self._source.element(context, self._number(number), turn)
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        return self._source.rows(context, self._number(numbers), turn)
 
 
 class _Side(Indexed):
     def __init__(self, sources: Sequence[Indexed]) -> None:
         self._sources = sources
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
-        return tuple(column for source in self._sources for column in source.rows(context, numbers))
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        return tuple(part for source in self._sources for part in source.element(context, number, turn))
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        return tuple(column for source in self._sources for column in source.rows(context, numbers, turn))
+
+
+class _Shuffled(Indexed):
+    """The elements in the orders that a node shuffles them in."""
+
+    def __init__(self, source: Indexed, node: Shuffle) -> None:
+        self._source = source
+        self._node = node
+        self._orders: dict[int, Numbers] = {}
+
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        order = self._order(turn)
+        _check(np.array([number]), len(order))
+        return self._source.element(context, int(order[number]), turn)
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        order = self._order(turn)
+        _check(numbers, len(order))
+        return self._source.rows(context, order[numbers], turn)
+
+    def _order(self, turn: int) -> Numbers:
+        found = self._orders.get(turn)
+        if found is None:
+            while len(self._orders) >= _KEPT_ORDERS:
+                del self._orders[min(self._orders)]
+            numbers = pinned(replace(self._node, input=_numbers(self._node.cardinality)), turn)
+            found = self._orders[turn] = np.concatenate([block[0] for block in numbers.blocks(Context(), _ROWS)])
+        return found
+
+
+class _Repeated(Indexed):
+    """The elements again and again, in turns that follow each other.
+
+    Args:
+      source: of one turn.
+      size: how many that has.
+      times: how often; None: for ever.
+    """
+
+    def __init__(self, source: Indexed, size: int, times: int | None) -> None:
+        self._source = source
+        self._size = size
+        self._times = times
+
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        return self._source.element(context, number % self._size, self._turn(number // self._size, turn))
+
+    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+        time = int(numbers[0]) // self._size
+        if (numbers // self._size != time).any():
+            return super().rows(context, numbers, turn)
+        return self._source.rows(context, numbers % self._size, self._turn(time, turn))
+
+    def _turn(self, time: int, turn: int) -> int:
+        return time if self._times is None else turn * self._times + time
+
+
+class _Batched(Indexed):
+    """Several elements as one.
+
+    Args:
+      source: of the elements.
+      node: says how many, and how they are put together.
+    """
+
+    def __init__(self, source: Indexed, node: Batch | PaddedBatch) -> None:
+        self._source = source
+        self._node = node
+        self._size = positive(int(node.batch_size), "batch_size")
+        self._known = node.input.cardinality
+
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        start, stop = number * self._size, (number + 1) * self._size
+        if self._known >= 0:
+            stop = min(stop, self._known)
+        if stop <= start or (bool(self._node.drop_remainder) and stop < start + self._size):
+            raise NoElementError(number)
+        if isinstance(self._node, Batch) and self._known != UNKNOWN:
+            return self._source.rows(context, np.arange(start, stop), turn)
+        items: list[Element] = []
+        with contextlib.suppress(NoElementError):  # the last may be smaller
+            items += (self._source.element(context, at, turn) for at in range(start, stop))
+        one = replace(self._node, input=Kept(items=items, of=self._node.input.specs))
+        found = next(iter(one.elements(context)), None)
+        if found is None:
+            raise NoElementError(number)
+        return found
 
 
 class _Kept(Indexed):
     """All elements in memory, from the first time on that some are asked for."""
 
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self._node = pinned(node, 0)
         self._kept: list[Element] | None = None
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
         if self._kept is None:
             self._kept = list(self._node.elements(context))
-        kept = self._kept
-        _check(numbers, len(kept))
-        found: list[Element] = [kept[int(number)] for number in numbers]
-        return _stacked(found)
+        if number >= len(self._kept):
+            raise NoElementError(number)
+        return self._kept[number]
 
 
 class _Following(Indexed):
@@ -107,64 +271,59 @@ class _Following(Indexed):
     def __init__(self, node: Node) -> None:
         self._node = node
         self._elements: Iterator[Element] | None = None
-        self._at = 0
+        self._at: int = 0
+        self._turn: int = 0
 
-    def rows(self, context: Context, numbers: Numbers) -> Block:
-        return _stacked([self._element(context, number) for number in numbers.tolist()])
-
-    def _element(self, context: Context, number: int) -> Element:
-        if self._elements is None or number < self._at:
+    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+        if self._elements is None or number < self._at or turn != self._turn:
             close = getattr(self._elements, "close", None)
             if close is not None:
                 close()
-            self._elements, self._at = self._node.elements(context), 0
+            self._elements, self._at, self._turn = pinned(self._node, turn).elements(context), 0, turn
         for element in self._elements:
             self._at += 1
             if self._at > number:
                 return element
         self._elements, self._at = None, 0
-        raise _no_element(number)
+        raise NoElementError(number)
 
 
 def _stacked(elements: Sequence[Element]) -> Block:
-    return tuple(stack([element[part] for element in elements], "accounted", part) for part in range(len(elements[0])))
+    return tuple(stack([element[part] for element in elements], "batch", part) for part in range(len(elements[0])))
 
 
 def _check(numbers: Numbers, size: int) -> None:
     if numbers.size and int(numbers.max()) >= size:
-        raise _no_element(int(numbers.max()))
+        raise NoElementError(int(numbers.max()))
 
 
-def _no_element(number: int) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, f"the dataset has no element {number}: it is shorter than was said")
+def _numbers(size: int) -> Range:
+    return Range(start=np.array(0), stop=np.array(size), step=np.array(1))
+
+
+def pinned(node: Node, turn: int) -> Node:
+    """A node that gives what it gives in a turn, each time it is gone over first."""
+    # With repetitions, turns are so far apart that none of them reaches the next.
+    repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
+    return _starting(node, turn << 32 if repeats else turn)
+
+
+def _starting(node: Node, turn: int) -> Node:
+    if isinstance(node, Cache | StoredCache):  # it has one order, whatever is below
+        return node
+    found = rebuilt(node, lambda child: _starting(child, turn))
+    if isinstance(found, Shuffle):
+        found = replace(found)
+        found.start_at(turn)
+    return found
+
+
+# What can be had by numbers -------------------------------------------------------------------------------------------
 
 
 def indexed(node: Node) -> Indexed:
-    """The elements of a node by their numbers."""
-    return _at_once(node) or _Following(node)
-
-
-def sequential_part(node: Node) -> Node | None:
-    """What of a dataset can only be gone over; None where all of it can be had by numbers."""
-    if _passes(node):
-        return sequential_part(node.input)
-    match node:
-        case Slices() | Range() | Cache():
-            return None
-        case Zipped(inputs=inputs):
-            found = [sequential_part(child) for child in inputs]
-            return next((part for part in found if part is not None), None)
-        case _:
-            return node
-
-
-def _passes(node: Node) -> TypeGuard[Map | Take | Skip | Prefetch]:
-    return isinstance(node, Map | Take | Skip | Prefetch)
-
-
-def _at_once(node: Node) -> Indexed | None:
-    if sequential_part(node) is not None:
-        return None
+    """The elements of a node by their numbers. What can only be gone over is, and all above it is made for those only
+    that are asked for."""
     match node:
         case Slices(components=columns):
             return _Slices(columns)
@@ -172,19 +331,120 @@ def _at_once(node: Node) -> Indexed | None:
             return _Range(range(int(start), int(stop), int(step)))
         case Map(input=inner):
             return _Mapped(indexed(inner), node)
+        case Take(input=inner, count=count) if int(count) >= 0:
+            return _Taken(indexed(inner), int(count))
         case Take(input=inner) | Prefetch(input=inner):
             return indexed(inner)
         case Skip(input=inner, count=count):
-            return _Skipped(indexed(inner), int(count))
+            skipped = int(count)
+            return _Renumbered(indexed(inner), lambda number: number + skipped)
+        case Shard(input=inner, count=count, index=index) if int(count) != SHARD_HINT:
+            parts, part = int(count), int(index)
+            return _Renumbered(indexed(inner), lambda number: number * parts + part)
+        case Shard(input=inner):
+            return indexed(inner)
         case Zipped(inputs=inputs):
             return _Side([indexed(child) for child in inputs])
-        case _:
+        case Batch(input=inner) | PaddedBatch(input=inner):
+            return _Batched(indexed(inner), node)
+        case Repeat(input=inner, count=count) if inner.cardinality > 0:
+            return _Repeated(indexed(inner), inner.cardinality, int(count) if int(count) >= 0 else None)
+        case Shuffle(input=inner) if node.cardinality > 0 and sequential_part(inner) is None:
+            return _Shuffled(indexed(inner), node)
+        case Cache() | Kept() | Whole():
             return _Kept(node)
+        case _:
+            return _Following(node)
+
+
+def sequential_part(node: Node) -> Node | None:
+    """What of a dataset can only be gone over; None where all of it can be had by numbers."""
+    if _passes(node):
+        return sequential_part(node.input)
+    match node:
+        case Slices() | Range() | Cache() | Kept() | Whole():
+            return None
+        case Repeat(input=inner) | Shuffle(input=inner) if inner.cardinality > 0:
+            return sequential_part(inner)
+        case Zipped(inputs=inputs):
+            found = [sequential_part(child) for child in inputs]
+            return next((part for part in found if part is not None), None)
+        case _:
+            return node
+
+
+def _passes(node: Node) -> TypeGuard[Wrapper]:
+    return isinstance(node, Map | Take | Skip | Shard | Prefetch | Batch | PaddedBatch)
 
 
 def orderly(node: Node) -> Node | None:
     """The part of a dataset that changes the order or number of its elements from epoch to epoch; None without any."""
-    if isinstance(node, Shuffle | Repeat):
+    return _part(node, lambda child: isinstance(child, Shuffle | Repeat))
+
+
+def unrepeatable(node: Node) -> str:
+    """What of a dataset may give other elements, or another order, in another process, in words; empty where nothing
+    does, if its functions do not."""
+
+    def changes(child: Node) -> bool:
+        match child:
+            case Generated():
+                return True
+            case Interleave(sloppy=sloppy, changes=inside):
+                return sloppy or inside
+            case (
+                Shuffle(seed=seed, seed2=seed2) | Draws(seed=seed, seed2=seed2) | RandomNumbers(seed=seed, seed2=seed2)
+            ):
+                return not (known(seed) or known(seed2))
+            case _:
+                return False
+
+    found = _part(node, changes)
+    return "" if found is None else _IN_WORDS.get(type(found), "random numbers without a seed")
+
+
+def _part(node: Node, is_it: Callable[[Node], bool]) -> Node | None:
+    if is_it(node):
         return node
-    found: Any = (orderly(child) for child in node.nodes())
+    found = (_part(child, is_it) for child in node.nodes())
     return next((part for part in found if part is not None), None)
+
+
+def counted(node: Node) -> int:
+    """How many elements a node has, or `INFINITE`. What cannot tell is gone over, without the functions that only
+    change its elements."""
+    if node.cardinality != UNKNOWN:
+        return node.cardinality
+    match node:
+        case Repeat(count=count) if known(count) is not None and known(count) < 0:
+            return INFINITE
+        case Prefetch(input=inner) | Map(input=inner) | Shuffle(input=inner):
+            return counted(inner)
+        case Take() | Skip() | Shard() | Repeat() | Batch() | PaddedBatch():
+            below = counted(node.input)
+            instead = _numbers(below) if below >= 0 else Repeat(input=_numbers(1), count=np.array(-1))
+            return replace(node, input=instead).cardinality
+        case _ if node.columnar:
+            return sum(len(block[0]) for block in node.blocks(Context(), _ROWS))
+        case _:
+            return sum(1 for _ in node.elements(Context()))
+
+
+def require_examples(node: Node, *, shuffle: bool) -> None:
+    """Raises ValueError where which example is which may change, or they cannot be found in the order that is wanted.
+
+    Args:
+      node: gives one at a time.
+      shuffle: whether they are wanted in any order.
+    """
+    changing, gone_over = orderly(node), sequential_part(node)
+    if changing is not None:
+        raise ValueError(
+            f"the dataset has a {type(changing).__name__.lower()}(), but which example is which must be the same at "
+            "every worker and in every epoch: say shuffle=, seed= and epochs= with batch_size= instead"
+        )
+    if shuffle and gone_over is not None:
+        raise ValueError(
+            f"the dataset's {type(gone_over).__name__} can only be gone over from its beginning, not shuffled: keep "
+            "its elements in memory with dataset.cache() behind it, or say shuffle=False"
+        )

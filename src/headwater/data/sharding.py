@@ -82,7 +82,7 @@ def _parted(node: Node, count: int, index: int) -> Node:
 
 def seeded(node: Node, seed: int) -> Node:
     """The pipeline with ``seed`` for each shuffle that has none."""
-    found = _rebuilt(node, lambda child: seeded(child, seed))
+    found = rebuilt(node, lambda child: seeded(child, seed))
     if isinstance(found, Shuffle) and known(found.seed) == 0 and known(found.seed2) == 0:
         return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
     return found
@@ -92,8 +92,8 @@ def _shard(node: Node, count: int, index: int) -> Node:
     return Shard(input=node, count=np.asarray(count, np.int64), index=np.asarray(index, np.int64))
 
 
-def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """``node`` above what ``change`` gives for the nodes below."""
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """``node``, or its like, above what ``change`` gives for the nodes below."""
     changed: dict[str, object] = {}
     for name in node.children:
         child = getattr(node, name)
@@ -106,7 +106,7 @@ def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 def _with_hints(node: Node, count: int, index: int) -> Node:
     if isinstance(node, Shard) and known(node.count) == SHARD_HINT:
         return _shard(node.input, count, index)
-    return _rebuilt(node, lambda child: _with_hints(child, count, index))
+    return rebuilt(node, lambda child: _with_hints(child, count, index))
 
 
 def reads_files(node: Node) -> bool:
@@ -144,10 +144,10 @@ def _by_file(node: Node, count: int, index: int) -> Node:
         return replace(node, filenames=np.ravel(node.filenames)[index::count])
     if isinstance(node, Interleave):
         return replace(node, input=_names_sharded(node.input, count, index))
-    return _rebuilt(node, lambda child: _by_file(child, count, index))
+    return rebuilt(node, lambda child: _by_file(child, count, index))
 
 
 def _names_sharded(node: Node, count: int, index: int) -> Node:
     if isinstance(node, Slices):
         return replace(node, components=tuple(component[index::count] for component in node.components))
-    return _rebuilt(node, lambda child: _names_sharded(child, count, index))
+    return rebuilt(node, lambda child: _names_sharded(child, count, index))

@@ -221,6 +221,10 @@ class Shuffle(Wrapper):
     def cardinality(self) -> int:
         return self.input.cardinality
 
+    def start_at(self, turn: int) -> None:
+        """Has the order of the next time be that of the ``turn``-th, from 0."""
+        self._turn = itertools.count(turn)
+
     def _generator(self) -> np.random.Generator:
         seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
         if not any(seeds):

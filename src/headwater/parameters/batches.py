@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from headwater.accounting.ledger import Plan, Work
 from headwater.accounting.order import shuffled
+from headwater.data.dataset import Dataset
+from headwater.data.indexed import require_examples
+from headwater.data.numbered import NumberedElements
 from headwater.errors import DataLossError
 from headwater.parameters import protocol
 from headwater.parameters.client import ParameterClient
@@ -18,6 +21,10 @@ from headwater.parameters.updater import Array
 from headwater.parameters.wishes import Returned, Wish, asking
 
 _tree: Any = jax.tree_util
+
+
+Rows = Callable[[Any], Any]
+"""Gives examples by their numbers: an array of these, or a slice."""
 
 
 class Indexed(Protocol):
@@ -32,7 +39,7 @@ class Source:
     """The examples of a program, by their places in an epoch.
 
     Args:
-      source: an `Indexed`, or a pytree of such, all of one length.
+      source: an `Indexed`, or a pytree of such, all of one length; or a dataset that gives one example at a time.
       batch_size, shuffle, seed, tries: see `headwater.accounting.ledger.Plan`.
 
     Attributes:
@@ -43,13 +50,13 @@ class Source:
     """
 
     def __init__(self, source: object, *, batch_size: int, shuffle: bool, seed: int | None, tries: int) -> None:
-        self._leaves, self._structure = _leaves(source)
-        sizes = {len(leaf) for leaf in self._leaves}
-        if len(sizes) != 1:
-            raise ValueError(f"the parts of source must have equally many examples, not {sorted(sizes)}")
         if not isinstance(shuffle, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"shuffle must be True or False, not {shuffle!r}")
-        self.plan = Plan(size=sizes.pop(), batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
+        if isinstance(source, Dataset):
+            size, self._rows = _of_dataset(source, shuffle=shuffle)
+        else:
+            size, self._rows = _of_arrays(source)
+        self.plan = Plan(size=size, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
         self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
 
     def take(self, work: Work, seed: int) -> Any:
@@ -60,8 +67,7 @@ class Source:
           seed: of the epochs' orders.
         """
         places = slice(work.start, work.stop)
-        rows = self._order(seed, work.epoch)[places] if self.plan.shuffle else places
-        return _tree.tree_unflatten(self._structure, [leaf[rows] for leaf in self._leaves])
+        return self._rows(self._order(seed, work.epoch)[places] if self.plan.shuffle else places)
 
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
@@ -72,14 +78,39 @@ class Source:
         return known
 
 
-def _leaves(source: object) -> tuple[Sequence[Indexed], object]:
+def _of_arrays(source: object) -> tuple[int, Rows]:
     leaves, structure = _tree.tree_flatten_with_path(source)
     if not leaves:
         raise ValueError("source has no examples: it is an empty structure")
     for path, leaf in leaves:
         if not (hasattr(leaf, "__len__") and hasattr(leaf, "__getitem__")):
             raise TypeError(f"source{_tree.keystr(path)} has no examples: it is {type(leaf).__name__}")
-    return [leaf for _, leaf in leaves], structure
+    columns: list[Indexed] = [leaf for _, leaf in leaves]
+    sizes = {len(column) for column in columns}
+    if len(sizes) != 1:
+        raise ValueError(f"the parts of source must have equally many examples, not {sorted(sizes)}")
+
+    def rows(index: Any) -> Any:
+        return _tree.tree_unflatten(structure, [column[index] for column in columns])
+
+    return sizes.pop(), rows
+
+
+def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
+    require_examples(source.node, shuffle=shuffle)
+    numbered = NumberedElements(source)
+    if numbered.changes:
+        raise ValueError(
+            f"source is a dataset with {numbered.changes}, which may give others at each worker: keep its examples in "
+            "a file or in memory, the same at all"
+        )
+    if numbered.count < 1:
+        raise ValueError(f"source is a dataset with {'no end' if numbered.count else 'no examples'}")
+
+    def rows(index: Any) -> Any:
+        return numbered.rows(np.arange(index.start, index.stop) if isinstance(index, slice) else index)
+
+    return numbered.count, rows
 
 
 class Examples:

@@ -362,7 +362,9 @@ class ParameterServer:
 
         Args:
           source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array anything with
-            ``len`` that gives the rows of an array of indices, or of a slice where ``shuffle`` is False.
+            ``len`` that gives the rows of an array of indices, or of a slice where ``shuffle`` is False. Or a dataset
+            of `headwater.data` that gives one example at a time; with ``shuffle`` one whose examples can be found in
+            any order, see ``docs/data-accounting.md``.
           batch_size: most examples in a batch; of this worker, however many others make an update with it.
           epochs: how often to go through all examples. One begins when the one before is handed out.
           seed: of the order; by default one that the first ``ps`` has drawn.

@@ -11,7 +11,7 @@ import numpy as np
 from headwater.accounting.ledger import Plan
 from headwater.cluster.devices import parse_device
 from headwater.data import structure as nest
-from headwater.data.indexed import orderly, sequential_part
+from headwater.data.indexed import require_examples
 from headwater.data.spec import TensorSpec
 from headwater.functional.control_flow import no_op
 from headwater.graph.context import get_default_graph
@@ -104,17 +104,7 @@ def accounted(
         raise TypeError(f"shuffle must be True or False, not {shuffle!r}")
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be at least 1, but is {epochs}")
-    changing, gone_over = orderly(dataset.node), sequential_part(dataset.node)
-    if changing is not None:
-        raise ValueError(
-            f"the dataset has a {type(changing).__name__.lower()}(), but which example is which must be the same at "
-            "every worker and in every epoch: say shuffle=, seed= and epochs= to accounted() instead"
-        )
-    if shuffle and gone_over is not None:
-        raise ValueError(
-            f"the dataset's {type(gone_over).__name__} can only be gone over from its beginning, not shuffled: keep "
-            "its elements in memory with dataset.cache() behind it, or say shuffle=False"
-        )
+    require_examples(dataset.node, shuffle=shuffle)
     count = dataset.node.cardinality if size is None else size
     if count < 0:
         raise ValueError(

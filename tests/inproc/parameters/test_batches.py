@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from headwater import ParameterServer
 from headwater.accounting.audit import audit
+from headwater.data.dataset import Dataset
+from headwater.data.readers import TextLineDataset
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from headwater.io.disk import mounted
 from headwater.parameters.local_servers import LocalServers
@@ -406,6 +409,46 @@ def test_structures_of_arrays_and_orders(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert list(run.epochs) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0)]
     place = run.epochs[0, 3].place_of(17)
     assert third[place] == 17
+
+
+@pytest.mark.parametrize("kind", ["at once", "file"])
+def test_the_examples_of_a_dataset(kind: str, tmp_path: Path) -> None:
+    if kind == "file":
+        path = tmp_path / "numbers"
+        path.write_text("".join(f"{number}\n" for number in range(SIZE)))
+        data = TextLineDataset(str(path)).map(lambda line: {"x": int(line.item()) * 10, "y": int(line.item())})
+    else:
+        data = Dataset.range(SIZE).map(lambda number: {"x": number * 10, "y": number})
+    local = servers(tmp_path, workers=2)
+    workers = [worker(local, number) for number in range(2)]
+
+    def run(ps: ParameterServer) -> None:
+        for batch in ps.batches(data, batch_size=BATCH, epochs=2, shuffle=kind != "file"):
+            np.testing.assert_array_equal(batch["x"], batch["y"] * 10)
+            ps.push(gradients(batch["y"]))
+        ps.finish()
+
+    together([functools.partial(run, ps) for ps in workers])
+    assert counts(local, 0) + counts(local, 1) == [2] * SIZE
+    stop(local, *workers)
+    exact(tmp_path, 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "shuffle", "match"),
+    [
+        (Dataset.range(9).shuffle(3, seed=1), True, r"has a shuffle\(\)"),
+        (Dataset.range(9).repeat(), True, r"has a repeat\(\)"),
+        (Dataset.range(9).filter(lambda x: x > 2), True, "Filter can only be gone over"),
+        (Dataset.from_generator(lambda: iter(range(9)), np.int64, ()), False, "a generator, which may give others"),
+        (Dataset.range(9).filter(lambda x: x > 9), False, "no examples"),
+    ],
+)
+def test_datasets_that_cannot_be_accounted_for(data: Dataset, shuffle: bool, match: str) -> None:
+    ps = ParameterServer(PARAMS, optax.sgd(1.0))
+    with pytest.raises(ValueError, match=match):
+        ps.batches(data, batch_size=2, shuffle=shuffle)
+    ps.finish()
 
 
 def test_an_update_that_cannot_be_made_stops_no_worker(tmp_path: Path) -> None:

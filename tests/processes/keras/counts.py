@@ -1,4 +1,4 @@
-"""A model of Keras goes through an array three times, on parameter servers.
+"""A model of Keras goes through an array, or ``--data``, three times, on parameter servers.
 
 With ``--hold_at=3`` a worker waits, with its third batch in hand, until a pipe named ``hold-WORKER`` in the folder is
 opened.
@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from headwater import tf
+from headwater.data.dataset import Dataset
+from headwater.data.readers import TextLineDataset
 
 SIZE, BATCH, EPOCHS = 400, 8, 3
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--consistency", default="async")
 parser.add_argument("--hold_at", type=int, default=-1)
+parser.add_argument("--data", choices=("arrays", "PyDataset", "dataset", "file"), default="arrays")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
@@ -49,5 +52,33 @@ with strategy.scope():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile(keras.optimizers.SGD(0.01), "mse")
 x = np.random.default_rng(0).normal(size=(SIZE, 2)).astype(np.float32)
-history = model.fit(x, x.sum(1), batch_size=BATCH, epochs=EPOCHS, callbacks=[Hold()], verbose=0)
+y = x.sum(1)
+
+
+class Batches(keras.utils.PyDataset):
+    """All batches of the array."""
+
+    def __len__(self) -> int:
+        return SIZE // BATCH
+
+    def __getitem__(self, index: int) -> Any:
+        rows = slice(index * BATCH, (index + 1) * BATCH)
+        return x[rows], y[rows]
+
+
+def of_line(line: Any) -> Any:
+    """The example of a number."""
+    return x[int(line.item())], y[int(line.item())]
+
+
+settings: dict[str, Any] = {"epochs": EPOCHS, "callbacks": [Hold()], "verbose": 0}
+if arguments.data == "arrays":
+    history = model.fit(x, y, batch_size=BATCH, **settings)
+else:
+    data: Any = Batches()
+    if arguments.data == "dataset":
+        data = Dataset.from_tensor_slices((x, y)).shuffle(SIZE).batch(BATCH)
+    if arguments.data == "file":
+        data = TextLineDataset(str(arguments.folder / "numbers")).map(of_line).batch(BATCH)
+    history = model.fit(data, **settings)
 print("trained", len(history.history["loss"]), flush=True)

@@ -13,18 +13,21 @@ import numpy as np
 import optax
 
 from headwater import ParameterServer
+from headwater.data.dataset import Dataset
 
 SIZE, BATCH, EPOCHS = 400, 8, 3
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--consistency", default="async")
 parser.add_argument("--hold_at", type=int, action="append", default=[])
+parser.add_argument("--data", choices=("arrays", "dataset"), default="arrays")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
 params = {"first": np.zeros(SIZE, np.float32), "second": np.zeros(SIZE, np.float32)}
 ps = ParameterServer(params, optax.sgd(1.0), consistency=arguments.consistency)
-for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=EPOCHS), 1):
+source = np.arange(SIZE) if arguments.data == "arrays" else Dataset.range(SIZE).map(lambda number: number)
+for number, batch in enumerate(ps.batches(source, batch_size=BATCH, epochs=EPOCHS), 1):
     if number in arguments.hold_at:
         print(f"holding as {ps.worker}", flush=True)
         (arguments.folder / f"hold-{ps.worker}").read_bytes()

@@ -26,25 +26,34 @@ def start(cluster: Processes, job: str, index: int, folder: Path, *options: str,
 
 
 @pytest.mark.parametrize(
-    ("program", "consistency"),
+    ("program", "consistency", "data", "whole"),
     [
-        (COUNTS, "async"),
-        pytest.param(COUNTS, "sync", marks=pytest.mark.long),
-        pytest.param(OF_KERAS, "async", marks=pytest.mark.long),
-        pytest.param(OF_KERAS, "sync", marks=pytest.mark.long),
+        (COUNTS, "async", "arrays", "400 examples"),
+        pytest.param(COUNTS, "sync", "arrays", "400 examples", marks=pytest.mark.long),
+        pytest.param(COUNTS, "async", "dataset", "400 examples", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "async", "arrays", "400 examples", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "sync", "arrays", "400 examples", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "sync", "PyDataset", "400 parts", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "async", "dataset", "50 batches", marks=pytest.mark.long),
+        (OF_KERAS, "sync", "dataset", "400 parts"),
+        pytest.param(OF_KERAS, "async", "file", "50 batches", marks=pytest.mark.long),
     ],
-    ids=["jax-async", "jax-sync", "keras-async", "keras-sync"],
+    ids=lambda value: value.parent.name if isinstance(value, Path) else value.replace(" ", "-"),
 )
-def test_workers_are_killed_and_stopped_and_join(program: Path, consistency: str, tmp_path: Path) -> None:
+def test_workers_are_killed_and_stopped_and_join(
+    program: Path, consistency: str, data: str, whole: str, tmp_path: Path
+) -> None:
     choice = f"--consistency={consistency} patience=2"
+    of = f"--data={data}"
     for number in range(5):
         os.mkfifo(tmp_path / f"hold-{number}")
+    (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(400)))
     with processes(ps=2, worker=3) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, choice, program=program) for index in range(2)]
+        ps = [start(cluster, "ps", index, tmp_path, choice, of, program=program) for index in range(2)]
         # The chief does not end the job before the stopped worker has come back.
         holds = ["--hold_at=3", "--hold_at=6"] if program == COUNTS else ["--hold_at=3"]
         chief, killed, stopped = (
-            start(cluster, "worker", index, tmp_path, choice, *holds[: 1 if index else 2], program=program)
+            start(cluster, "worker", index, tmp_path, choice, of, *holds[: 1 if index else 2], program=program)
             for index in range(3)
         )
         for one in (chief, killed, stopped):
@@ -53,7 +62,7 @@ def test_workers_are_killed_and_stopped_and_join(program: Path, consistency: str
         killed.kill()
         ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
         join = (*HEADWATER, "worker", "--join", cluster.hosts["ps"][0])
-        joins = cluster.run(*join, str(program), choice, "--hold_at=1", str(tmp_path))
+        joins = cluster.run(*join, str(program), choice, of, "--hold_at=1", str(tmp_path))
         joined = joins.wait_for(r"holding as (\d)")[1]
         for released in ("0", joined):
             (tmp_path / f"hold-{released}").write_bytes(b"")
@@ -73,7 +82,7 @@ def test_workers_are_killed_and_stopped_and_join(program: Path, consistency: str
             one.succeeds()
         shown = cluster.run(*HEADWATER, "audit", str(tmp_path / "logs")).succeeds()
     assert "exact: each example of every epoch that is over (3) was applied once\n" in f"{shown}\n"
-    assert "epoch 0: 400 examples, each applied once: " in shown
+    assert f"epoch 0: {whole}, each applied once: " in shown
 
 
 def test_the_first_ps_is_killed_and_goes_back_with_its_ledger(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.data.dataset import Dataset
-from headwater.data.indexed import indexed, orderly, sequential_part
-from headwater.data.node import Context
+from headwater.data.experimental import parallel_interleave
+from headwater.data.indexed import NoElementError, counted, indexed, orderly, sequential_part, unrepeatable
+from headwater.data.node import INFINITE, Context
 from headwater.errors import InvalidArgumentError
 
 SIZE = 7
@@ -32,8 +33,17 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "generator": lambda: Dataset.from_generator(generated, np.int64, ()).map(lambda x: x + 1),
     "filter": lambda: Dataset.range(2 * SIZE).filter(lambda x: x % 2 == 0),
     "batch": lambda: Dataset.range(3 * SIZE).batch(3),
+    "uneven batch": lambda: Dataset.range(3 * SIZE - 1).map(lambda x: x + 1).batch(3),
+    "padded batch": lambda: Dataset.range(2 * SIZE).map(lambda x: np.arange(x)).padded_batch(2, [None]),
+    "batch of a filter": lambda: Dataset.range(9 * SIZE).filter(lambda x: x % 3 == 0).take(3 * SIZE - 1).batch(3),
     "concatenate": lambda: Dataset.range(3).concatenate(Dataset.range(SIZE - 3)),
-}
+    "shard": lambda: Dataset.range(2 * SIZE).shard(2, 1),
+    "repeat": lambda: Dataset.range(3).repeat().take(SIZE),
+    "shuffle": lambda: Dataset.range(SIZE).shuffle(SIZE, seed=3, reshuffle_each_iteration=False),
+    "shuffled filter": lambda: Dataset.range(2 * SIZE).filter(lambda x: x % 2 == 0).shuffle(
+        3, seed=3, reshuffle_each_iteration=False
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -41,9 +51,87 @@ MAKERS: dict[str, Callable[[], Any]] = {
 def test_any_numbers(kind: str, numbers: list[int]) -> None:
     node = MAKERS[kind]().node
     everything = list(node.elements(Context()))
-    found = indexed(node).rows(Context(), np.array(numbers))
-    for part, column in enumerate(found):
-        np.testing.assert_array_equal(column, np.stack([everything[number][part] for number in numbers]))
+    source = indexed(node)
+    for number in numbers:
+        for one, expected in zip(source.element(Context(), number), everything[number], strict=True):
+            np.testing.assert_array_equal(one, expected)
+            assert one.dtype == expected.dtype
+    if len({part.shape for element in everything for part in element}) == len(everything[0]):
+        found = source.rows(Context(), np.array(numbers))
+        for part, column in enumerate(found):
+            np.testing.assert_array_equal(column, np.stack([everything[number][part] for number in numbers]))
+
+
+@pytest.mark.parametrize(
+    ("make", "first"),
+    [
+        (lambda data: data.shuffle(50, seed=3).batch(3), 0),
+        (lambda data: data.batch(3).shuffle(50, seed=4), 0),
+        (lambda data: data.shuffle(50, seed=3).repeat(2).batch(3), 0),
+        # A function is tried with an element first, for which its input is gone over.
+        (lambda data: data.shuffle(50, seed=3).filter(lambda x: x != 4), 1),
+        (lambda data: data.filter(lambda x: x != 4).shuffle(50, seed=3).map(lambda x: -x).batch(3), 1),
+    ],
+)
+def test_each_turn_is_what_going_over_it_once_more_gives(make: Callable[[Any], Any], first: int) -> None:
+    node, same = make(Dataset.range(SIZE)).node, make(Dataset.range(SIZE)).node
+    turns = [list(node.elements(Context())) for _ in range(3)]
+    source = indexed(same)
+    assert not unrepeatable(same)
+    for turn in (2, 0, 1):
+        assert counted(same) == len(turns[turn])
+        for number, (expected,) in enumerate(turns[turn]):
+            np.testing.assert_array_equal(source.element(Context(), number, first + turn)[0], expected)
+        with pytest.raises(NoElementError):
+            source.element(Context(), len(turns[turn]), first + turn)
+    assert len(set(map(str, turns))) > 1
+
+
+def test_repetitions_of_what_is_gone_over_do_not_repeat_their_orders() -> None:
+    node = Dataset.range(SIZE).filter(lambda x: x >= 0).shuffle(SIZE, seed=1).repeat(2).node
+    turns = [[int(indexed(node).element(Context(), at, turn)[0]) for at in range(2 * SIZE)] for turn in range(2)]
+    orders = [turn[half : half + SIZE] for turn in turns for half in (0, SIZE)]
+    assert all(sorted(order) == list(range(SIZE)) for order in orders)
+    assert len(set(map(tuple, orders))) == 4
+
+
+def test_functions_run_for_the_elements_that_are_asked_for() -> None:
+    asked: list[int] = []
+
+    def noted(line: Any) -> Any:
+        asked.append(int(line))
+        return line
+
+    node = Dataset.range(9).filter(lambda x: x >= 0).map(noted).batch(2).node
+    source = indexed(node)
+    del asked[:]
+    source.element(Context(), 2)
+    assert asked == [4, 5]
+
+
+def test_what_may_give_others_is_found() -> None:
+    numbers = Dataset.range(SIZE)
+    assert not unrepeatable(numbers.shuffle(3, seed=1).interleave(lambda x: Dataset.range(3)).node)
+    for changed, words in (
+        (numbers.shuffle(3), "shuffle without a seed"),
+        (numbers.flat_map(lambda x: Dataset.range(3).shuffle(2)), "order may change"),
+        (MAKERS["generator"](), "generator"),
+        (Dataset.sample_from_datasets([numbers, numbers]), "random numbers"),
+        (numbers.apply(parallel_interleave(lambda x: Dataset.range(2), 2, sloppy=True)), "order may change"),
+    ):
+        assert words in unrepeatable(changed.map(lambda x: x).node)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_elements_are_counted(kind: str) -> None:
+    node = MAKERS[kind]().node
+    assert counted(node) == len(list(node.elements(Context())))
+
+
+def test_what_has_no_end_is_not_gone_over() -> None:
+    endless = Dataset.range(3).filter(lambda x: x > 0).repeat()
+    assert counted(endless.batch(2).prefetch(1).node) == INFINITE
+    assert counted(endless.take(5).batch(2).node) == 3
 
 
 @pytest.mark.parametrize("kind", ["slices", "range", "cache", "generator"])
@@ -59,8 +147,9 @@ def test_what_has_to_be_gone_over_is_found() -> None:
     assert {kind: type(part).__name__ for kind, part in found.items() if part is not None} == {
         "generator": "Generated",
         "filter": "Filter",
-        "batch": "Batch",
+        "batch of a filter": "Filter",
         "concatenate": "Concatenated",
+        "shuffled filter": "Shuffle",
     }
 
 

@@ -189,7 +189,9 @@ class Inference:
 
 
 def _batches(x: Tree, y: Tree, sample_weight: Tree, batch_size: int | None, steps: int | None) -> Batches:
-    return make_batches(x, y, sample_weight, batch_size=batch_size, shuffle=False, class_weight=None, steps=steps)
+    return make_batches(
+        x, y, sample_weight, batch_size=batch_size, shuffle=False, class_weight=None, steps=steps, by_number=False
+    )
 
 
 def _arrays(batch: Tree) -> Tree:

@@ -1,21 +1,23 @@
 """Batches by number: step 17 of an epoch is the same examples on every worker.
 
-Examples of arrays, and whole batches of a `keras.utils.PyDataset`, are accounted for, see `headwater.accounting`.
+Examples of arrays, and batches of a `keras.utils.PyDataset`, of a dataset, and of whatever else has a length and gives
+a batch for its number, are accounted for, see `headwater.accounting`. Where workers share each batch, so are its parts.
 
-Arrays and `keras.utils.PyDataset` are looked up. Everything else is iterated: every worker goes over all of it and
-takes what it needs, so that any of them can do any step.
+Everything else is iterated: every worker goes over all of it and takes what it needs, so that any of them can do any
+step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import keras
 import numpy as np
 
 from headwater.accounting.ledger import Plan, Work
 from headwater.accounting.order import shuffled
+from headwater.data.numbered import NumberedElements
 from headwater.keras.datasets import is_dataset
 from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
@@ -28,8 +30,24 @@ _adapters = data_adapters
 _utils = data_adapter_utils
 
 
+class Share(NamedTuple):
+    """Rows of a batch: as arrays, how many they are, and how many the batch has.
+
+    Where there are none, ``data`` has one that counts for nothing.
+    """
+
+    data: Any
+    rows: int
+    whole: int
+
+
 class Batches(Protocol):
     """The batches of a training."""
+
+    @property
+    def reason(self) -> str:
+        """Why they are not accounted for, in words; empty where they are."""
+        ...
 
     @property
     def steps(self) -> int | None:
@@ -61,20 +79,27 @@ class Batches(Protocol):
         """The batch of a step; None where the data end before it."""
         ...
 
-    def plan(self, *, divided: bool) -> Plan | None:
+    def plan(self, epoch: int, *, divided: bool) -> Plan | None:
         """How an epoch is handed out where examples are accounted for; None where they are not.
 
         Args:
+          epoch: which.
           divided: whether workers share each batch.
         """
         ...
 
-    def take(self, work: Work, seed: int) -> Tree:
+    def take(self, work: Work, seed: int) -> Share:
         """The examples of a range of such an epoch; ``seed`` is that of its order."""
         ...
 
 
-class ArrayBatches:
+class _Accounted:
+    """What is accounted for always."""
+
+    reason: str = ""
+
+
+class ArrayBatches(_Accounted):
     """Batches of arrays of which each has one row for each example.
 
     Args:
@@ -127,14 +152,22 @@ class ArrayBatches:
         start = step * self._batch_size
         if start >= self._rows:
             return None
-        return self.take(Work(epoch, start, min(start + self._batch_size, self._rows)), self._seed)
+        return self._examples(Work(epoch, start, min(start + self._batch_size, self._rows)), self._seed)
 
-    def plan(self, *, divided: bool) -> Plan:
-        size = self._rows if self._steps is None else min(self._rows, self._steps * self._batch_size)
-        unit = "examples" if size == self._rows or not self._shuffle else "places"
-        return Plan(size=size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
+    @property
+    def _size(self) -> int:
+        return self._rows if self._steps is None else min(self._rows, self._steps * self._batch_size)
 
-    def take(self, work: Work, seed: int) -> Tree:
+    def plan(self, epoch: int, *, divided: bool) -> Plan:
+        unit = "examples" if self._size == self._rows or not self._shuffle else "places"
+        return Plan(size=self._size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
+
+    def take(self, work: Work, seed: int) -> Share:
+        begin = work.start - work.start % self._batch_size
+        whole = min(self._size - begin, self._batch_size)
+        return Share(self._examples(work, seed), work.stop - work.start, whole)
+
+    def _examples(self, work: Work, seed: int) -> Tree:
         places = slice(work.start, work.stop)
         if not self._shuffle:
             return self._take(places)
@@ -149,7 +182,50 @@ class ArrayBatches:
         return tree.map_structure(take, self._data, none_is_leaf=False)
 
 
-class PyDatasetBatches:
+class _WholeBatches:
+    """Batches that can be had by number only, with all their rows."""
+
+    _places = 0
+
+    def first(self) -> Tree:
+        """Some batch."""
+        raise NotImplementedError
+
+    def batch(self, epoch: int, number: int) -> Tree:
+        """A batch of an epoch."""
+        raise NotImplementedError
+
+    def steps_of(self, epoch: int) -> int | None:
+        """How many an epoch has; None where it has no end."""
+        raise NotImplementedError
+
+    @property
+    def alike(self) -> bool:
+        return False
+
+    @property
+    def reason(self) -> str:
+        return "" if self.steps_of(0) is not None else "their number is not known: say steps_per_epoch="
+
+    def contents(self) -> str:
+        return ""
+
+    def plan(self, epoch: int, *, divided: bool) -> Plan | None:
+        steps = self.steps_of(epoch)
+        if not steps:
+            return None
+        # Of a batch with other rows than the first, each place has its share.
+        self._places = rows_of(self.first()) if divided else 1
+        unit = "parts" if divided else "batches"
+        return Plan(size=steps * self._places, batch=self._places, shuffle=False, unit=unit)
+
+    def take(self, work: Work, seed: int) -> Share:
+        places = self._places
+        number, start = divmod(work.start, places)
+        return part_of(self.batch(work.epoch, number), start, work.stop - number * places, places)
+
+
+class PyDatasetBatches(_WholeBatches):
     """Batches of a `keras.utils.PyDataset`."""
 
     def __init__(self, data: Tree, steps: int | None) -> None:
@@ -161,18 +237,14 @@ class PyDatasetBatches:
     def steps(self) -> int | None:
         return self._steps if self._steps is not None else self._data.num_batches
 
+    def steps_of(self, epoch: int) -> int | None:
+        return self.steps
+
     def first(self) -> Tree:
         return self._data[0]
 
-    @property
-    def alike(self) -> bool:
-        return False
-
     def settings(self) -> dict[str, object]:
         return {"number of steps": self.steps, "type of an example": elements(self.first())}
-
-    def contents(self) -> str:
-        return ""
 
     def begin(self, seed: int) -> None:
         del seed
@@ -189,12 +261,79 @@ class PyDatasetBatches:
             return self._data[(epoch * self._steps + step) % count]
         return self._data[step] if step < count else None
 
-    def plan(self, *, divided: bool) -> Plan | None:
-        steps = self.steps
-        return None if steps is None or divided else Plan(size=steps, batch=1, shuffle=False, unit="batches")
+    def batch(self, epoch: int, number: int) -> Tree:
+        return self.get(epoch, number)
 
-    def take(self, work: Work, seed: int) -> Tree:
-        return self.get(work.epoch, work.start)
+
+class _Items:
+    """What gives a batch for its number, in the words of `NumberedElements`."""
+
+    def __init__(self, data: Tree) -> None:
+        self._data = data
+        self.count: int = len(data)
+
+    def element(self, number: int, turn: int = 0) -> Tree:
+        del turn
+        return self._data[number]
+
+
+class NumberedBatches(_WholeBatches):
+    """Batches of a dataset, or of another sequence of them.
+
+    With ``steps``, an epoch goes on where the one before has ended; once all batches had their turn, the next epoch
+    begins with the first, as in `keras.Model.fit`.
+
+    Args:
+      data: a dataset whose batches can be found again; or anything with ``len`` that gives a batch for its number.
+      steps: batches in an epoch; None for all there are.
+      class_weight: see `keras.Model.fit`.
+    """
+
+    def __init__(self, data: Tree, steps: int | None, class_weight: object = None) -> None:
+        self._data = data
+        self._class_weight = class_weight
+        self._steps = steps
+        self._batches: Any = NumberedElements(data) if is_dataset(data) else _Items(data)
+
+    @property
+    def steps(self) -> int | None:
+        return self.steps_of(0)
+
+    def steps_of(self, epoch: int) -> int | None:
+        return self._span(epoch)[2]
+
+    def _span(self, epoch: int) -> tuple[int, int, int | None]:
+        """The turn that an epoch is of, the number of its first batch there, and how many it has."""
+        count, steps = self._batches.count, self._steps
+        if steps is None:
+            return epoch, 0, count if count >= 0 else None
+        if count < 1:
+            return 0, epoch * steps, steps if count else 0
+        turn, part = divmod(epoch, -(-count // steps))
+        return turn, part * steps, min(steps, count - part * steps)
+
+    def first(self) -> Tree:
+        return self._element(0, 0)
+
+    def settings(self) -> dict[str, object]:
+        return {"number of steps": self.steps, "type of an example": elements(self.first())}
+
+    def begin(self, seed: int) -> None:
+        if is_dataset(self._data):
+            count = self._batches.count
+            self._batches = NumberedElements(self._data.distributed(1, 0, seed=seed))
+            self._batches.count = count
+
+    def get(self, epoch: int, step: int) -> Tree:
+        steps = self.steps_of(epoch)
+        return self.batch(epoch, step) if steps is None or step < steps else None
+
+    def batch(self, epoch: int, number: int) -> Tree:
+        turn, start, _ = self._span(epoch)
+        return self._element(start + number, turn)
+
+    def _element(self, number: int, turn: int) -> Tree:
+        return _weighted(self._batches.element(number, turn), self._class_weight)
 
 
 class IteratedBatches:
@@ -205,9 +344,11 @@ class IteratedBatches:
         all workers share; other data must come in one order by themselves.
       steps: batches in an epoch; None for all there are.
       class_weight: see `keras.Model.fit`.
+      reason: why they are not accounted for.
     """
 
-    def __init__(self, data: Tree, steps: int | None, class_weight: object = None) -> None:
+    def __init__(self, data: Tree, steps: int | None, class_weight: object = None, reason: str = "") -> None:
+        self.reason = reason
         self._data = data
         self._class_weight = class_weight
         self._steps = steps
@@ -256,11 +397,11 @@ class IteratedBatches:
         self._epoch = epoch
         return self._at(step)
 
-    def plan(self, *, divided: bool) -> None:
+    def plan(self, epoch: int, *, divided: bool) -> None:
         return None
 
-    def take(self, work: Work, seed: int) -> Tree:
-        return self.get(work.epoch, work.start)
+    def take(self, work: Work, seed: int) -> Share:
+        raise NotImplementedError
 
     def _at(self, number: int) -> object:
         iterator = self._iterator
@@ -273,10 +414,14 @@ class IteratedBatches:
             self._next += 1
             if batch is None:
                 return None
-        if self._class_weight is None:
-            return batch
-        x, y, _ = _utils.unpack_x_y_sample_weight(batch)
-        return x, y, _utils.class_weight_to_sample_weights(np.asarray(y), self._class_weight)
+        return _weighted(batch, self._class_weight)
+
+
+def _weighted(batch: Tree, class_weight: object) -> Tree:
+    if class_weight is None:
+        return batch
+    x, y, _ = _utils.unpack_x_y_sample_weight(batch)
+    return x, y, _utils.class_weight_to_sample_weights(np.asarray(y), class_weight)
 
 
 def make_batches(
@@ -288,8 +433,9 @@ def make_batches(
     shuffle: bool | str,
     class_weight: object,
     steps: int | None,
+    by_number: bool = True,
 ) -> Batches:
-    """The batches that `keras.Model.fit` makes of these arguments."""
+    """The batches that `keras.Model.fit` makes of these arguments; ``by_number``: in any order, where that can be."""
     if isinstance(x, keras.utils.PyDataset):
         return PyDatasetBatches(x, steps)
     if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
@@ -299,7 +445,20 @@ def make_batches(
         return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
     if y is not None or sample_weight is not None:
         raise ValueError("y and sample_weight go with arrays; other data hold them themselves")
-    return IteratedBatches(x, steps, class_weight)
+    reason = _why_iterated(x)
+    if by_number and not reason:
+        return NumberedBatches(x, steps, class_weight)
+    return IteratedBatches(x, steps, class_weight, reason)
+
+
+def _why_iterated(data: Tree) -> str:
+    """Why batches cannot be had by number, the same at all workers; empty where they can."""
+    if is_dataset(data):
+        changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
+        return changes and f"a dataset with {changes} may give others when it is gone over again"
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        return ""
+    return f"whether a {type(data).__name__} gives the same again is not known"
 
 
 def rows_of(batch: Tree) -> int:
@@ -307,22 +466,27 @@ def rows_of(batch: Tree) -> int:
     return min(len(leaf) for leaf in tree.flatten(batch) if leaf is not None)
 
 
-def share_of(batch: Tree, index: int, count: int) -> tuple[Any, int]:
-    """The rows of ``batch`` that worker ``index`` of ``count`` is to compute, as arrays, and how many they are.
+def share_of(batch: Tree, index: int, count: int) -> Share:
+    """The rows of ``batch`` that worker ``index`` of ``count`` is to compute.
 
     A share without rows is one row that counts for nothing: a worker without any takes part all the same.
     """
+    return part_of(batch, index, index + 1, count)
+
+
+def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
+    """The rows of the places from ``start`` up to ``stop``, where ``places`` of them make the batch."""
     batch = tree.map_structure(_as_array, batch, none_is_leaf=False)
     rows = rows_of(batch)
-    start, stop = rows * index // count, rows * (index + 1) // count
-    if count == 1:
-        return batch, rows
-    taken = slice(start, stop) if stop > start else slice(0, 1)
+    first, last = rows * start // places, rows * stop // places
+    if last - first == rows:
+        return Share(batch, rows, rows)
+    taken = slice(first, last) if last > first else slice(0, 1)
 
     def take(leaf: Tree) -> Tree:
         return leaf[taken]
 
-    return tree.map_structure(take, batch, none_is_leaf=False), stop - start
+    return Share(tree.map_structure(take, batch, none_is_leaf=False), last - first, rows)
 
 
 def _as_array(leaf: Tree) -> HostArray:

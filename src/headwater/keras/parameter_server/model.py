@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from headwater.accounting.ledger import Plan, Work
+from headwater.accounting.ledger import Work
 from headwater.consistency import KOfN, Synchronous
 from headwater.errors import DataLossError, GaveUpError
 from headwater.keras.embeddings.calls import plain_embeddings
@@ -21,7 +21,7 @@ from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
 from headwater.keras.embeddings.rows import ModelEmbeddings
 from headwater.keras.internals import array_slicing, data_adapter_utils
-from headwater.keras.parameter_server.batches import Batches, make_batches, rows_of, share_of
+from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import GradientStep
@@ -111,7 +111,7 @@ class ServedModel(ModelValues):
         model = self.model
         if class_weight is not None:
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
-        data, rows = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
+        data, rows, _ = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         model._symbolic_build(data_batch=_padded(data, stand_in))
         self._serve_on_server()
         task = self.place.task
@@ -207,6 +207,11 @@ class ServedModel(ModelValues):
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
         batches.begin(client.seed + self._training)
+        if chief and batches.reason:
+            _log.warning(
+                "the batches of fit are not accounted for, and the step of a worker that is lost is lost with it: %s",
+                batches.reason,
+            )
         container = self._callbacks(callbacks, verbose, epochs, batches)
         validation = functools.partial(
             self._validate, validation_data, validation_batch_size or batch_size, validation_steps, container
@@ -304,7 +309,7 @@ class ServedModel(ModelValues):
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         whole = (place.worker, place.workers) if in_rounds else (0, 1)
         steps = UNKNOWN_STEPS if batches.steps is None else batches.steps
-        plan = batches.plan(divided=in_rounds)
+        plan = batches.plan(epoch, divided=in_rounds)
         wish: Wish = (self._training, epoch, steps, -1)
         if plan is not None:
             wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
@@ -315,18 +320,18 @@ class ServedModel(ModelValues):
             works: list[Work] = []
             if plan is not None and isinstance(client.handed, tuple):
                 work, seed = client.handed
-                works, batch = [work], batches.take(work, seed)
+                works, share = [work], batches.take(work, seed)
+            elif (batch := batches.get(epoch, ticket)) is not None:
+                # The first ps knows who takes part: workers may have joined or left.
+                share = share_of(batch, *(client.share or whole))
             else:
-                batch = batches.get(epoch, ticket)
-            if batch is None:
                 ticket = client.next_step((*wish[:3], ticket))
                 continue
             if made % model.steps_per_execution == 0:
                 container.on_train_batch_begin(ticket)
             made += 1
-            # The first ps knows who takes part: workers may have joined or left.
-            data, rows = share_of(batch, *((0, 1) if works else client.share or whole))
-            part = rows / (rows_of(batch) if plan is None or plan.unit == "batches" else _rows_of_batch(plan, works))
+            data, rows, all_rows = share
+            part = rows / all_rows
             following = _handed(client, wish, self._one_step(client, step, data, rows, wish, part=part, works=works))
             # Callbacks hear of as many steps at once as the program says.
             if made % model.steps_per_execution == 0 or following < 0:
@@ -476,15 +481,9 @@ def _handed(client: ParameterClient, wish: Wish, ticket: int) -> int:
     return ticket
 
 
-def _rows_of_batch(plan: Plan, works: Sequence[Work]) -> int:
-    """How many examples the batch has of which these are a part."""
-    start = works[0].start - works[0].start % plan.batch
-    return min(plan.size - start, plan.batch)
-
-
 def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
     """``batch`` as ``(x, y, sample_weight)`` of arrays, with what ``of_inputs`` makes of x."""
-    data, _ = share_of(batch, 0, 1)
+    data = share_of(batch, 0, 1).data
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
     return x if of_inputs is None else of_inputs(x), y, sample_weight
 
