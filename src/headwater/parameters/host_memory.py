@@ -42,6 +42,8 @@ class HostMemory:
         with self._changed:
             if not updates.filled:
                 return None
+            # Gradients that wait for those of others are none of it: their workers bring them again.
+            again = updates.asked_again() or ()
             answered = {
                 worker: Answered(
                     life=life,
@@ -50,7 +52,7 @@ class HostMemory:
                     version=latest.version,
                     ticket=latest.ticket,
                 )
-                if (latest := updates.latest.get(worker)) is not None
+                if worker not in again and (latest := updates.latest.get(worker)) is not None
                 else Answered(life=life)
                 for worker, life in workers.lives.items()
             }

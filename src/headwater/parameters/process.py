@@ -25,6 +25,7 @@ from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
+from headwater.parameters.left_states import LeavingState, LeftStates
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.protocol import TABLES
 from headwater.parameters.replicas.links import EitherLink
@@ -106,6 +107,7 @@ class ParameterTask:
             self._service.offer(TABLES, lambda: self.tables(replicas=2))
         if members.is_chief:
             self.shell.add_service(WitnessService())
+            self.shell.add_service(LeftStates())
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
@@ -192,13 +194,14 @@ class ParameterTask:
             self._host_shards(name, layout, shards, lambda shard: self._made(make, shard, name, make_updater))
             return
         if replicas == 1:
-            parameters, saver = make(index, name, make_updater(index)), None
+            parameters = make(index, name, make_updater(index))
             if saves is not None:
                 self.saves = saves
                 saver = ParameterSaver(parameters, saves, index=index, tasks=len(servers))
-            self._service.host(name, parameters, saver)
-            if saver is not None:
+                self._service.host(name, parameters, saver)
                 saver.start()
+            else:
+                self._service.host(name, parameters, self._leaving_state(parameters, choice))
             return
         ask = self._witness()
 
@@ -219,6 +222,19 @@ class ParameterTask:
             )
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
+
+    def _leaving_state(self, parameters: HostedParameters, choice: Consistency) -> LeavingState | None:
+        """What leaves the state of a set with the chief when this task, a ``ps``, is told to end."""
+        if not LeavingState.suits(parameters, choice):
+            return None
+        chief = self.members.workers[0]
+        return LeavingState(
+            parameters,
+            index=self.members.number,
+            task=str(self.members.me),
+            chief=str(chief),
+            link=self.shell.link(chief),
+        )
 
     def _answers(self, worker: str) -> bool:
         """Whether the task of a worker can be reached."""

@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Protocol
 from headwater.cluster.claims import Claim
 from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.left_states import LeavingState
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
@@ -91,20 +92,23 @@ class ParameterService(Service):
         self._hosted: dict[str, Hosted] = {}
         self._offered: dict[str, Callable[[], object]] = {}
         self._savers: dict[str, ParameterSaver] = {}
+        self._leaving: list[LeavingState] = []
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._has_ended = False
         self._closed = threading.Event()
         self._changed = threading.Condition()
 
-    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | None = None) -> None:
+    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | LeavingState | None = None) -> None:
         """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
         if saver is not None:
             saver.restore()
         with self._changed:
             self._hosted[name] = parameters
             has_ended = self._has_ended
-            if saver is not None:
+            if isinstance(saver, LeavingState):
+                self._leaving.append(saver)
+            elif saver is not None:
                 self._savers[name] = saver
             self._changed.notify_all()
         if has_ended:
@@ -168,6 +172,8 @@ class ParameterService(Service):
         for one in self._all_hosted():
             if not over and isinstance(one, ShardHolder):
                 one.hand_over()
+        for one in () if over else self._leaving:
+            one.leave()
 
     def ended(self, task: str) -> None:
         self.worker_ended()

@@ -1,4 +1,5 @@
-"""Counts updates on parameter servers that save their own states, until a file named ``stop`` is in the folder.
+"""Counts updates on parameter servers that save their own states, until a file named ``stop`` is in the folder; with
+``--recovery copy``, on those that do not.
 
 Each push adds 1 to every number of two variables, of which each is on a ``ps`` of its own. A worker prints what it
 reads: how often each ``ps`` was updated. With ``--table`` it does the same to rows of a table that grows, of which each
@@ -20,6 +21,8 @@ from headwater.tables import SGD, Initializer
 parser = argparse.ArgumentParser()
 parser.add_argument("--save_every_s", type=float, default=0.2)
 parser.add_argument("--table", action="store_true")
+parser.add_argument("--recovery", default="own")
+parser.add_argument("--consistency", default="async")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
@@ -27,8 +30,9 @@ params = {"first": np.zeros(1000, np.float32), "second": np.zeros(1000, np.float
 ps = ParameterServer(
     params,
     optax.sgd(1.0),
-    recovery="own",
-    saves=arguments.folder / "states",
+    consistency=arguments.consistency,
+    recovery=arguments.recovery,
+    saves=arguments.folder / "states" if arguments.recovery == "own" else None,
     save_every_s=arguments.save_every_s,
     snapshot_steps=None,
 )

@@ -1,0 +1,151 @@
+"""A ``ps`` that is told to end leaves its state with the chief, and goes on with that when it is started anew.
+
+For ``recovery="copy"``: without this, it would go on with what the chief read last. Frames to the chief, on a channel
+of their own::
+
+    LEAVE_STATE (set, number, signature, facts, names, accounts)    the state of that ``ps``: values of all blocks, the
+                                                                    optimizer's state, of these names, and, where it
+                                                                    ``accounts`` for examples, the ledger; answered by
+                                                                    DONE ()
+    FETCH_STATE (set, number)   answered by DONE (signature, facts, names, accounts) with the same tensors, and with
+                                DONE () where there is none. The chief has it no more then
+
+``facts`` are those of `headwater.parameters.host_state.HostState`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from headwater.consistency import KOfN
+from headwater.errors import InvalidArgumentError, OpError
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.host_state import HostState
+from headwater.parameters.shards.directory import answer_on
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.task.links import WaitingLink
+from headwater.task.service import Service
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: How long the chief may take to take a state, or to give it back, in seconds.
+CHIEF_S: Final = 20.0
+
+
+class LeftStates(Service):
+    """On the chief: keeps the states of ``ps`` that have ended, until they are back."""
+
+    kinds: ClassVar[Collection[int]] = (kinds.LEAVE_STATE, kinds.FETCH_STATE)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, int], Frame] = {}
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        match first.kind, first.header:
+            case kinds.LEAVE_STATE, (str(name), int(index), *words):
+                with self._lock:
+                    self._kept[name, index] = Frame(kinds.DONE, words, first.tensors)
+                answer = Frame(kinds.DONE)
+            case kinds.FETCH_STATE, (str(name), int(index)):
+                with self._lock:
+                    answer = self._kept.pop((name, index), Frame(kinds.DONE))
+            case _:
+                raise bad_header(first, channel.peer)
+        channel.send(answer)
+
+
+class LeavingState:
+    """On a ``ps``: leaves the state of a set with the chief, and fetches it.
+
+    Args:
+      host: the set.
+      index: the number of this ``ps``.
+      task: its name.
+      chief: the name of the chief.
+      link: to that.
+    """
+
+    def __init__(self, host: HostedParameters, *, index: int, task: str, chief: str, link: WaitingLink) -> None:
+        self._host = host
+        self._index = index
+        self._task = task
+        self._chief = chief
+        self._link = link
+
+    @staticmethod
+    def suits(host: HostedParameters, choice: object) -> bool:
+        """Whether a state is all that there is of a set. Rows of tables are none of it, nor are gradients that wait for
+        those of others while their workers go on."""
+        return not host.tables and not isinstance(choice, KOfN)
+
+    def restore(self) -> None:
+        """Goes on with what it has left, if the chief can be reached and has it. Before the set is served."""
+        try:
+            answer = self._ask(Frame(kinds.FETCH_STATE, (self._host.name, self._index)))
+            match answer.header:
+                case ():
+                    return
+                case (str(signature), dict(facts), [*names], bool(accounts)):
+                    pass
+                case _:
+                    raise bad_header(answer, self._chief)
+            if signature != self._host.signature:
+                raise InvalidArgumentError(None, None, "it is of other variables")
+            state = _state_of(facts, [str(name) for name in names], accounts, list(answer.tensors))
+            self._host.memory.resume(state, time.time())
+        except OpError as error:
+            _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
+            return
+        _log.warning(
+            "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
+        )
+
+    def leave(self) -> None:
+        """Leaves the state with the chief; nothing changes after it."""
+        host = self._host
+        host.turns.hold("this task to come back: it leaves its state with the chief, and ends")
+        state = host.memory.state()
+        if state is None:
+            return
+        tensors = [*state.values, *state.state.values()]
+        if state.ledger is not None:
+            tensors.append(np.frombuffer(state.ledger, np.uint8))
+        words = (host.name, self._index, host.signature, state.facts(), list(state.state), state.ledger is not None)
+        try:
+            self._ask(Frame(kinds.LEAVE_STATE, words, tensors))
+        except OpError as error:
+            _log.info(
+                "%s could not leave its state of %r with %s, which will bring what it has read last: %s",
+                self._task,
+                host.name,
+                self._chief,
+                error.message,
+            )
+        else:
+            _log.warning(
+                "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
+            )
+
+    def _ask(self, frame: Frame) -> Frame:
+        channel = self._link.take_now()
+        try:
+            channel.send(frame)
+            return answer_on(channel, self._chief, CHIEF_S)
+        finally:
+            self._link.give_back(channel, False)
+
+
+def _state_of(facts: dict[str, Any], names: list[str], accounts: bool, arrays: list[Any]) -> HostState:
+    ledger = arrays.pop().tobytes() if accounts else None
+    count = len(arrays) - len(names)
+    return HostState.of(facts, ledger, arrays[:count], dict(zip(names, arrays[count:], strict=True)))
