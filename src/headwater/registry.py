@@ -140,6 +140,9 @@ class OpDef:
       blocking: a HOST operation that may wait for another step.
       announces: a HOST operation that tells other steps of the updates before it. It may run as soon as nothing can
         stop these: a reader of the variables waits for them.
+      keeps: a HOST operation that uses what its task keeps between steps besides variables, and of which another task
+        may have a copy: see `headwater.resources.kept`.
+      stable: of one that keeps: what it gives to a step counts for the rest of it, though it changes nothing.
       repeat: of a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` has ``run`` called so
         many times, each time when ``lower`` would not have to wait, by the thread that makes it so; None where that
         cannot be had.
@@ -169,8 +172,10 @@ class OpDef:
     updates: tuple[int, ...] = ()
     blocking: bool = False
     announces: bool = False
+    keeps: bool = False
+    stable: bool = False
     repeat: Callable[..., None] | None = None
-    admit: Callable[..., Callable[[], None]] | None = None
+    admit: Callable[..., Callable[[], object]] | None = None
     string_lower: Callable[..., Any] | None = None
     traced: Callable[..., Any] | None = None
     ref_attr: str = ""

@@ -18,8 +18,11 @@ import numpy as np
 from headwater.cluster.variables import REPLICAS
 from headwater.server.replicas.copy import GraphCopy
 from tests.simulation.faults import Fault
-from tests.simulation.graphs import GraphHistory, Setting
+from tests.simulation.graph_examples import GraphExamplesHistory
+from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation
+
+ROUNDS: tuple[Mode, ...] = ("synchronous", "consistent")
 
 
 class GraphCopiesHistory(GraphHistory):
@@ -68,14 +71,35 @@ class GraphCopiesHistory(GraphHistory):
         self.account.lose()
 
 
+class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
+    """A history of a graph whose examples are accounted for: each counts once."""
+
+
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     """The history of a seed, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
-    chance = random.Random(f"graph copies {seed}")
+    return simulation, GraphCopiesHistory(simulation, _drawn(random.Random(f"graph copies {seed}")))
+
+
+def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
+    """The history of a seed whose examples are accounted for, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    return simulation, ExampleCopiesHistory(simulation, _drawn(random.Random(f"graph copies of examples {seed}")))
+
+
+def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
+    """The history of a seed whose updates are rounds of several workers, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"graph copies in rounds {seed}")
+    mode = chance.choice(ROUNDS)
+    return simulation, GraphCopiesHistory(simulation, replace(_drawn(chance), mode=mode, steps=chance.randint(3, 15)))
+
+
+def _drawn(chance: random.Random) -> Setting:
     drawn = Setting.draw(chance)
     servers = max(2, drawn.servers)
     tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(drawn.workers)]
-    setting = replace(
+    return replace(
         drawn,
         servers=servers,
         mode="asynchronous",
@@ -85,4 +109,3 @@ def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
         stale=None,
         absent=None,
     )
-    return simulation, GraphCopiesHistory(simulation, setting)

@@ -27,8 +27,8 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-examples, graphs, "
-        "jobs, mirrored, moves, own, parameters and rounds",
+        help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
+        "graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -80,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
         "ended": rounds.ended_history,
         "examples": examples.history,
         "graph-copies": graph_copies.history,
+        "graph-copies-examples": graph_copies.history_of_examples,
+        "graph-copies-rounds": graph_copies.history_of_rounds,
         "graph-examples": graph_examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,

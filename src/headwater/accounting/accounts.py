@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from headwater.accounting.journal import Journal
 from headwater.accounting.ledger import Back, Ledger, Nothing, Plan, Work
@@ -64,10 +64,22 @@ class Accounts:
         ledger = self._of(training, update)
         known = set(ledger.plans())
         found = ledger.hand_out(worker, first, last, plan, share)
+        self._note_epochs(ledger, known)
+        return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
+
+    def hold(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
+        """A worker goes on with a range that another ledger has handed out, see `Ledger.hold`."""
+        ledger = self._of(0, update)
+        known = set(ledger.plans())
+        held = ledger.hold(worker, work, plan)
+        self._note_epochs(ledger, known)
+        return held
+
+    def _note_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
         for epoch, begun in ledger.plans().items():
             if epoch not in known:
-                self._note("epoch", training, epoch, begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed)
-        return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
+                plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
+                self._note("epoch", ledger.training, epoch, *plan)
 
     def _of(self, training: int, update: int) -> Ledger:
         ledger = self._ledger

@@ -186,6 +186,23 @@ class _Epoch:
         self.out += stop - piece.start
         return piece._replace(stop=stop)
 
+    def cut(self, start: int, stop: int) -> bool:
+        """Takes these places, which are of one batch; False where not all of them wait."""
+        if start >= self.fresh:
+            left = [(self.fresh, start)]
+            self.fresh = stop
+        else:
+            piece = next((one for one in self.waiting if one.start <= start and stop <= one.stop), None)
+            if piece is None:
+                return False
+            self.waiting.remove(piece)
+            left = [(piece.start, start), (stop, piece.stop)]
+        for first, last in left:
+            if first < last:
+                insort(self.waiting, _Piece(first, last, 0))
+        self.out += stop - start
+        return True
+
     def count(self, epoch: int) -> Count:
         done, size, aside = len(self.done), self.plan.size, sum(stop - start for start, stop in self.aside)
         return Count(
@@ -398,6 +415,17 @@ class Ledger:
             return False
         known.out += work.stop - work.start
         self._held.setdefault(worker, {})[work] = found.tries - 1
+        return True
+
+    def hold(self, worker: str, work: Work, plan: Plan) -> bool:
+        """A worker goes on with a range that another ledger of this training has handed out; whether it may.
+
+        Raises:
+          FailedPreconditionError: as `hand_out`.
+        """
+        if self._over.from_here(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
+            return False
+        self._held.setdefault(worker, {})[work] = 0
         return True
 
     def begun_anew(self, worker: str) -> None:

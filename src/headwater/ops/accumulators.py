@@ -17,7 +17,7 @@ from headwater.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
 
 
-@host("ResourceConditionalAccumulator", infer=fixed(resource, ()))
+@host("ResourceConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
 def dense(
     context: HostContext,
     *,
@@ -33,7 +33,7 @@ def dense(
     return as_handle(context.resource(container, shared_name, Accumulator, make))
 
 
-@host("SparseConditionalAccumulator", infer=fixed(resource, ()))
+@host("SparseConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
 def sparse(
     context: HostContext,
     *,
@@ -49,7 +49,7 @@ def sparse(
     return as_handle(context.resource(container, shared_name, Accumulator, make))
 
 
-@host("ResourceAccumulatorApplyGradient", infer=no_outputs)
+@host("ResourceAccumulatorApplyGradient", infer=no_outputs, keeps=True)
 def apply_dense(
     context: HostContext, handle: HostArray, local_step: HostArray, gradient: HostArray, *, dtype: DType
 ) -> None:
@@ -57,7 +57,7 @@ def apply_dense(
     handle.item().apply([(gradient,)], int(local_step))
 
 
-@host("SparseAccumulatorApplyGradient", infer=no_outputs)
+@host("SparseAccumulatorApplyGradient", infer=no_outputs, keeps=True)
 def apply_sparse(
     context: HostContext,
     handle: HostArray,
@@ -77,7 +77,7 @@ def _dense_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.attrs["dtype"], as_shape(inference.attrs.get("_shape")).as_dims)]
 
 
-@host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True)
+@host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True, keeps=True)
 def take_dense(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     ((gradient,),), _ = handle.item().take(context.step, int(num_required))
     return gradient.astype(dtype.numpy_dtype, copy=False)
@@ -90,20 +90,20 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, (None,)), Spec(inference.attrs["dtype"], values), Spec(int64, shape)]
 
 
-@host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True)
+@host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True, keeps=True)
 def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     del dtype
     (gradient,), _ = handle.item().take(context.step, int(num_required))
     return gradient
 
 
-@host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()))
+@host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()), keeps=True)
 def num_accumulated(context: HostContext, handle: HostArray) -> np.integer:
     del context
     return np.int32(handle.item().count())
 
 
-@host("ResourceAccumulatorSetGlobalStep", infer=no_outputs)
+@host("ResourceAccumulatorSetGlobalStep", infer=no_outputs, keeps=True)
 def set_global_step(context: HostContext, handle: HostArray, new_global_step: HostArray) -> None:
     del context
     handle.item().set_step(int(new_global_step))
@@ -122,7 +122,7 @@ def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], ro
     return context.resources.get_or_make("", name, Accumulator, make)
 
 
-@host("GatherGradients", infer=no_outputs)
+@host("GatherGradients", infer=no_outputs, keeps=True)
 def gather(
     context: HostContext, local_step: HostArray, *parts: HostArray, shared_name: str, shapes: Any, rows: Any
 ) -> None:
@@ -169,7 +169,7 @@ def _repeat_take(
     _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times, session)
 
 
-@host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
+@host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take, keeps=True)
 def take(
     context: HostContext,
     num_required: Any,
@@ -187,19 +187,19 @@ def take(
     return [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
 
 
-@host("GatherJoin", infer=no_outputs)
+@host("GatherJoin", infer=no_outputs, keeps=True)
 def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> None:
     """A replica takes part from now on."""
     _gathered(context, shared_name, shapes, rows).join(context.step.session)
 
 
-@host("GatherLife", infer=fixed(int64, ()))
+@host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
 def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
     """How many times the training was started, as far as this task knows."""
     return np.int64(_gathered(context, shared_name, shapes, rows).life)
 
 
-@host("GatherMembers", infer=fixed(string, ()))
+@host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
 def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
     """Which replicas have joined here, and given gradients; see `replica_lives.Members`."""
     return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
@@ -212,7 +212,7 @@ def forgotten(context: HostContext, *members: HostArray) -> np.integer:
     return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
 
-@host("GatherStart", infer=no_outputs)
+@host("GatherStart", infer=no_outputs, keeps=True)
 def start(
     context: HostContext,
     step: HostArray,

@@ -24,7 +24,7 @@ def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
     return gate
 
 
-@host("ConsistencyArrive", infer=fixed(int64, ()), inputs="")
+@host("ConsistencyArrive", infer=fixed(int64, ()), inputs="", keeps=True)
 def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
     """A worker is about to begin its first step; gives the start of the training that this is of."""
     gate = _gate(context, shared_name, consistency)
@@ -32,7 +32,7 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
     return np.int64(gate.start)
 
 
-@host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True)
+@host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True, keeps=True)
 def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> HostArray:
     """Ends a worker's step of this version and start of the training; gives those to begin the next with.
 
@@ -40,10 +40,11 @@ def give(context: HostContext, version: HostArray, *, shared_name: str, consiste
     """
     gate = _gate(context, shared_name, consistency)
     of, *start = np.ravel(version).tolist()
-    return np.array(gate.give(context.step, context.step.session, worker, of, *(start or [0])), np.int64)
+    step, since = context.step, start[0] if start else 0
+    return np.array(gate.give(step, step.session, worker, of, since, step.number), np.int64)
 
 
-@host("StartName", infer=fixed(int64, ()), inputs="")
+@host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
 def start_name(context: HostContext) -> np.integer:
     """A random number for one start of a training; never 0."""
     del context
@@ -55,7 +56,7 @@ def _due(inference: Inference) -> list[Spec]:
     return [Spec(int32, ()), Spec(int64, ())]
 
 
-@host("ConsistencyTake", infer=_due, inputs="", blocking=True)
+@host("ConsistencyTake", infer=_due, inputs="", blocking=True, keeps=True)
 def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
     """Waits until an update is due; gives the number of its gradients, and the start since which they were given."""
     gate = _gate(context, shared_name, consistency)
@@ -63,13 +64,13 @@ def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
     return [np.int32(due), np.int64(start)]
 
 
-@host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True)
+@host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True, keeps=True)
 def updated(context: HostContext, *, shared_name: str, consistency: str) -> None:
     """The update is done."""
     _gate(context, shared_name, consistency).updated(context.step.session)
 
 
-@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64")
+@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64", keeps=True)
 def restart(
     context: HostContext,
     version: HostArray,

@@ -127,7 +127,7 @@ def stateful(
     reads: Sequence[int] | None = None,
     infer: Infer | None = None,
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
-    admit: Callable[..., Callable[[], None]] | None = None,
+    admit: Callable[..., Callable[[], object]] | None = None,
 ) -> Callable[[F], F]:
     """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
 
@@ -167,6 +167,8 @@ def host(
     ref_attr: str = "",
     blocking: bool = False,
     announces: bool = False,
+    keeps: bool = False,
+    stable: bool = False,
     repeat: Callable[..., None] | None = None,
     gradient: Callable[..., Sequence[object]] | None = None,
     traced: Callable[..., object] | None = None,
@@ -193,6 +195,8 @@ def host(
                 ref_attr=ref_attr,
                 blocking=blocking,
                 announces=announces,
+                keeps=keeps,
+                stable=stable,
                 repeat=repeat,
                 gradient=gradient,
                 differentiable=gradient is not None,

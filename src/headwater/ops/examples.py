@@ -26,7 +26,7 @@ from headwater.resources.example_ledger import ExampleLedger, Wish
 from headwater.resources.host_context import HostContext, RunningStep
 
 
-@host("TakeExamples", infer=fixed(int64, (4,)), refs=(0,), blocking=True, types={})
+@host("TakeExamples", infer=fixed(int64, (4,)), refs=(0,), blocking=True, keeps=True, types={})
 def take(
     context: HostContext,
     applied: Any,
@@ -59,13 +59,12 @@ def take(
     return np.array([*work, its_seed], np.int64)
 
 
-def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], None]:
+def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], object]:
     del batch
-
-    def none() -> ExampleLedger:
+    ledger = resources.find("", shared_name, ExampleLedger)
+    if ledger is None:
         raise AbortedError(None, None, f"no ranges of {shared_name!r} were handed out here: the task was started anew")
-
-    return resources.get_or_make("", shared_name, ExampleLedger, none).admit(step)
+    return ledger.admit(step)
 
 
 @stateful("AccountExamples", refs=(0,), updates=(0,), admit=_admit)

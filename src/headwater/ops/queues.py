@@ -35,7 +35,7 @@ def _queue(context: HostContext, container: str, shared_name: str, make: Callabl
     return as_handle(context.resource(container, shared_name, Queue, make))
 
 
-@host("FIFOQueueV2", infer=_handle)
+@host("FIFOQueueV2", infer=_handle, keeps=True)
 def fifo_queue(
     context: HostContext,
     *,
@@ -49,7 +49,7 @@ def fifo_queue(
     return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
 
 
-@host("PaddingFIFOQueueV2", infer=_handle)
+@host("PaddingFIFOQueueV2", infer=_handle, keeps=True)
 def padding_fifo_queue(
     context: HostContext,
     *,
@@ -63,7 +63,7 @@ def padding_fifo_queue(
     return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
 
 
-@host("RandomShuffleQueueV2", infer=_handle)
+@host("RandomShuffleQueueV2", infer=_handle, keeps=True)
 def random_shuffle_queue(
     context: HostContext,
     *,
@@ -86,7 +86,7 @@ def random_shuffle_queue(
     )
 
 
-@host("PriorityQueueV2", infer=_handle)
+@host("PriorityQueueV2", infer=_handle, keeps=True)
 def priority_queue(
     context: HostContext,
     *,
@@ -101,13 +101,13 @@ def priority_queue(
     return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))
 
 
-@host("QueueEnqueueV2", infer=no_outputs, blocking=True)
+@host("QueueEnqueueV2", infer=no_outputs, blocking=True, keeps=True)
 def enqueue(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue(context.step, components)
 
 
-@host("QueueEnqueueManyV2", infer=no_outputs, blocking=True)
+@host("QueueEnqueueManyV2", infer=no_outputs, blocking=True, keeps=True)
 def enqueue_many(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue_many(context.step, components)
@@ -134,7 +134,7 @@ def _count(inference: Inference) -> tuple[int | None, ...]:
 _one = _components(lambda inference: ())
 
 
-@host("QueueDequeueV2", infer=_one, blocking=True)
+@host("QueueDequeueV2", infer=_one, blocking=True, keeps=True)
 def dequeue(
     context: HostContext, handle: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
@@ -142,7 +142,7 @@ def dequeue(
     return tuple(handle.item().dequeue(context.step))
 
 
-@host("QueueDequeueManyV2", infer=_components(_count), blocking=True)
+@host("QueueDequeueManyV2", infer=_components(_count), blocking=True, keeps=True)
 def dequeue_many(
     context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
@@ -150,7 +150,7 @@ def dequeue_many(
     return _typed(handle.item().dequeue_many(context.step, int(n)), component_types)
 
 
-@host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True)
+@host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True, keeps=True)
 def dequeue_up_to(
     context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
 ) -> Sequence[HostArray]:
@@ -162,19 +162,19 @@ def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[HostArray, ...]:
     return tuple(column.astype(dtype.numpy_dtype, copy=False) for column, dtype in zip(batch, types, strict=True))
 
 
-@host("QueueCloseV2", infer=no_outputs)
+@host("QueueCloseV2", infer=no_outputs, keeps=True)
 def close(context: HostContext, handle: HostArray, *, cancel_pending_enqueues: bool = False) -> None:
     del context
     handle.item().close(cancel_pending_enqueues)
 
 
-@host("QueueSizeV2", infer=fixed(int32, ()))
+@host("QueueSizeV2", infer=fixed(int32, ()), keeps=True)
 def size(context: HostContext, handle: HostArray) -> np.integer:
     del context
     return np.int32(handle.item().size())
 
 
-@host("QueueIsClosedV2", infer=fixed(bool_, ()))
+@host("QueueIsClosedV2", infer=fixed(bool_, ()), keeps=True)
 def is_closed(context: HostContext, handle: HostArray) -> Any:
     del context
     return np.bool_(handle.item().closed)

@@ -22,7 +22,7 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 """Columns of a text file that are none: the line itself, and its number from 0."""
 
 
-@host("HashTableV2", infer=fixed(resource, ()))
+@host("HashTableV2", infer=fixed(resource, ()), keeps=True)
 def hash_table(
     context: HostContext,
     *,
@@ -41,7 +41,7 @@ def hash_table(
     return as_handle(context.resource(container, shared_name, Table, make))
 
 
-@host("MutableHashTableV2", infer=fixed(resource, ()))
+@host("MutableHashTableV2", infer=fixed(resource, ()), keeps=True)
 def mutable_hash_table(
     context: HostContext,
     *,
@@ -60,7 +60,7 @@ def mutable_hash_table(
     return as_handle(context.resource(container, shared_name, Table, make))
 
 
-@host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()))
+@host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()), keeps=True)
 def mutable_hash_table_of_tensors(
     context: HostContext,
     *,
@@ -81,14 +81,14 @@ def mutable_hash_table_of_tensors(
     return as_handle(context.resource(container, shared_name, Table, make))
 
 
-@host("InitializeTableV2", infer=no_outputs)
+@host("InitializeTableV2", infer=no_outputs, keeps=True)
 def initialize(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Fills a table with pairs."""
     del context
     handle.item().fill(keys, values)
 
 
-@host("InitializeTableFromTextFileV2", infer=no_outputs)
+@host("InitializeTableFromTextFileV2", infer=no_outputs, keeps=True)
 def initialize_from_file(
     context: HostContext,
     handle: HostArray,
@@ -162,35 +162,35 @@ def _like_default(inference: Inference) -> Sequence[Spec]:
     return [Spec(default.dtype.base_dtype, (*(keys or ()), *(default.dims or ())) if known else None)]
 
 
-@host("LookupTableFindV2", infer=_like_default)
+@host("LookupTableFindV2", infer=_like_default, keeps=True)
 def find(context: HostContext, handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
     """For each key its value, or ``default``."""
     del context
     return handle.item().find(keys, default)
 
 
-@host("LookupTableInsertV2", infer=no_outputs)
+@host("LookupTableInsertV2", infer=no_outputs, keeps=True)
 def insert(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Adds or replaces entries."""
     del context
     handle.item().insert(keys, values)
 
 
-@host("LookupTableImportV2", infer=no_outputs)
+@host("LookupTableImportV2", infer=no_outputs, keeps=True)
 def replace(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Makes these the only entries."""
     del context
     handle.item().replace(keys, values)
 
 
-@host("LookupTableRemoveV2", infer=no_outputs)
+@host("LookupTableRemoveV2", infer=no_outputs, keeps=True)
 def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
     """Takes entries out."""
     del context
     handle.item().remove(keys)
 
 
-@host("LookupTableSizeV2", infer=fixed(int64, ()))
+@host("LookupTableSizeV2", infer=fixed(int64, ()), keeps=True)
 def size(context: HostContext, handle: HostArray) -> np.integer:
     """How many entries a table has."""
     del context
@@ -201,7 +201,7 @@ def _exported(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.attrs["Tkeys"], (None,)), Spec(inference.attrs["Tvalues"], None)]
 
 
-@host("LookupTableExportV2", infer=_exported)
+@host("LookupTableExportV2", infer=_exported, keeps=True)
 def export(context: HostContext, handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
     """All keys and values."""
     del context, Tkeys, Tvalues

@@ -18,6 +18,8 @@ import numpy as np
 
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.resources import replica_lives
+from headwater.resources.containers import Resources
+from headwater.resources.kept import Kept, State, at_first
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Lives, Members, Start, Verdict
 from headwater.shapes import Dims, TensorShape
@@ -59,6 +61,21 @@ class GradientSum:
         """Starts afresh."""
         raise NotImplementedError
 
+    def state(self) -> State:
+        """What `of_state` makes the same of."""
+        raise NotImplementedError
+
+    @staticmethod
+    def of_state(state: State) -> GradientSum:
+        """What the sum was that has given ``state``."""
+        match state.words:
+            case "dense", dims:
+                return DenseSum.with_sum(dims, *state.arrays)
+            case _, str(name), dims, bool(for_update), int(count):
+                return RowSum.with_rows(name, dims, for_update, count, state.arrays)
+            case _:
+                raise AssertionError(state)
+
 
 class DenseSum(GradientSum):
     """Sums arrays of one shape.
@@ -97,6 +114,16 @@ class DenseSum(GradientSum):
 
     def clear(self) -> None:
         self._sum = None
+
+    def state(self) -> State:
+        return State(("dense", self._dims), () if self._sum is None else (self._sum.copy(),))
+
+    @classmethod
+    def with_sum(cls, dims: Dims, total: Array | None = None) -> DenseSum:
+        """One that has this sum."""
+        made = cls(None if dims is None else tuple(dims))
+        made._sum = None if total is None else _aligned_copy(total)
+        return made
 
 
 class RowSum(GradientSum):
@@ -165,6 +192,19 @@ class RowSum(GradientSum):
         self._values: list[Array] = []
         self._shape: Array | None = None
 
+    def state(self) -> State:
+        shape = () if self._shape is None else (self._shape,)
+        words = "rows", self._name, self._dims, self._for_update, len(self._indices)
+        return State(words, (*self._indices, *self._values, *shape))
+
+    @classmethod
+    def with_rows(cls, name: str, dims: Dims, for_update: bool, count: int, arrays: Sequence[Array]) -> RowSum:
+        """One that has the rows of ``count`` gradients: their indices, their values, and perhaps their dense shape."""
+        made = cls(name, None if dims is None else tuple(dims), for_update=for_update)
+        made._indices, made._values = list(arrays[:count]), list(arrays[count : 2 * count])
+        made._shape = arrays[-1] if len(arrays) > 2 * count else None
+        return made
+
     def _dense_shape(self, row: Sequence[int]) -> Array:
         if self._shape is not None:
             return self._shape.astype(np.int64)
@@ -206,7 +246,7 @@ class _Repeated:
         return not self.running and (self.left == 0 or self.error is not None)
 
 
-class Accumulator:
+class Accumulator(Kept):
     """Gathers the gradients of one variable or of several, which come and go together.
 
     Args:
@@ -217,6 +257,8 @@ class Accumulator:
     Attributes:
       dropped: how many stale gradients were dropped.
     """
+
+    _shared = False
 
     def __init__(self, name: str, sums: Sequence[GradientSum], *, mean: bool = True) -> None:
         self.name = name
@@ -248,12 +290,14 @@ class Accumulator:
                 _log.warning("the step of accumulator %r goes back from %d to %d", self.name, self._step, step)
                 self._clear()
             self._step = step
+            self.changes += 1
 
     def join(self, session: str) -> None:
         """A replica takes part, in ``session``; see `replica_lives`."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
             self._members = self._members.joined(session)
+            self.changes += 1
 
     def members(self) -> Members:
         """Which sessions have joined, and given gradients, since the training was started last."""
@@ -280,6 +324,7 @@ class Accumulator:
             where they are of a step that is not there yet.
         """
         with self._condition:
+            self.changes += 1
             first = replica_lives.is_first(self._lives, elsewhere)
             if not first or self._of_steps - {step}:
                 self._clear()
@@ -320,6 +365,7 @@ class Accumulator:
                 verdict = Verdict.VOID
             if verdict is Verdict.VOID and self._renews:
                 raise AbortedError(None, None, replica_lives.void_text(self._lives))
+            self.changes += 1
             if verdict is not Verdict.TAKE:
                 self.dropped += 1
                 return
@@ -328,8 +374,8 @@ class Accumulator:
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
-            # A step that needs more would only look and wait again.
-            if self._count >= min(self._wanted.values(), default=self._count + 1):
+            # A step that needs more would only look and wait again. What one needs that is tried again is not known.
+            if self._shared or self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
         if ready is not None:
@@ -360,7 +406,7 @@ class Accumulator:
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
-            life = self._lives.life
+            life = at_first(waiting, "life", self._lives.life)
             try:
                 waiting.wait_until(
                     self._condition,
@@ -440,6 +486,7 @@ class Accumulator:
         return f"gradients in accumulator {self.name!r} ({required} needed)"
 
     def _taken(self) -> tuple[Sequence[Gradient], int]:
+        self.changes += 1
         reduced = [total.reduced(self._count, self._mean) for total in self._sums]
         self._clear()
         self._step += 1
@@ -450,3 +497,40 @@ class Accumulator:
         self._of_steps.clear()
         for total in self._sums:
             total.clear()
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition, self._shared = threading.Condition(lock), True
+
+    def state(self) -> State:
+        sums = [total.state() for total in self._sums]
+        words = (
+            self.name,
+            self._mean,
+            (self.dropped, self._count, self._step, self._renews, sorted(self._of_steps)),
+            self._lives.as_words(),
+            (self._start.name, self._start.first),
+            (sorted(self._members.known), sorted(self._members.givers)),
+            [(words, len(arrays)) for words, arrays in sums],
+        )
+        return State(words, [array for one in sums for array in one.arrays])
+
+    def take_state(self, state: State) -> None:
+        _, _, numbers, lives, start, (known, givers), sums = state.words
+        self.dropped, self._count, self._step, self._renews, steps = numbers
+        self._of_steps = set(steps)
+        self._lives, self._start = Lives.of_words(lives), Start(*start)
+        self._members = Members(frozenset(known), frozenset(givers))
+        rest = iter(state.arrays)
+        self._sums = [GradientSum.of_state(State(words, [next(rest) for _ in range(count)])) for words, count in sums]
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> Accumulator:
+        del resources
+        name, mean, *_ = state.words
+        return cls(name, (), mean=mean)

@@ -85,6 +85,10 @@ class Resources:
                 self._others[key] = make()
             return self._others[key]
 
+    def find(self, container: str, name: str, kind: type[R]) -> R | None:
+        """The resource ``name`` of class ``kind``; None where there is none."""
+        return self._others.get((container, kind, name))
+
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         """All resources of a class by name."""
         with self.lock:

@@ -8,6 +8,9 @@ were accounted for.
 
 A range belongs to the step that took it, for as long as that lasts on this task, whatever connections it outlives. The
 update of that step and the account of its range happen under one lock, or neither does.
+
+Another copy of the task has a copy of the variable, and hears which ranges belong to which steps. A ledger is made of
+both where that copy goes on with the steps; how often ranges have failed begins at 0 then.
 """
 
 from __future__ import annotations
@@ -29,11 +32,15 @@ from headwater.accounting.ledger import Nothing, Plan, Work
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.resources.containers import Cell, Resources
 from headwater.resources.host_context import RunningStep
+from headwater.resources.kept import Kept, State, at_first
 
 _log = logging.getLogger("headwater")
 
 FOREVER: Final = 1 << 62
 """The last epoch of a program that names none."""
+
+RESUME_S: Final = 60.0
+"""How long a range stays with a step that has begun on another copy of the task, until it goes on here, in seconds."""
 
 Array = np.ndarray[Any, Any]
 
@@ -62,14 +69,16 @@ class _Hold:
     Attributes:
       worker, work: who has what.
       away: it was taken from it. Where no other has got it, it may go on.
+      resumes_by: when it is taken from it at the latest, where the step has yet to go on here; None: it runs here.
     """
 
     worker: str
     work: Work
     away: bool = False
+    resumes_by: float | None = None
 
 
-class ExampleLedger:
+class ExampleLedger(Kept):
     """Hands out ranges of examples to steps, and knows which are applied.
 
     Args:
@@ -93,6 +102,7 @@ class ExampleLedger:
         self._name = name
         self._task = task
         self._log_dir = log_dir
+        self._resources = resources
         self._cell = cell
         self._clock = clock
         self._condition = threading.Condition(resources.lock)
@@ -100,6 +110,7 @@ class ExampleLedger:
         self._seen: int | None = None  # updates of the variable as of which the accounts are
         self._update = 0
         self._holds: dict[tuple[str, int], _Hold] = {}
+        self._plan: Plan | None = None
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
@@ -112,12 +123,15 @@ class ExampleLedger:
           FailedPreconditionError: the variable has no value, or another worker has other arguments.
         """
         key = step.session, step.number
-        offers: list[tuple[Work, int] | Nothing] = []
-        began = self._clock()
+        offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
+        began = at_first(step, "began", self._clock())
         last = (wish.epochs or FOREVER) - 1
 
         def ready() -> bool:
+            if offers and isinstance(offers[0], tuple):
+                return True
             self._load(wish.plan)
+            self._take_back(self._is_left, "its step did not go on after the other copy of the task was lost")
             found = self._offer(wish, last)
             if found is Nothing.YET and 0 < wish.patience_s < self._clock() - began:
                 self._take_back(lambda hold: True, f"others have waited {wish.patience_s:g} s for it")
@@ -135,7 +149,8 @@ class ExampleLedger:
             (found,) = offers
             if isinstance(found, tuple):
                 self._holds[key] = _Hold(worker=wish.worker, work=found[0])
-                step.at_end(lambda: self._ended(key))
+                self.changes += 1
+                step.at_end(lambda: self.ended(*key))
                 return found
             if found is Nothing.ASIDE:
                 aside = self._accounts.set_aside(0, last)
@@ -147,10 +162,26 @@ class ExampleLedger:
         last = min(last, self._accounts.first_open() + 1)
         return self._accounts.hand_out(wish.worker, 0, 0, last, wish.plan, None, self._update)
 
-    def _ended(self, key: tuple[str, int]) -> None:
+    def ended(self, session: str, number: int) -> bool:
+        """Nothing of a step runs on this task any more; whether it still had a range."""
         with self._condition:
-            self._take_back(lambda hold: hold is self._holds.get(key), "its step ended without an update")
-            self._holds.pop(key, None)
+            hold = self._holds.get((session, number))
+            if hold is None:
+                return False
+            self._take_back(lambda one: one is hold, "its step ended without an update")
+            del self._holds[session, number]
+            self.changes += 1
+            return True
+
+    def _is_left(self, hold: _Hold) -> bool:
+        return hold.resumes_by is not None and hold.resumes_by < self._clock()
+
+    def resumed(self, session: str, number: int) -> None:
+        """A step that took its range on another copy of the task goes on here."""
+        with self._condition:
+            hold = self._holds.get((session, number))
+            if hold is not None:
+                hold.resumes_by = None
 
     def session_ended(self, session: str, reason: str) -> None:
         """No connection is left to the master of a session, or it is over."""
@@ -166,13 +197,14 @@ class ExampleLedger:
         for hold in self._holds.values():
             if not hold.away and these(hold):
                 hold.away = True
+                self.changes += 1
                 self._accounts.failed(hold.worker, hold.work, reason)
                 self._condition.notify_all()
         self._accounts.flush()
 
     # An update --------------------------------------------------------------------------------------------------------
 
-    def admit(self, step: RunningStep) -> Callable[[], None]:
+    def admit(self, step: RunningStep) -> Callable[[], object]:
         """Says whether the update of a step may be made; called under the lock, just before it is.
 
         Returns:
@@ -182,6 +214,10 @@ class ExampleLedger:
           AbortedError: the step does not hold its range any more.
         """
         key = step.session, step.number
+        if step.follows:  # the copy that has asked for it was told that it may
+            return lambda: self._holds.pop(key, None)
+        if self._seen is None and self._plan is not None:
+            self._load(self._plan)
         hold = self._holds.get(key)
         current = self._seen == self._cell.updates
         if hold is not None and hold.away and current and self._accounts.reclaim(hold.worker, hold.work):
@@ -196,6 +232,7 @@ class ExampleLedger:
 
         def made() -> None:
             del self._holds[key]
+            self.changes += 1
             self._seen = self._cell.updates
             self._update += 1
             self._accounts.give(hold.worker, [hold.work])
@@ -219,7 +256,9 @@ class ExampleLedger:
             )
         if self._seen == cell.updates:
             return
-        self._holds.clear()
+        told = self._holds if self._seen is None else {}
+        self._holds, self._plan = {}, plan
+        self.changes += 1
         applied: Array = np.array(cell.value)
         run = int(applied[0, 0])
         begun = run != 0
@@ -233,6 +272,33 @@ class ExampleLedger:
             self._accounts.restore(ledger_bytes(applied, plan), self._update)
             _log.warning("%s: the account of %r goes on as of update %d", self._task, self._name, self._update)
         self._seen = cell.updates
+        for key, hold in told.items():
+            if not hold.away and self._accounts.hold(hold.worker, hold.work, plan, self._update):
+                hold.resumes_by = self._clock() + RESUME_S
+                self._holds[key] = hold
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    def share(self, lock: threading.RLock) -> None:
+        """It has used that one from the beginning."""
+
+    def state(self) -> State:
+        place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
+        holds = [(*key, hold.worker, *hold.work, hold.away) for key, hold in self._holds.items()]
+        return State((self._name, self._task, *place, asdict(self._plan) if self._plan else None, holds))
+
+    def take_state(self, state: State) -> None:
+        *_, plan, holds = state.words
+        self._plan = Plan(**plan) if plan else None
+        self._holds = {
+            (session, number): _Hold(worker=worker, work=Work(*work), away=away)
+            for session, number, worker, *work, away in holds
+        }
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> ExampleLedger:
+        name, task, container, cell, *_ = state.words
+        return cls(name, task, resources, resources.cell(container, cell))
 
     # How it fares -----------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,19 @@ from headwater.consistency import (
     Gave,
     Go,
     Left,
+    Member,
     Restarted,
     State,
     Tick,
     Updated,
     decide,
+    from_text,
+    to_text,
     waiting_text,
 )
 from headwater.errors import AbortedError
+from headwater.resources import kept
+from headwater.resources.containers import Resources
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Start
 
@@ -32,7 +37,7 @@ _log = logging.getLogger("headwater")
 _SAY_EVERY_S = 5.0
 
 
-class Gate:
+class Gate(kept.Kept):
     """The gate of one group.
 
     A worker belongs to the session that it gave its latest gradient in, and leaves with it.
@@ -54,10 +59,11 @@ class Gate:
         self._sessions: dict[str, str] = {}
         self._updater: str | None = None
         self._abandoned = False
+        self._given: dict[str, tuple[str, int]] = {}
         self._said = clock()
 
     @property
-    def state(self) -> State:
+    def known(self) -> State:
         """What is known."""
         with self._condition:
             return self._state
@@ -68,11 +74,13 @@ class Gate:
             if choice != self._state.choice:
                 _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
                 self._state = State(choice=choice, version=self._state.version)
+                self.changes += 1
 
     def arrive(self, session: str, worker: str) -> None:
         """A worker is about to begin its first step in ``session``."""
         with self._condition:
             self._sessions[worker] = session
+            self.changes += 1
             self._hear(Arrives(worker))
 
     @property
@@ -81,7 +89,9 @@ class Gate:
         with self._condition:
             return self._start.name
 
-    def give(self, waiting: Waiting, session: str, worker: str, version: int, start: int) -> tuple[int, int]:
+    def give(
+        self, waiting: Waiting, session: str, worker: str, version: int, start: int, number: int | None = None
+    ) -> tuple[int, int]:
         """A worker ends a step; waits until it may begin the next.
 
         Args:
@@ -90,20 +100,27 @@ class Gate:
           worker: its name.
           version: of the variables that it read.
           start: of the training, that its gradient is of.
+          number: of its step. One that has given its gradient, and asks once more, only goes on waiting.
 
         Returns:
           The version of the variables that it begins the next step with, and the start that this is of.
         """
         with self._condition:
-            self._sessions[worker] = session
-            self._go.pop(worker, None)
-            self._hear(Gave(worker, version, void=not self._start.counts(start)))
+            step = None if number is None else (session, number)
+            if step is None or self._given.get(worker) != step:
+                if step is not None:
+                    self._given[worker] = step
+                self._sessions[worker] = session
+                self._go.pop(worker, None)
+                self.changes += 1
+                self._hear(Gave(worker, version, void=not self._start.counts(start)))
             waiting.wait_until(
                 self._condition,
                 # One that was taken for gone while its connection was lost waits for no other.
                 lambda: self._may_go(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
+            self.changes += 1
             return self._go.pop(worker, self._state.version), self._start.name
 
     def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
@@ -117,6 +134,7 @@ class Gate:
             waiting.wait_until(
                 self._condition, lambda: self._due is not None or self._abandoned, f"gradients ({self._name})"
             )
+            self.changes += 1
             if self._abandoned:
                 self._updater, self._abandoned = None, False
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
@@ -132,6 +150,7 @@ class Gate:
                 return
             # Also where the maker was taken for gone meanwhile: it came back and has made the update.
             self._updater, self._abandoned = None, False
+            self.changes += 1
             self._hear(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
@@ -140,6 +159,7 @@ class Gate:
         with self._condition:
             self._start = Start(name, first=not (again or self._state.started))
             self._due, self._updater, self._abandoned = None, None, False
+            self.changes += 1
             self._hear(Restarted(version, again))
 
     def session_ended(self, session: str, reason: str) -> None:
@@ -147,9 +167,11 @@ class Gate:
         with self._condition:
             for worker in [worker for worker, its in self._sessions.items() if its == session]:
                 del self._sessions[worker]
+                self.changes += 1
                 self._hear(Left(worker, reason))
             if self._updater == session:
                 self._abandoned = True
+                self.changes += 1
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:
@@ -173,6 +195,8 @@ class Gate:
     def _hear(self, event: Event) -> None:
         """The condition is held."""
         decision: Decision = decide(self._state, event, self._clock())
+        if decision.actions or decision.state is not self._state:
+            self.changes += 1
         self._state = decision.state
         if decision.reason:
             _log.warning("%s: %s", self._name, decision.reason)
@@ -187,3 +211,66 @@ class Gate:
                     pass  # the step that brought the gradient has applied it, or its accumulators have dropped it
         if decision.actions:
             self._condition.notify_all()
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition = threading.Condition(lock)
+
+    def state(self) -> kept.State:
+        known, now = self._state, self._clock()
+        members = {
+            name: (one.clock, one.gave, _ago(one.waits_since, now), now - one.busy_since)
+            for name, one in known.members.items()
+        }
+        return kept.State(
+            (
+                self._name,
+                to_text(known.choice),
+                (known.version, known.gathered, known.formed, known.updating, known.dropped, known.started),
+                members,
+                sorted(known.arriving),
+                sorted(known.void),
+                self._go,
+                self._due,
+                (self._start.name, self._start.first),
+                self._sessions,
+                (self._updater, self._abandoned),
+                self._given,
+            )
+        )
+
+    def take_state(self, state: kept.State) -> None:
+        _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given = state.words
+        version, gathered, formed, updating, dropped, started = numbers
+        now = self._clock()
+        self._state = State(
+            choice=from_text(choice),
+            version=version,
+            members={
+                name: Member(
+                    clock=clock, gave=gave, waits_since=None if waits is None else now - waits, busy_since=now - busy
+                )
+                for name, (clock, gave, waits, busy) in members.items()
+            },
+            gathered=gathered,
+            formed=formed,
+            updating=updating,
+            dropped=dropped,
+            started=started,
+            arriving=frozenset(arriving),
+            void=frozenset(void),
+        )
+        self._go, self._sessions, self._start = dict(go), dict(sessions), Start(*start)
+        self._updater, self._abandoned = update
+        self._given = {worker: (session, number) for worker, (session, number) in given.items()}
+
+    @classmethod
+    def made_of(cls, state: kept.State, resources: Resources) -> Gate:
+        del resources
+        name, choice, *_ = state.words
+        return cls(name, from_text(choice))
+
+
+def _ago(then: float | None, now: float) -> float | None:
+    return None if then is None else now - then

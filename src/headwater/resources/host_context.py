@@ -17,12 +17,14 @@ class RunningStep(Waiting, Protocol):
     Attributes:
       number: the step's number, the same on all tasks.
       session: handle of the session that it belongs to.
+      follows: whether it does again what another task has done.
     """
 
     number: int
     session: str
+    follows: bool
 
-    def at_end(self, call: Callable[[], None]) -> None:
+    def at_end(self, call: Callable[[], object]) -> None:
         """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
         ...
 

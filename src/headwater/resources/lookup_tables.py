@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType
+from headwater.dtypes import DType, as_dtype
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.resources.containers import Resources
+from headwater.resources.kept import Kept, State
 
 Array = np.ndarray[Any, Any]
 
 
-class Table:
+class Table(Kept):
     """A dictionary of one element type to another.
 
     Args:
@@ -30,7 +32,7 @@ class Table:
         self._shape = tuple(shape)
         self._key, self._value = key, value
         self._fixed = fixed
-        self._lock = threading.Lock()
+        self._lock: Any = threading.Lock()
         self._entries: dict[object, object] | None = None if fixed else {}
 
     def fill(self, keys: Any, values: Any) -> None:
@@ -51,6 +53,7 @@ class Table:
         with self._lock:
             if self._entries is not None and self._entries != found:
                 raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
+            self.changes += self._entries is None
             self._entries = found
 
     def _ready(self) -> dict[object, object]:
@@ -77,12 +80,14 @@ class Table:
         entries = self._pairs(keys, values)
         with self._lock:
             self._ready().update(entries)
+            self.changes += 1
 
     def replace(self, keys: Any, values: Any) -> None:
         """Makes these the only entries."""
         entries = self._pairs(keys, values)
         with self._lock:
             self._entries = entries
+            self.changes += 1
 
     def _pairs(self, keys: Any, values: Any) -> dict[object, object]:
         wanted = np.shape(keys) + self._shape
@@ -97,6 +102,7 @@ class Table:
         """Takes entries out, where they are there."""
         with self._lock:
             entries = self._ready()
+            self.changes += 1
             for key in items(keys):
                 entries.pop(key, None)
 
@@ -104,6 +110,9 @@ class Table:
         """All keys and all values, in the same order."""
         with self._lock:
             entries = dict(self._ready())
+        return self._columns(entries)
+
+    def _columns(self, entries: dict[object, object]) -> tuple[Any, Any]:
         values = np.empty((len(entries), *self._shape), self._value.numpy_dtype)
         for index, value in enumerate(entries.values()):
             values[index] = value
@@ -112,6 +121,29 @@ class Table:
     def size(self) -> int:
         with self._lock:
             return len(self._ready())
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    @property
+    def repeats(self) -> bool:
+        """A fixed table is filled once, perhaps from a file that the other copy does not have."""
+        return not self._fixed
+
+    def share(self, lock: threading.RLock) -> None:
+        self._lock = lock
+
+    def state(self) -> State:
+        words = self._name, self._key.name, self._value.name, self._fixed, self._shape, self._entries is not None
+        return State(words, () if self._entries is None else self._columns(self._entries))
+
+    def take_state(self, state: State) -> None:
+        self._entries = self._pairs(*state.arrays) if state.words[-1] else None
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> Table:
+        del resources
+        name, key, value, fixed, shape, _ = state.words
+        return cls(name, as_dtype(key), as_dtype(value), fixed=fixed, shape=shape)
 
 
 def items(array: Any) -> list[Any]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
+from headwater.resources.kept import Kept, State, StillWaitsError
 from headwater.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
+
+if TYPE_CHECKING:
+    from headwater.resources.containers import Resources
 
 Element = tuple[np.ndarray[Any, Any], ...]
 _ROW_BYTES: Final = 64 << 10
@@ -27,7 +32,7 @@ class Waiting(Protocol):
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
 
 
-class Queue:
+class Queue(Kept):
     """A first-in, first-out queue with bounded capacity.
 
     Args:
@@ -40,6 +45,7 @@ class Queue:
     """
 
     kind = "FIFOQueue"
+    _shared = False
 
     def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
         if capacity == 0 or capacity < -1:
@@ -51,6 +57,7 @@ class Queue:
         self._closed = False
         self._cancelled = False
         self._collecting = False
+        self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (
             bool(self._shapes) and self._in_rows and all(dims is not None and None not in dims for dims in self._shapes)
@@ -96,6 +103,7 @@ class Queue:
         with self._condition:
             self._open()
             self._wait_for_room(step)
+            self.changes += 1
             rows = self._rows_for(sum(component.nbytes for component in element))
             if rows is None:
                 self._put(element)
@@ -116,12 +124,19 @@ class Queue:
         if rows is None:
             # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
             alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
-        done = 0
+        key = getattr(step, "operation", None)
+        done = 0 if key is None else self._begun.pop(key, 0)
         while done < count:
             with self._condition:
                 if not done:
                     self._open()
-                self._wait_for_room(step)
+                try:
+                    self._wait_for_room(step)
+                except StillWaitsError:
+                    if key is not None and done:
+                        self._begun[key] = done
+                    raise
+                self.changes += 1
                 stop = done + int(min(self._capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
                 for item in items:
@@ -202,6 +217,13 @@ class Queue:
     def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
         """Takes ``count`` elements: at once, or, where the queue cannot hold as many, bit by bit as they come."""
         taken: list[Any] = []
+        most = self._capacity - self._held_back
+        if self._shared and count > most:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"cannot take {count} elements at once from {self}, which has two copies, and gives {most:g} at most",
+            )
         with self._condition:
             try:
                 while len(taken) < count:
@@ -223,6 +245,7 @@ class Queue:
                         count = len(taken) + available
                     elif not self._closed:
                         available -= self._held_back
+                    self.changes += 1
                     taken += self._get_some(min(count - len(taken), available))
                     self._collecting = len(taken) < count
                     self._condition.notify_all()
@@ -278,6 +301,7 @@ class Queue:
         with self._condition:
             if self._closed and not cancel_pending:
                 raise CancelledError(None, None, f"Queue '{self.name}' is already closed.")
+            self.changes += 1
             self._closed = True
             self._cancelled = self._cancelled or cancel_pending
             self._condition.notify_all()
@@ -285,6 +309,50 @@ class Queue:
     def close_now(self) -> None:
         """Ends all that waits."""
         self.close(cancel_pending=True)
+
+    def forget_session(self, session: str) -> None:
+        """A session is over."""
+        with self._condition:
+            for key in [key for key in self._begun if key[0] == session]:
+                del self._begun[key]
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition, self._shared = threading.Condition(lock), True
+        self._of_one_shape = False  # what it holds are elements, not their places
+
+    def state(self) -> State:
+        held = self._held()
+        words = self._as_made(), self._closed, self._cancelled, list(self._begun.items()), len(held)
+        arrays = [component for element in held for component in element]
+        return State(words, arrays)
+
+    def take_state(self, state: State) -> None:
+        _, self._closed, self._cancelled, begun, count = state.words
+        self._begun = {(session, number, *rest): done for (session, number, *rest), done in begun}
+        size = len(state.arrays) // count if count else 0
+        self._start()
+        for first in range(0, count * size, size or 1):
+            self._put(tuple(state.arrays[first : first + size]))
+
+    def _as_made(self) -> tuple[Any, ...]:
+        """What it was made with."""
+        return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
+
+    def _held(self) -> list[Element]:
+        """The elements in it, in the order in which `_put` is to get them."""
+        return list(self._items)
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> Queue:
+        del resources
+        (name, capacity, shapes, *more), *_ = state.words
+        return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
 
     def _wait_for_room(self, step: Waiting) -> None:
         """A step that waits when the queue is closed still gets room as it comes, unless that is cancelled."""
@@ -353,13 +421,29 @@ class ShuffleQueue(Queue):
         self, name: str, capacity: int, shapes: Sequence[Dims], min_after_dequeue: int, seed: int | None
     ) -> None:
         super().__init__(name, capacity, shapes)
+        self._seed = seed
         if min_after_dequeue < 0 or min_after_dequeue >= self._capacity:
             raise InvalidArgumentError(
                 None, None, f"min_after_dequeue {min_after_dequeue} must be less than capacity {capacity} ({name!r})"
             )
         self._held_back = min_after_dequeue
         self._random = np.random.default_rng(seed)
+        self._start()
+
+    def _start(self) -> None:
         self._items: list[Any] = []
+
+    def _as_made(self) -> tuple[Any, ...]:
+        return *super()._as_made(), self._held_back, self._seed
+
+    def state(self) -> State:
+        words, arrays = super().state()
+        return State((*words, json.dumps(self._random.bit_generator.state)), arrays)
+
+    def take_state(self, state: State) -> None:
+        *words, order = state.words
+        super().take_state(State(words, state.arrays))
+        self._random.bit_generator.state = json.loads(order)
 
     def _get(self) -> Any:
         return self._get_some(1)[0]
@@ -386,8 +470,14 @@ class PriorityQueue(Queue):
 
     def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
         super().__init__(name, capacity, shapes)
+        self._start()
+
+    def _start(self) -> None:
         self._items: list[tuple[int, int, Element]] = []
         self._order = itertools.count()
+
+    def _held(self) -> list[Element]:
+        return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
 
     def _put(self, item: Element) -> None:
         heapq.heappush(self._items, (int(item[0]), next(self._order), item))

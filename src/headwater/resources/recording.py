@@ -1,11 +1,13 @@
-"""What a task tells of each change of its variables, where another one makes the same changes."""
+"""What a task tells of each change of its variables, and of what else it keeps, where another one makes the same
+changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
+from headwater.errors import OpError
 from headwater.resources.containers import Cell
 
 
@@ -22,19 +24,38 @@ NOWHERE: Final = Place(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an instruction that changes variables has given.
+    """What an instruction that changes something has given.
 
     Attributes:
       outputs: arrays.
       faults: by operation whether it has failed, which may have to be waited for.
+      error: what an operation on the host has raised after it had changed something.
     """
 
     outputs: Sequence[Any] = ()
     faults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    error: OpError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOperation:
+    """An operation on the host that uses what a task keeps besides variables.
+
+    Attributes:
+      place: of its instruction.
+      perform: carries it out, for a step, with its inputs; gives its outputs.
+      cells: variables among its inputs.
+      stable: whether its outputs count once it was carried out, though it changes nothing.
+    """
+
+    place: Place
+    perform: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    cells: Sequence[Cell] = ()
+    stable: bool = False
 
 
 class RecordedStep(Protocol):
-    """The step that changes variables."""
+    """The step that changes something."""
 
     @property
     def session(self) -> str: ...
@@ -47,7 +68,7 @@ class RecordedStep(Protocol):
 
 
 class Recorder(Protocol):
-    """Hears of each change of a task's variables."""
+    """Hears of each change of a task's variables, and carries out operations on what else it keeps."""
 
     def known(self, step: RecordedStep, place: Place) -> Outcome | None:
         """What has come of an instruction of ``step`` already, perhaps on a task that is lost; None where it is yet to
@@ -65,5 +86,18 @@ class Recorder(Protocol):
           inputs: what it was given besides variables; None where it would give something else a second time.
           cells: the variables that have changed.
           outcome: what it has given.
+        """
+        ...
+
+    def carry_out(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Carries out an operation, as a whole, once nothing is left to wait for; unless ``step`` has done so already.
+
+        Args:
+          operation: which.
+          step: the step in progress.
+          inputs: of the operation.
+
+        Returns:
+          Its outputs.
         """
         ...

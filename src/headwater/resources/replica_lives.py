@@ -11,9 +11,10 @@ All here are pure functions of `Lives`; who keeps it also waits, wakes up and ra
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +30,16 @@ class Lives:
     life: int = 0
     began_at: int = 0
     sessions: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def as_words(self) -> tuple[object, ...]:
+        """What a frame's header can hold."""
+        return self.life, self.began_at, dict(self.sessions)
+
+    @classmethod
+    def of_words(cls, words: Sequence[Any]) -> Lives:
+        """What `as_words` has given."""
+        life, began_at, sessions = words
+        return cls(life=life, began_at=began_at, sessions=dict(sessions))
 
 
 class Verdict(Enum):

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from headwater.errors import AbortedError, OutOfRangeError
 from headwater.resources import replica_lives
+from headwater.resources.containers import Resources
+from headwater.resources.kept import Kept, State, StillWaitsError
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Lives
 
@@ -22,7 +24,7 @@ _log = logging.getLogger("headwater")
 _SAY_EVERY_S = 5.0
 
 
-class StepBarrier:
+class StepBarrier(Kept):
     """The step that all replicas are at.
 
     Args:
@@ -50,6 +52,7 @@ class StepBarrier:
         """A replica takes part, in ``session``; gives the name of the start of the training that it is of."""
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
+            self.changes += 1
             return self._start
 
     @property
@@ -68,6 +71,7 @@ class StepBarrier:
         """
         with self._condition:
             self._start = name
+            self.changes += 1
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
             if self._lives.life > 1:
@@ -89,6 +93,7 @@ class StepBarrier:
         """
         with self._condition:
             self._check(session)
+            self.changes += 1
             self._tokens = self._tokens or deque()
             self._tokens.extend([step] * tokens)
             self._condition.notify_all()
@@ -108,6 +113,7 @@ class StepBarrier:
         with self._condition:
             self._check(session)
             self.step, self._extra = step, extra
+            self.changes += 1
             if self._tokens is not None:
                 self._tokens.extend([step] * tokens)
             self._condition.notify_all()
@@ -134,13 +140,20 @@ class StepBarrier:
         with self._condition:
             if session not in self._lives.sessions:
                 self._lives = replica_lives.joined(self._lives, session)
+                self.changes += 1
             self._waiting[session] = done
+            tried_again = False
             try:
                 waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
+            except StillWaitsError:
+                tried_again = True
+                raise
             finally:
-                del self._waiting[session]
+                if not tried_again:
+                    del self._waiting[session]
             self._check(session)
             if self._tokens:
+                self.changes += 1
                 return self._tokens.popleft()
             if self._over and self.step <= done:
                 raise OutOfRangeError(
@@ -148,6 +161,7 @@ class StepBarrier:
                 )
             if self.step <= done:
                 self._extra -= 1
+                self.changes += 1
             return self.step
 
     def session_ended(self, session: str, reason: str) -> None:
@@ -155,11 +169,13 @@ class StepBarrier:
         with self._condition:
             if session == self._chief:
                 self._chief_ended = reason
+                self.changes += 1
 
     def forget_session(self, session: str) -> None:
         """A session is over."""
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
+            self.changes += 1
 
     def job_over(self, reason: str) -> None:
         """The program of the chief has ended without an error: there will be no other step."""
@@ -185,3 +201,23 @@ class StepBarrier:
     def _check(self, session: str) -> None:
         if replica_lives.is_void(self._lives, session):
             raise AbortedError(None, None, replica_lives.void_text(self._lives))
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition = threading.Condition(lock)
+
+    def state(self) -> State:
+        tokens = None if self._tokens is None else list(self._tokens)
+        chief = self._chief, self._chief_ended
+        return State((self.step, self._extra, tokens, self._lives.as_words(), self._start, *chief))
+
+    def take_state(self, state: State) -> None:
+        self.step, self._extra, tokens, lives, self._start, self._chief, self._chief_ended = state.words
+        self._tokens = None if tokens is None else deque(tokens)
+        self._lives = Lives.of_words(lives)
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> StepBarrier:
+        del state, resources
+        return cls()

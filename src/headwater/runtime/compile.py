@@ -194,7 +194,7 @@ class Executable:
             self._raise(faults)
         return outputs, changed
 
-    def _admitted(self, step: Step | None) -> Sequence[Callable[[], None]]:
+    def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
         """What is to be called once the variables have changed; raises where an operation refuses that."""
         return [admit(step) for admit in self._admits]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.dtypes import to_string_array
-from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.ahead import EXCHANGE, exchange_of
 from headwater.passes.block_plan import in_blocks
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
@@ -18,7 +18,8 @@ from headwater.passes.repetition import can_repeat
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
-from headwater.resources.recording import Outcome, Place
+from headwater.resources.kept import is_handle
+from headwater.resources.recording import KeptOperation, Outcome, Place
 from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.block_runner import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
@@ -58,6 +59,7 @@ class CompiledPlan:
         self.plan = plan
         self._number = number
         self._executables: dict[int, Executable] = {}
+        self._kept: dict[int, KeptOperation] = {}
         self.changes: bool = any(_changes(item, master) for item in plan.instructions)
         self.trains: bool = trains(plan)
         self._resources = resources
@@ -72,7 +74,8 @@ class CompiledPlan:
             constant.flags.writeable = False  # a program that fetches it gets a copy
             self._template[self._slot(name)] = constant
         self._blocks = self._block_runner()
-        self._repeats = plan.block if can_repeat(plan) else 1
+        # Each run by itself is one that another copy of the task can go on with.
+        self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             actions[-1] = self._send(last, ends=True)
@@ -226,7 +229,9 @@ class CompiledPlan:
             if answer is not None:
                 answer([np.asarray(slots[index]) for index in self._fetches])
 
-        early = certain if self._announcements or answer is not None else None
+        tells = self._announcements or answer is not None
+        # Where another copy of the task hears of both, it hears of the update first.
+        early = certain if tells and self._resources.recorder is None else None
         changed: Sequence[Any] = update(slots, step, early) or ()
         if not told:
             for announce in self._announcements:
@@ -259,30 +264,32 @@ class CompiledPlan:
         return [tuple(slots) for slots in dead]
 
     def repeat(self, position: int, inputs: Sequence[object], step: Step) -> None:
-        """Carries out one instruction alone, a `Compute`, as another task did in ``step``.
+        """Carries out one instruction alone, as another task did in ``step``.
 
         Args:
           position: of the instruction.
           inputs: what it was given besides variables and constants of the plan, in order.
           step: of which step it is.
         """
-        item = self.plan.instructions[position]
-        assert isinstance(item, Compute), item
         given = iter(inputs)
         constants = self.plan.constants
-        self._executables[position](
-            [self._template[self._index[name]] if name in constants else next(given) for name in item.inputs],
-            step.number,
-            None,
-            step,
-        )
+        names = _inputs_of(self.plan.instructions[position])
+        values = [self._template[self._index[name]] if name in constants else next(given) for name in names]
+        if self.keeps(position):
+            assert self._resources.recorder is not None
+            self._resources.recorder.carry_out(self._kept[position], step, values)
+        else:
+            self._executables[position](values, step.number, None, step)
+
+    def keeps(self, position: int) -> bool:
+        """Whether an instruction is an operation on what its task keeps besides variables."""
+        return position in self._kept
 
     def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
         """Of all inputs of an instruction, those that `repeat` takes."""
-        item = self.plan.instructions[position]
-        assert isinstance(item, Compute), item
         constants = self.plan.constants
-        return [value for name, value in zip(item.inputs, inputs, strict=True) if name not in constants]
+        names = _inputs_of(self.plan.instructions[position])
+        return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
 
     def _action(self, item: Any, position: int) -> Any:
         match item:
@@ -341,11 +348,12 @@ class CompiledPlan:
             raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
         outputs = self._outputs_of(node)
 
-        def run(slots: Slots, step: Step) -> None:
-            inputs = [
-                (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
-                for i, source in enumerate(sources)
-            ]
+        def run(slots: Any, step: Step, inputs: Sequence[Any] | None = None) -> None:
+            if inputs is None:
+                inputs = [
+                    (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
+                    for i, source in enumerate(sources)
+                ]
             try:
                 if on_host:
                     result = lower(self._context(node, step), *inputs, **attrs)
@@ -362,6 +370,38 @@ class CompiledPlan:
                 raise InternalError(None, None, f"{node.type} {node.name!r} gave {len(values)} of its outputs")
             for index, value in zip(outputs, values, strict=False):
                 slots[index] = _as_array(value)
+
+        if recorder is not None and definition.keeps:
+
+            def perform(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+                found: dict[int, Any] = {}
+                run(found, step, inputs)
+                return [found[index] for index in outputs]
+
+            kept = KeptOperation(place, perform, tuple(cells.values()), definition.stable)
+            self._kept[position] = kept
+
+            def run_kept(slots: Slots, step: Step) -> None:
+                inputs = [cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(sources)]
+                values = recorder.carry_out(kept, step, inputs)
+                for index, value in zip(outputs, values, strict=True):
+                    slots[index] = value
+
+            return run_kept
+
+        if recorder is not None and on_host and node.inputs and not cells:
+
+            def run_without_kept(slots: Slots, step: Step) -> None:
+                if any(is_handle(slots[source]) for source in sources):
+                    raise FailedPreconditionError(
+                        None,
+                        None,
+                        f"what {node.type} {node.name!r} does with what {self.plan.task} keeps cannot be done on the "
+                        "second copy of that, too: use it outside of branches and loops, or keep it on a worker",
+                    )
+                run(slots, step)
+
+            return run_without_kept
 
         if recorder is None or not cells or not on_host:
             return run

@@ -41,14 +41,16 @@ class Step:
       resumes: whether it outlives the connections to the tasks that take part in it.
       ends: what `ended` calls.
       has_read_ahead: whether `take_given` may have something.
+      follows: whether it does again what another task has done, for a second copy of that.
     """
 
     trace: StepTrace | None = None
     resumes: bool = False
     waits_for: tuple[str, float] | None = None
     _cancelled: str | None = None
-    ends: tuple[Callable[[], None], ...] = ()
+    ends: tuple[Callable[[], object], ...] = ()
     has_read_ahead = False
+    follows: bool = False
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number
@@ -77,7 +79,7 @@ class Step:
         """
         return None
 
-    def at_end(self, call: Callable[[], None]) -> None:
+    def at_end(self, call: Callable[[], object]) -> None:
         """Has ``call`` called when nothing of the step runs on this task any more, whatever became of it."""
         self.ends = (*self.ends, call)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -52,6 +53,10 @@ class Follower(Protocol):
 
     def secured(self, waits: Callable[[str], None]) -> None:
         """See `Secured`."""
+        ...
+
+    def ended(self, session: str, step: int) -> None:
+        """Nothing of a step runs here any more."""
         ...
 
     def finished(self, session: str, step: int) -> None:
@@ -273,6 +278,8 @@ class StepService:
                 channel.send(Frame(RESUMED, (number, 0, 0), ()))
         if traced:
             step.trace = StepTrace()
+        if self._follower is not None:
+            step.at_end(functools.partial(self._follower.ended, session, number))
         self._unanswered.add(step)
         try:
             self._run_step(channel, frame, step, plan, compiled, ahead, trained)

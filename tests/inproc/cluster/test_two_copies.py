@@ -168,27 +168,6 @@ def test_a_former_primary_serves_no_more() -> None:
         assert present is former or not former.serves
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: tf.FIFOQueue(3, tf.float32, [()], shared_name="q").enqueue(1.0), "'q', a queue"),
-        (
-            lambda: tf.ConditionalAccumulator(tf.float32, (), "sum").apply_grad(tf.constant(1.0)),
-            "'sum', an accumulator of gradients",
-        ),
-    ],
-)
-def test_what_has_no_second_copy_is_refused(make: Any, message: str) -> None:
-    with copied_cluster() as cluster, tf.Graph().as_default():
-        with tf.device("/job:ps/task:1"):
-            operation = make()
-        with (
-            tf.Session(cluster.target()) as session,
-            pytest.raises(FailedPreconditionError, match=f"there would be none of {message}"),
-        ):
-            session.run(operation)
-
-
 def test_a_session_with_variables_of_its_own_is_refused() -> None:
     with copied_cluster() as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):

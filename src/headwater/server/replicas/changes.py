@@ -7,31 +7,39 @@ The frames of a feed (see `headwater.replicas.feed`), after the number of each::
     COPY_RELEASE (session)                               a session is over
     COPY_RESET   (containers)                            their variables have no values any more, sessions are over
     REPEAT       (over, instruction)                     what an instruction was given: it is carried out again
-    REPLACE      (over, instruction or None, variables)  values of variables, then what the instruction has given
+    REPLACE      (over, instruction or None, variables, kept)  values of variables, states of what else is kept, then
+                                                               what the instruction has given
     PASSED       (session, step, transfer)               what another task has sent to a step
     SEAL         (text, together)                        the note of the training
 
-An ``instruction`` is (session, plan, position in the plan, step, whether that may resume, its operations that failed);
-a variable (container, name, updates); ``over`` are the steps, as (session, step), that no master asks for again.
+An ``instruction`` is (session, plan, position in the plan, step, whether that may resume), with REPEAT also its inputs
+that stand for what is kept, as (position, place), with REPLACE its operations that failed, and the error (code,
+message) that it has ended with, or None. A variable is (container, name, updates); what is kept (place, class, words,
+number of tensors), its ``place`` as `headwater.resources.kept.Key`; ``over`` are the steps, as (session, step), that no
+master asks for again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from headwater.errors import OpError, make_error
 from headwater.replicas.feed import Feed, Tensors
 from headwater.resources.containers import Cell
-from headwater.resources.recording import Outcome, Place, RecordedStep
+from headwater.resources.example_ledger import ExampleLedger
+from headwater.resources.kept import Kept, Key, State
+from headwater.resources.recording import KeptOperation, Outcome, Place, RecordedStep
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
+from headwater.server.replicas.kept import Attempt, CopiedResources, Tried, with_handles, without_handles
 from headwater.task import kinds
 
-Key = tuple[str, int]
+StepKey = tuple[str, int]
 """A step: its session and number."""
 
 
@@ -40,16 +48,20 @@ class Changes:
 
     Args:
       runtime: the copy's.
+      resources: the runtime's.
       feed: gives the feed of the other copy; None where there is none.
     """
 
-    def __init__(self, runtime: TaskRuntime, feed: Callable[[], Feed | None]) -> None:
+    def __init__(self, runtime: TaskRuntime, resources: CopiedResources, feed: Callable[[], Feed | None]) -> None:
         self._runtime = runtime
+        self._resources = resources
         self._feed = feed
+        self._told: dict[Key, tuple[Kept, int]] = {}
+        resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
-        self._outcomes: dict[Key, dict[Place, Outcome]] = {}
-        self._passed: dict[Key, dict[int, Sequence[Any]]] = {}
-        self._over: list[Key] = []
+        self._outcomes: dict[StepKey, dict[Place, Outcome]] = {}
+        self._passed: dict[StepKey, dict[int, Sequence[Any]]] = {}
+        self._over: list[StepKey] = []
         self._keys: dict[int, tuple[str, str]] = {}
         self._count = 0
 
@@ -65,20 +77,92 @@ class Changes:
     ) -> None:
         """Notes a change, and sends it. The lock of the resources is held."""
         self._count += 1
-        if step.resumes:
-            with self._lock:
-                self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
+        self._note(step, place, outcome)
         feed = self.feed
         if feed is None:
             return
         compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
-        told = (step.session, *place, step.number, step.resumes)
+        told = _told(step, place)
         if inputs is not None and compiled is not None:
             # They stay as they are until the step goes on, which it does when the other copy has them.
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
             feed.send(kinds.REPEAT, (self._take_over(), (*told, ())), sent)
         else:
-            feed.send(*self._replaced((*told, _failed(outcome)), cells, outcome.outputs))
+            feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
+
+    def _note(self, step: RecordedStep, place: Place, outcome: Outcome) -> None:
+        if step.resumes:
+            with self._lock:
+                self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
+
+    # What is kept besides variables -----------------------------------------------------------------------------------
+
+    def carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+        known = self.known(step, operation.place)
+        if known is None:
+            known = self._carry_out(operation, step, inputs)
+        else:
+            for ledger in self._resources.of_kind(ExampleLedger).values():
+                ledger.resumed(step.session, step.number)
+        if known.error is not None:
+            raise known.error
+        return known.outputs
+
+    def _carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
+        notes: dict[str, Any] = {}
+        error: OpError | None = None
+        with self._resources.lock:
+            while True:
+                tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
+                self._tell(operation, step, inputs, tried)
+                if tried.waits is None or step.follows:
+                    return tried.outcome
+                try:
+                    step.wait_until(tried.waits.condition, tried.waits.ready, tried.waits.what)
+                except OpError as ended:
+                    error = ended
+
+    def _tell(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
+        """Notes what an operation has changed, and sends it. The lock of the resources is held."""
+        changed = {key: its for key, its in tried.touched.items() if self._told.get(key) != (its, its.changes)}
+        through = tried.waits is None
+        if not (changed or tried.cells or (operation.stable and through)):
+            return
+        noted = through and not tried.gives_handles
+        if noted:
+            self._note(step, operation.place, tried.outcome)
+        feed = self.feed
+        if feed is None:
+            return
+        known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
+        repeats = changed and all(its.repeats for its in changed.values()) and all(known) and not tried.cells
+        compiled = self._runtime.find_plan(step.session, operation.place.plan)
+        if repeats and compiled is not None:
+            handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
+            feed.send(kinds.REPEAT, (self._take_over(), (*_told(step, operation.place), handles)), sent)
+            self._told.update({key: (its, its.changes) for key, its in changed.items()})
+            return
+        instruction = (*_told(step, operation.place), *_ended(tried.outcome)) if noted else None
+        feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))
+
+    def publish(self) -> None:
+        """Sends what has changed outside of steps. The lock of the resources is held."""
+        feed = self.feed
+        if feed is None:
+            return
+        kept = [(key, its) for key, its in self._resources.kept().items() if not its.repeats]
+        changed = [(key, its) for key, its in kept if self._told.get(key) != (its, its.changes)]
+        if changed:
+            feed.send(*self._replaced(None, (), changed, ()))
+
+    def ended(self, session: str, step: int) -> None:
+        """Nothing of a step runs on this task any more."""
+        ledgers = self._resources.of_kind(ExampleLedger)
+        if ledgers:
+            with self._resources.lock:
+                had = [ledger.ended(session, step) for ledger in ledgers.values()]
+                if any(had):
+                    self.publish()
 
     @property
     def feed(self) -> Feed | None:
@@ -86,17 +170,28 @@ class Changes:
         feed = self._feed()
         return None if feed is None or feed.broken.is_set() else feed
 
-    def _take_over(self) -> list[Key]:
+    def _take_over(self) -> list[StepKey]:
         with self._lock:
             over, self._over = self._over, []
         return over
 
     def _replaced(
-        self, instruction: tuple[object, ...] | None, cells: Sequence[Cell], outputs: Sequence[object]
+        self,
+        instruction: tuple[object, ...] | None,
+        cells: Sequence[Cell],
+        kept: Collection[tuple[Key, Kept]],
+        outputs: Sequence[object],
     ) -> tuple[int, Sequence[object], Tensors]:
         variables = [(*self._key_of(cell), cell.updates) for cell in cells]
-        values = [np.asarray(value) for value in (*(cell.value for cell in cells), *outputs)]
-        return kinds.REPLACE, (self._take_over(), instruction, variables), values
+        words: list[object] = []
+        arrays: list[object] = []
+        for key, its in kept:
+            state = its.state()
+            words.append((key, type(its).__name__, state.words, len(state.arrays)))
+            arrays += state.arrays
+            self._told[key] = its, its.changes
+        values = [np.asarray(value) for value in (*(cell.value for cell in cells), *arrays, *outputs)]
+        return kinds.REPLACE, (self._take_over(), instruction, variables, words), values
 
     def _key_of(self, cell: Cell) -> tuple[str, str]:
         if id(cell) not in self._keys:
@@ -141,15 +236,17 @@ class Changes:
     def all(self) -> list[tuple[int, Sequence[object], Tensors]]:
         """Frames that bring another copy what the variables are, and what is known of steps. The lock of the resources
         is held."""
+        self._told = {}
         with self._lock:
             self._over = []
             outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]
             passed = [(key, transfer, its) for key, known in self._passed.items() for transfer, its in known.items()]
         cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]
         return [
-            *(self._replaced(None, [cell], ()) for cell in cells),
+            *(self._replaced(None, [cell], (), ()) for cell in cells),
+            *(self._replaced(None, (), [kept], ()) for kept in self._resources.kept().items()),
             *(
-                self._replaced((session, *place, step, True, _failed(outcome)), (), outcome.outputs)
+                self._replaced((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
                 for (session, step), place, outcome in outcomes
             ),
             *((kinds.PASSED, (*key, transfer), tensors) for key, transfer, tensors in passed),
@@ -164,36 +261,46 @@ class Changes:
           OpError: it cannot be carried out here.
         """
         self._end_steps(over)
-        session, plan, position, number, resumes, _ = instruction
+        session, plan, position, number, resumes, handles = instruction
         step = Step(number, session)
-        step.resumes = resumes
+        step.resumes, step.follows = resumes, True
         before = self._count
         compiled: CompiledPlan = self._runtime.plan(session, plan)
         try:
-            compiled.repeat(position, tensors, step)
+            compiled.repeat(position, with_handles(self._resources, handles, tensors), step)
         except Exception:
-            if self._count == before:
+            if self._count == before and not compiled.keeps(position):
                 raise
             # It has failed there, too, after the variables had changed.
 
     def replace(
-        self, over: Sequence[Any], instruction: Sequence[Any] | None, variables: Sequence[Any], tensors: Sequence[Any]
+        self,
+        over: Sequence[Any],
+        instruction: Sequence[Any] | None,
+        variables: Sequence[Any],
+        kept: Sequence[Any],
+        tensors: Sequence[Any],
     ) -> None:
-        """Gives variables values, and notes what has come of an instruction."""
+        """Gives variables values, makes what else is kept what it is on the other copy, and notes what has come of an
+        instruction."""
         self._end_steps(over)
-        resources = self._runtime.resources
+        resources = self._resources
+        rest = iter(tensors)
         with resources.lock:
-            for (container, name, updates), value in zip(variables, tensors, strict=False):
+            for container, name, updates in variables:
+                value = next(rest)
                 value.flags.writeable = False  # a program that fetches it gets a copy
                 cell = resources.cell(container, name)
                 cell.value = value
                 cell.counts[cell.slot] = updates
+            for key, called, words, count in kept:
+                resources.take_state(Key(*key), called, State(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
-            session, plan, position, number, resumes, failed = instruction
-            if resumes:
-                outcome = Outcome(tensors[len(variables) :], dict.fromkeys(failed, True))
-                with self._lock:
-                    self._outcomes.setdefault((session, number), {})[Place(plan, position)] = outcome
+            session, plan, position, number, resumes, failed, error = instruction
+            step = Step(number, session)
+            step.resumes = resumes
+            ended = None if error is None else make_error(*error)
+            self._note(step, Place(plan, position), Outcome(list(rest), dict.fromkeys(failed, True), ended))
 
     def _end_steps(self, over: Sequence[Any]) -> None:
         for session, step in over:
@@ -201,5 +308,12 @@ class Changes:
             self._runtime.rendezvous.forget(session, step)
 
 
-def _failed(outcome: Outcome) -> list[str]:
-    return [name for name, failed in outcome.faults.items() if failed]
+def _told(step: RecordedStep, place: Place) -> tuple[object, ...]:
+    return step.session, *place, step.number, step.resumes
+
+
+def _ended(outcome: Outcome) -> tuple[object, object]:
+    """The operations of an instruction that have failed, and the error that it has ended with."""
+    error = outcome.error
+    failed = [name for name, failed in outcome.faults.items() if failed]
+    return failed, None if error is None else (error.error_code, error.message)

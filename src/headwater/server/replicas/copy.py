@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ from headwater.replicas.witness import Ask
 from headwater.resources.training_note import Note, note_of
 from headwater.runtime.task import TaskRuntime
 from headwater.server.replicas.changes import Changes
-from headwater.server.replicas.limits import VariablesOnly
+from headwater.server.replicas.kept import CopiedResources
 from headwater.server.served_step import Push
 from headwater.server.steps import StepService
 from headwater.task import kinds
@@ -77,12 +78,12 @@ class _Contents:
         task = copy.served.device_prefix
         self._copy = copy
         self.generation: int = generation
-        resources = VariablesOnly(str(copy.served))
+        resources = CopiedResources(str(copy.served))
         self.runtime: TaskRuntime = TaskRuntime(task, resources=resources)
-        self.changes: Changes = Changes(self.runtime, lambda: copy.feed_of(self))
-        resources.recorder = self.changes
+        self.changes: Changes = Changes(self.runtime, resources, lambda: copy.feed_of(self))
         self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
         self.channels: dict[Channel, None] = {}  # in order, so that a simulated history is told by its number
+        self.met: set[int] = set()  # generations of masters that were served here
         self.note: Note = self._watched_note()
         self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
         self.runtime.on_release.append(self._released)
@@ -91,6 +92,9 @@ class _Contents:
 
     def secured(self, waits: Callable[[str], None]) -> None:
         self._copy.secure(self, waits)
+
+    def ended(self, session: str, step: int) -> None:
+        self.changes.ended(session, step)
 
     def finished(self, session: str, step: int) -> None:
         self.changes.finished(session, step)
@@ -166,6 +170,10 @@ class _Contents:
         """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
         for channel in list(self.channels):
             channel.break_off(f"another copy of {self._copy.served} serves")
+        threading.Thread(target=self._cancel, name="end-of-copy", daemon=True).start()
+
+    def _cancel(self) -> None:
+        """Ends all steps: those that wait hold the lock of the resources when they hear of it."""
         self.steps.stop()
         self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
 
@@ -226,6 +234,10 @@ class GraphCopy(KeptCopy):
         """Whether masters are served here, as far as is known."""
         return self._serving
 
+    def has_met(self, generation: int) -> bool:
+        """Whether a master was served here, and did not only ask which copy serves."""
+        return self._serving and generation in self._contents.met
+
     @property
     def steps(self) -> int:
         """How many steps it has run."""
@@ -260,6 +272,7 @@ class GraphCopy(KeptCopy):
             serving = self._serving and not self._closed
             if serving:
                 contents.channels[channel] = None
+                contents.met.add(channel.peer_generation)
         if not serving:
             channel.send(Frame(kinds.DONE, (False, 0, 0, ())))
             return
@@ -324,8 +337,8 @@ class GraphCopy(KeptCopy):
                 contents.reset([str(container) for container in containers])
             case kinds.REPEAT, (int(), [*over], [*instruction]):
                 contents.changes.repeat(over, instruction, frame.tensors)
-            case kinds.REPLACE, (int(), [*over], instruction, [*variables]):
-                contents.changes.replace(over, instruction, variables, frame.tensors)
+            case kinds.REPLACE, (int(), [*over], instruction, [*variables], [*kept]):
+                contents.changes.replace(over, instruction, variables, kept, frame.tensors)
             case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
                 contents.changes.passed(session, step, transfer, frame.tensors)
             case kinds.SEAL, (int(), bytes(text), str(together)):

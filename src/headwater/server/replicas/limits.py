@@ -1,28 +1,14 @@
-"""What two copies of a graph's variables cannot be had with."""
+"""Where two copies of a graph's variables can be had."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Mapping
 
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import REPLICAS, SAVES
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.resources.containers import Resources
-from headwater.resources.training_note import Note
 from headwater.task.lifetime import PS
-
-R = TypeVar("R")
-
-_NAMES: Final = {
-    "Accumulator": "an accumulator of gradients, as SyncReplicasOptimizer has",
-    "Queue": "a queue",
-    "Table": "a lookup table",
-    "Gate": "where workers wait for each other (consistency)",
-    "StepBarrier": "where synchronous replicas wait for each other",
-    "ExampleLedger": "the account of examples",
-}
 
 
 def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
@@ -58,31 +44,3 @@ def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
             "Leave one of them away",
         )
     return 2
-
-
-class VariablesOnly(Resources):
-    """The containers of a task of which another one has a copy: variables, and the note of their training.
-
-    Args:
-      task: its full name.
-    """
-
-    def __init__(self, task: str) -> None:
-        super().__init__()
-        self._task = task
-
-    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
-        """See `Resources.get_or_make`.
-
-        Raises:
-          FailedPreconditionError: it is no such note.
-        """
-        if kind is not Note:
-            raise FailedPreconditionError(
-                None,
-                None,
-                f"{self._task} has a second copy of its variables ({REPLICAS}=2), and there would be none of {name!r}, "
-                f"{_NAMES.get(kind.__name__, f'a {kind.__name__}')}: keep that on a worker (with tf.device), or leave "
-                f"{REPLICAS} away",
-            )
-        return super().get_or_make(container, name, kind, make)

@@ -80,7 +80,12 @@ class CopyService(Service):
 
     def lost(self, task: str, generation: int) -> None:
         for copy in self.copies:
-            if generation and copy.runtime.lose(generation, "its last connection has ended"):
+            # A copy that follows hears what becomes of it from the one that serves, and it may ask before it is served.
+            if (
+                generation
+                and copy.has_met(generation)
+                and copy.runtime.lose(generation, "its last connection has ended")
+            ):
                 _log.warning("%s has lost %s, whose sessions are still open", copy.served, task)
 
     def is_open(self, session: str) -> bool:

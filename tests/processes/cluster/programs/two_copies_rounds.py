@@ -1,0 +1,51 @@
+"""A worker under `SyncReplicasOptimizer` that counts its gradients in variables on both ps, with two copies each.
+
+Once there is a file ``stop`` in its folder, the chief says in which round both end, and then what the variables hold.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from task import args, cluster, replicas, start_server
+
+from headwater import tf
+
+server = start_server()
+me, workers = args.task_index, cluster.num_tasks("worker")
+with replicas():
+    global_step = tf.train.get_or_create_global_step()
+    counts: list[Any] = []
+    for ps in range(2):
+        with tf.device(f"/job:ps/task:{ps}"):
+            counts.append(tf.get_variable(f"count{ps}", [workers], initializer=tf.zeros_initializer()))
+    mine = tf.constant(np.arange(workers) == me, tf.float32)
+    loss = -tf.add_n([tf.reduce_sum(count * mine) for count in counts])
+    optimizer = tf.train.SyncReplicasOptimizer(
+        tf.train.GradientDescentOptimizer(float(workers)), workers, total_num_replicas=workers
+    )
+    train = optimizer.minimize(loss, global_step=global_step)
+
+
+hooks = [optimizer.make_session_run_hook(me == 0)]
+folder, paused, rounds, last = Path(args.folder), threading.Event(), 0, sys.maxsize
+with tf.train.MonitoredTrainingSession(server.target, is_chief=me == 0, hooks=hooks) as session:
+    while rounds < last:
+        session.run(train)
+        rounds += 1
+        if rounds % 20 == 0:
+            print(f"step {rounds}", flush=True)
+            if (folder / "last").exists():
+                last = int((folder / "last").read_text())
+            elif me == 0 and (folder / "stop").exists():
+                (folder / "last.new").write_text(str(rounds + 40))  # the other one is in the same round, or the next
+                (folder / "last.new").rename(folder / "last")
+        paused.wait(0.005)  # leaves the machine to the other tests
+    if me == 0:
+        step, *values = session.run([global_step, *counts])
+        exact = [value.tolist() for value in values] == [[rounds] * workers] * 2
+        print(f"global step {step} of {rounds}, counts are {'exact' if exact else values}", flush=True)
