@@ -15,6 +15,7 @@ import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
 from headwater.resources.kept import Kept, State, StillWaitsError
+from headwater.resources.packing import packed, unpacked
 from headwater.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
 
@@ -327,18 +328,15 @@ class Queue(Kept):
         self._of_one_shape = False  # what it holds are elements, not their places
 
     def state(self) -> State:
-        held = self._held()
-        words = self._as_made(), self._closed, self._cancelled, list(self._begun.items()), len(held)
-        arrays = [component for element in held for component in element]
-        return State(words, arrays)
+        words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
+        return State(words, packed(self._held()))
 
     def take_state(self, state: State) -> None:
-        _, self._closed, self._cancelled, begun, count = state.words
-        self._begun = {(session, number, *rest): done for (session, number, *rest), done in begun}
-        size = len(state.arrays) // count if count else 0
+        _, self._closed, self._cancelled, begun = state.words
+        self._begun = {tuple(key): done for key, done in begun}
         self._start()
-        for first in range(0, count * size, size or 1):
-            self._put(tuple(state.arrays[first : first + size]))
+        for element in unpacked(state.arrays):
+            self._put(element)
 
     def _as_made(self) -> tuple[Any, ...]:
         """What it was made with."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headwater.accounting.ledger import Plan
 from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
 from headwater.resources.containers import Resources
-from headwater.resources.example_ledger import ExampleLedger, Wish
+from headwater.resources.example_ledger import RESUME_S, ExampleLedger, Wish
 
 PLAN = Plan(size=11, batch=3, tries=1000, shuffle=False)
 EPOCHS = 4
@@ -27,9 +27,11 @@ class Blocked(Exception):
 class FakeStep:
     """A step of one thread."""
 
+    follows = False
+
     def __init__(self, number: int, session: str = "s") -> None:
         self.number, self.session = number, session
-        self.calls: list[Callable[[], None]] = []
+        self.calls: list[Callable[[], object]] = []
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
         del condition
@@ -38,7 +40,7 @@ class FakeStep:
 
     def check(self) -> None: ...
 
-    def at_end(self, call: Callable[[], None]) -> None:
+    def at_end(self, call: Callable[[], object]) -> None:
         self.calls.append(call)
 
     def end(self) -> None:
@@ -53,7 +55,10 @@ class Task:
         self.resources = Resources()
         self.cell = self.resources.cell("", "applied")
         self.cell.value = applied
-        self.ledger = ExampleLedger("examples", "/job:ps/task:0", self.resources, self.cell, log_dir="")
+        self.now = 0.0
+        self.ledger = ExampleLedger(
+            "examples", "/job:ps/task:0", self.resources, self.cell, log_dir="", clock=lambda: self.now
+        )
 
     def apply(self, step: FakeStep, epoch: int, start: int) -> None:
         with self.resources.lock:
@@ -130,3 +135,30 @@ def test_another_plan_is_named() -> None:
     other = Wish(worker="other", epochs=EPOCHS, plan=Plan(size=11, batch=4, shuffle=False))
     with pytest.raises(FailedPreconditionError, match="other goes through epoch 0 with batch=4 instead of 3"):
         task.ledger.take(FakeStep(2), other)
+
+
+def test_a_second_copy_goes_on_with_the_ranges_of_steps() -> None:
+    first = Task(empty())
+    steps = [FakeStep(number) for number in range(3)]
+    works = [first.ledger.take(step, WISH)[0] for step in steps]
+    second = Task(first.cell.value)
+    second.ledger.take_state(first.ledger.state())
+    second.apply(steps[1], *works[1][:2])  # a step that is resumed
+    other, _ = second.ledger.take(FakeStep(9, "other"), WISH)
+    assert other not in works
+    steps[0].end()
+    second.ledger.ended("s", 0)  # one that has failed
+    assert second.ledger.take(FakeStep(10, "other"), WISH)[0] == works[0]
+
+
+def test_ranges_of_steps_that_do_not_go_on_are_handed_out_again() -> None:
+    first = Task(empty())
+    lost, resumed = FakeStep(1), FakeStep(2)
+    works = [first.ledger.take(step, WISH)[0] for step in (lost, resumed)]
+    second = Task(first.cell.value)
+    second.ledger.take_state(first.ledger.state())
+    second.ledger.take(FakeStep(3), WISH)
+    second.ledger.resumed("s", 2)
+    second.now += RESUME_S + 1.0
+    assert second.ledger.take(FakeStep(4), WISH)[0] == works[0]
+    second.apply(resumed, *works[1][:2])
