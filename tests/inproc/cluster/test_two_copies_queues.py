@@ -58,15 +58,20 @@ def program() -> Generator[Program]:
         with _on(1):
             first = tf.PriorityQueue(8, [tf.string], [()], shared_name="first")
             table = tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, -1, shared_name="table")
-            fixed = tf.contrib.lookup.HashTable(
-                tf.contrib.lookup.KeyValueTensorInitializer(tf.constant([1, 2], tf.int64), tf.constant(["a", "b"])), "?"
+            pairs: Any = tf.contrib.lookup.KeyValueTensorInitializer(
+                tf.constant([1, 2], tf.int64), tf.constant(["a", "b"])
             )
+            fixed = tf.contrib.lookup.HashTable(pairs, "?")
         operations = [
             [queue.enqueue_many(([1, 2, 3, 4], ["a", "b", "c", "d"])), first.enqueue_many(([2, 1], ["late", "soon"]))],
             [shuffled.enqueue_many([[1, 2, 3, 4, 5]]), table.insert(tf.constant(["x", "y"]), np.array([1, 2]))],
             queue.dequeue(),
-            [shuffled.dequeue_many(3), table.insert(tf.constant(["x"]), np.array([7])), sums.apply_grad([1.0, 2.0])],
-            [sums.apply_grad([3.0, 4.0]), first.dequeue(), fixed.lookup(tf.constant([2, 3], tf.int64))],
+            [
+                shuffled.dequeue_many(3),
+                table.insert(tf.constant(["x"]), np.array([7])),
+                sums.apply_grad(tf.constant([1.0, 2.0])),
+            ],
+            [sums.apply_grad(tf.constant([3.0, 4.0])), first.dequeue(), fixed.lookup(tf.constant([2, 3], tf.int64))],
             [queue.dequeue_many(2), sums.take_grad(2)],
             [table.lookup(tf.constant(["x", "y", "z"])), first.dequeue(), queue.size(), shuffled.dequeue()],
         ]
@@ -83,10 +88,8 @@ def reference() -> list[Any]:
 
 
 def _flat(values: Any) -> list[Any]:
-    if isinstance(values, list | tuple):
-        several: Sequence[Any] = values
-        return [leaf for value in several for leaf in _flat(value)]
-    return [values]
+    several: Sequence[Any] | None = values if isinstance(values, list | tuple) else None
+    return [values] if several is None else [leaf for value in several for leaf in _flat(value)]
 
 
 def _check(found: list[Any], expected: list[Any]) -> None:

@@ -71,7 +71,8 @@ class Worker:
                 for _ in range(STEPS):
                     session.run(step)
                 self.gate.wait()
-                return session.run([global_step, *counts])
+                found = session.run([global_step, *counts])
+        return found
 
 
 def _train(cluster: CopiedCluster, optimizer: Callable[[], Any], kill_at: Sequence[int]) -> list[Any]:
