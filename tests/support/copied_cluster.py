@@ -14,6 +14,7 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
 from headwater.master.peers import ClusterPeers, PeerStatus
 from headwater.master.targets import forget_master, register_master
+from headwater.replicas.copy import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
@@ -65,18 +66,19 @@ class _CopyLink:
 
 
 class _PeerLink:
-    """How one ``ps`` reaches the other; see `headwater.replicas.copy.PeerServerLink`."""
+    """How one ``ps`` reaches another; see `headwater.replicas.copy.PeerServerLink`."""
 
-    def __init__(self, cluster: CopiedCluster, me: int) -> None:
+    def __init__(self, cluster: CopiedCluster, me: int, other: int) -> None:
         self._cluster = cluster
         self._me = me
+        self._other = other
 
     def reach(self, deadline_s: float | None = None) -> None:
         if self.lost():
             raise UnavailableError(None, None, "the other ps is killed")
 
     def take_now(self) -> Channel:
-        return self._cluster.open(1 - self._me, TaskName("ps", self._me))
+        return self._cluster.open(self._other, TaskName("ps", self._me))
 
     def give_back(self, channel: Channel, usable: bool) -> None:
         channel.close()
@@ -85,23 +87,25 @@ class _PeerLink:
         """A server here is killed with its channels, and never only stopped."""
 
     def lost(self) -> bool:
-        return self._cluster.parted or 1 - self._me in self._cluster.killed
+        return self._cluster.parted or self._other in self._cluster.killed
 
 
 class CopiedCluster:
-    """Two ``ps`` with two copies of each task's variables, and workers.
+    """Two ``ps`` tasks with two copies of each one's variables, and workers.
 
     Args:
       workers: how many.
       cuts: where to cut channels.
+      processes: of ``ps``; at the beginning the first two have copies.
 
     Attributes:
-      copies: by ``ps``, those that it has: of its own task and of the other one.
+      copies: by process, those that it has or may have: of each task.
       killed: the numbers of the ``ps`` that are.
       parted: whether the two ``ps`` cannot reach each other.
     """
 
-    def __init__(self, workers: int, cuts: Cuts | None = None) -> None:
+    def __init__(self, workers: int, cuts: Cuts | None = None, processes: int = _SERVERS) -> None:
+        self._processes = range(processes)
         self.spec = ClusterSpec(
             {"ps": [f"ps{i}:1" for i in range(_SERVERS)], "worker": [f"worker{i}:1" for i in range(workers)]}
         )
@@ -109,14 +113,14 @@ class CopiedCluster:
         self.witnesses = Witnesses()
         self.killed: set[int] = set()
         self.parted = False
-        self.copies: list[list[GraphCopy]] = [[] for _ in range(_SERVERS)]
-        self._asks = [LivingAsk(self.witnesses.ask) for _ in range(_SERVERS)]
+        self.copies: list[list[GraphCopy]] = [[] for _ in self._processes]
+        self._asks = [LivingAsk(self.witnesses.ask) for _ in self._processes]
         self.masters: dict[str, MasterService] = {}
         self._former: list[GraphCopy] = []
-        self._channels: list[list[Channel]] = [[] for _ in range(_SERVERS)]
+        self._channels: list[list[Channel]] = [[] for _ in self._processes]
         self._threads: list[threading.Thread] = []
         self._between: list[Channel] = []
-        for index in range(_SERVERS):
+        for index in self._processes:
             self.start(index)
         for index in range(workers):
             name = TaskName("worker", index)
@@ -131,7 +135,7 @@ class CopiedCluster:
     def _link_from(self, me: TaskName) -> Callable[[TaskName], CopiedTaskLink]:
         def link(task: TaskName) -> CopiedTaskLink:
             wiring = Wiring(me=Identity(task=str(me), generation=1 + me.index))
-            hosts = [task.index, 1 - task.index]
+            hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
             links = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)
             return CopiedTaskLink(wiring, task, parse_address("ps0:1"), links, owner)
@@ -151,20 +155,20 @@ class CopiedCluster:
         self.killed.discard(index)
         self._asks[index] = LivingAsk(self.witnesses.ask)
         self.copies[index] = [
-            GraphCopy(
-                TaskName("ps", served),
-                ps=index,
-                task=str(me),
-                other=str(TaskName("ps", 1 - index)),
-                link=_PeerLink(self, index),
-                ask=self._asks[index],
-                around=around,
-                grace_s=0.1,
-            )
-            for served in (index, 1 - index)
+            GraphCopy(TaskName("ps", served), site=self._site(index, served), around=around)
+            for served in sorted(range(_SERVERS), key=lambda task: task != index)
         ]
         for copy in self.copies[index]:
             copy.start()
+
+    def _site(self, index: int, served: int) -> Site:
+        others = {
+            other: (str(TaskName("ps", other)), _PeerLink(self, index, other))
+            for other in self._processes
+            if other != index
+        }
+        processes = FixedProcesses(index, str(TaskName("ps", index)), others)
+        return Site(ps=index, pair=(served, 1 - served), processes=processes, ask=self._asks[index], grace_s=0.1)
 
     def kill(self, index: int) -> None:
         """Ends a ``ps`` with all that it has, without a word. Any thread may do it, also one of its own."""
@@ -241,21 +245,34 @@ class CopiedCluster:
         while sum(copy.is_whole for copies in self.copies for copy in copies) < _SERVERS:
             looks.wait(0.01)
 
+    def move(self, task: int, primary: int, second: int | None) -> GraphCopy:
+        """Has the copies of a task go to other processes; that which serves it then."""
+        looks = threading.Event()
+        for copies in self.copies:
+            for copy in copies:
+                if copy.served.index == task:
+                    copy.aim(primary, second)
+        while True:
+            found = self.primary(task)
+            if found.settled and found in self.copies[primary]:
+                return found
+            looks.wait(0.01)
+
     def stop(self) -> None:
         """Ends all tasks."""
         for target, master in self.masters.items():
             forget_master(target)
             master.close()
-        for index in range(_SERVERS):
+        for index in self._processes:
             self.kill(index)
         for thread in self._threads:
             thread.join()
 
 
 @contextmanager
-def copied_cluster(workers: int = 1, cuts: Cuts | None = None) -> Iterator[CopiedCluster]:
+def copied_cluster(workers: int = 1, cuts: Cuts | None = None, processes: int = _SERVERS) -> Iterator[CopiedCluster]:
     """A cluster for the length of a test."""
-    cluster = CopiedCluster(workers, cuts)
+    cluster = CopiedCluster(workers, cuts, processes)
     try:
         yield cluster
     finally:

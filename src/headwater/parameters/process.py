@@ -42,7 +42,8 @@ from headwater.parameters.shards.places import first_places
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
-from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
+from headwater.replicas.copy import FixedProcesses, Site
+from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
@@ -134,9 +135,7 @@ class ParameterTask:
                 if replicas == 1:
                     self.table_service = table_service(self.members, self.saves)
                 else:
-                    self.table_service = copies_of_tables(
-                        self.members, self._kept_twice(), self.shell.link, self._witness(), self._service.host
-                    )
+                    self.table_service = copies_of_tables(self.members, self._kept_twice(), self._service.host)
             if replicas != self._table_replicas:
                 raise FailedPreconditionError(
                     None,
@@ -203,23 +202,13 @@ class ParameterTask:
             else:
                 self._service.host(name, parameters, self._leaving_state(parameters, choice))
             return
-        ask = self._witness()
 
         def make_copy(shard: int) -> tuple[HostedParameters, RecordedUpdater]:
             updater = RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        for shard, other in self._kept_twice():
-            copy = ShardCopy(
-                name,
-                shard,
-                ps=index,
-                task=str(self.members.me),
-                other=str(other),
-                make=partial(make_copy, shard),
-                link=self.shell.link(other),
-                ask=ask,
-            )
+        for shard, site in self._kept_twice().items():
+            copy = ShardCopy(name, shard, make=partial(make_copy, shard), site=site)
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
 
@@ -248,16 +237,19 @@ class ParameterTask:
             return False
         return True
 
-    def _kept_twice(self) -> list[tuple[int, TaskName]]:
-        """On a ``ps``: of whose part this task has a copy, by number, and which task has the other one."""
+    def _kept_twice(self) -> dict[int, Site]:
+        """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
         index, servers = self.members.number, self.members.servers
-        before, after = servers[index - 1], servers[(index + 1) % len(servers)]
-        return [(index, after), ((index - 1) % len(servers), before)]
-
-    def _witness(self) -> Ask:
-        """What asks the witness, see `headwater.replicas.witness`."""
         chief = self.members.workers[0]
-        return RemoteWitness(self.shell.link(chief), str(chief)).ask
+        ask = RemoteWitness(self.shell.link(chief), str(chief)).ask
+        sites: dict[int, Site] = {}
+        for shard in (index, (index - 1) % len(servers)):
+            pair = shard, (shard + 1) % len(servers)
+            other = pair[1] if shard == index else shard
+            way = str(servers[other]), self.shell.link(servers[other])
+            processes = FixedProcesses(index, str(self.members.me), {other: way})
+            sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask)
+        return sites
 
     @staticmethod
     def _made(

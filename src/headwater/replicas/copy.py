@@ -1,8 +1,15 @@
-"""One of the two copies of what a ``ps`` holds: it serves, or follows the copy that does.
+"""One of the copies of what a ``ps`` holds: it serves, or follows the copy that does.
 
 A thread of its own, the *keeper*, asks the witness, feeds the other copy where this one is the primary, and takes over
 where the primary is lost. What it may do is decided by `headwater.replicas.views`. What is kept twice, and how the
 other copy follows, is up to who derives from `KeptCopy`.
+
+Each process of a ``ps`` may have a `KeptCopy` of each shard. Two of them are copies; the others are *spare*: they have
+nothing, and wait to be fed. A primary is told where the copies should be with `KeptCopy.aim`, and has them go there one
+after the other while it serves (`headwater.replicas.aims`): it feeds a spare one beside its second, which that replaces
+then, and hands over to its second. What is served has to be able to `KeptCopy._step_down` for the latter. A process
+that is about to end is none of `Processes.staying`, which is enough: its copies go to others, and `KeptCopy.is_free`
+says when. Where `aim` is never called and all processes stay, copies stay on two processes, too.
 """
 
 from __future__ import annotations
@@ -10,11 +17,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
 
 from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.replicas.aims import Aim, Move, next_step, settle
 from headwater.replicas.feed import Feed
 from headwater.replicas.views import (
     Copy,
@@ -47,6 +56,8 @@ DIAL_S = 0.4
 PAUSE_S = 0.5
 #: How long the other copy may take to answer who it is, in seconds.
 ANSWER_S = 5.0
+#: How often a spare copy tells the witness what it knows, in seconds: one that was started anew may wait for that.
+SPARE_S: Final = 2.0
 
 
 class PeerServerLink(Protocol):
@@ -63,48 +74,104 @@ class PeerServerLink(Protocol):
     def lost(self) -> bool: ...
 
 
+class Processes(Protocol):
+    """The processes of job ``ps`` that may have a copy, by number, as this one knows them. They may change."""
+
+    def numbers(self) -> Sequence[int]:
+        """Of all that there are, in order; this one among them."""
+        ...
+
+    def staying(self) -> Sequence[int]:
+        """Of those of them that are not about to end, in order."""
+        ...
+
+    def name(self, number: int) -> str:
+        """What a process is called; also one that is gone."""
+        ...
+
+    def link(self, number: int) -> PeerServerLink:
+        """The way to another process.
+
+        Raises:
+          UnavailableError: it is not known.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedProcesses:
+    """`Processes` that stay the same.
+
+    Attributes:
+      me: number of this one.
+      task: its name.
+      others: name of, and way to, each other one, by number.
+    """
+
+    me: int
+    task: str
+    others: Mapping[int, tuple[str, PeerServerLink]]
+
+    def numbers(self) -> Sequence[int]:
+        return sorted({self.me, *self.others})
+
+    def staying(self) -> Sequence[int]:
+        return self.numbers()
+
+    def name(self, number: int) -> str:
+        return self.task if number == self.me else self.others[number][0]
+
+    def link(self, number: int) -> PeerServerLink:
+        return self.others[number][1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Site:
+    """Where a copy is, and what it knows of others.
+
+    Attributes:
+      ps: number of this ``ps``.
+      pair: the numbers of the ``ps`` that have copies at the beginning; first of that which serves.
+      processes: that may have copies.
+      ask: asks the witness, see `headwater.replicas.witness`.
+      grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
+    """
+
+    ps: int
+    pair: tuple[int, int]
+    processes: Processes
+    ask: Ask
+    grace_s: float = GRACE_S
+
+    @property
+    def task(self) -> str:
+        """This task's name."""
+        return self.processes.name(self.ps)
+
+
 class KeptCopy:
-    """One of the two copies of a shard.
+    """One of the copies of a shard.
 
     Args:
       name: of the set that the shard is of, for the witness.
-      shard: its number, which is that of the ``ps`` that serves it at the beginning.
-      ps: number of this ``ps``.
-      task: this task's name.
-      other: the name of the other copy's task.
+      shard: its number.
+      site: where the copy is.
       called: what the shard is called, for people.
-      link: to the other copy's task.
-      ask: asks the witness, see `headwater.replicas.witness`.
-      grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
 
     Attributes:
       name: of the shard; that its frames begin with.
     """
 
-    def __init__(
-        self,
-        name: str,
-        shard: int,
-        *,
-        ps: int,
-        task: str,
-        other: str,
-        called: str,
-        link: PeerServerLink,
-        ask: Ask,
-        grace_s: float = GRACE_S,
-    ) -> None:
+    def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
         self.name: str = f"{name}/{shard}"
         self._set = name
         self._shard = shard
-        self._task = task
-        self._other = other
+        self._site = site
+        self._processes = site.processes
+        self._task = site.task
         self._called = called
-        self._link = link
-        self._ask_witness = ask
-        self._grace_s = grace_s
         self._changed = threading.Condition()
-        self._standing = Standing(me=Copy(ps, new_generation()))
+        self._standing = Standing(me=Copy(site.ps, new_generation()))
         # Held by the thread that takes what the primary sends, and by who changes what there is: never while
         # `_changed` is held.
         self._taking = threading.Lock()
@@ -112,6 +179,15 @@ class KeptCopy:
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
+        # The feed beside which another one begins.
+        self._beside: Feed | None = None
+        self._aim: Aim | None = None
+        # Whether a primary has handed over to this copy, which has changed nothing since; and whether this copy has
+        # handed over, and has changed nothing since.
+        self._handed = False
+        self._gave = False
+        # Whether a primary has sent anything to it in this life.
+        self._has_been_fed = False
         self._serving = False
         self._over = False
         self._closed = False
@@ -138,15 +214,20 @@ class KeptCopy:
 
     def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
         """Makes the feed of the other copy, which begins with all there is now, and gives it to `_feeds`, both between
-        two changes."""
+        two changes. Changes that were noted and not sent yet go to the present feed first."""
         raise NotImplementedError
 
-    def _given(self, feed: Feed) -> int:
-        """How many frames ``feed`` was given, where no change is half way there."""
+    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+        """Makes the feed of a copy that has all there is."""
+        return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        """What is served does not change meanwhile: changes wait."""
         raise NotImplementedError
 
-    def _tell(self, feed: Feed, view: View) -> None:
-        """Has ``feed`` tell of a view, between two changes."""
+    def _step_down(self) -> None:
+        """This copy serves no more, with `_stops_serving` between two changes: those who are served hear no more of
+        it. It is left with what there is at that moment, as a second has it. `_taking` is held."""
         raise NotImplementedError
 
     def _take_up(self) -> None:
@@ -179,8 +260,61 @@ class KeptCopy:
 
     @property
     def lacks_second(self) -> bool:
-        """Whether this copy serves, and there is no other one that would lose nothing in its place."""
-        return self._standing.serves and not self.is_whole
+        """Whether this copy serves, and there is no other one that would lose nothing in its place, and should be."""
+        aim = self._aim
+        return self._standing.serves and not self.is_whole and (aim is None or aim.second is not None)
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether it has nothing, as it is none of the two copies, and was none at the beginning."""
+        standing = self._standing
+        at_first = standing.view is None and self._site.ps in self._site.pair
+        return not (standing.serves or standing.follows or self._fed is not None or at_first)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether this process may end, as no copy would be missed: another one serves."""
+        standing = self._standing
+        return standing.view is not None and standing.me not in standing.view
+
+    @property
+    def settled(self) -> bool:
+        """Whether this copy serves, and the copies are where they should be."""
+        view = self._standing.view
+        if not self._standing.serves or view is None:
+            return False
+        return next_step(view, self._wanted(view)).move is Move.STAY and (view.second is None or self.is_whole)
+
+    def aim(self, primary: int, second: int | None) -> None:
+        """Says on which ``ps`` the copies should be; counts where this copy serves, or a view makes it serve later.
+
+        Args:
+          primary: the number of the one that should serve.
+          second: that of the one that should follow; None where one copy is wanted.
+        """
+        with self._changed:
+            self._aim = Aim(primary, second)
+
+    def _wanted(self, view: View) -> Aim:
+        """Where the copies of ``view`` should be."""
+        home, beside = self._site.pair
+        other = home if view.primary.ps == beside else beside
+        return settle(view, self._aim, other, self._processes.staying())
+
+    @property
+    def _other(self) -> str:
+        """The process that has the other copy, or should have it, as far as is known."""
+        view = self._standing.view
+        home, beside = self._site.pair
+        if view is not None and view.primary != self._standing.me:
+            return self._processes.name(view.primary.ps)
+        if view is not None and view.second is not None:
+            return self._processes.name(view.second.ps)
+        if view is not None:
+            wanted = self._wanted(view)
+            number = wanted.second if wanted.primary == self._site.ps else wanted.primary
+            return self._processes.name(number) if number is not None else "no other"
+        return self._processes.name(home if self._site.ps != home else beside)
 
     @property
     def behind(self) -> int:
@@ -193,6 +327,9 @@ class KeptCopy:
         standing, feed = self._standing, self._feed
         term = f"term {standing.view.term}" if standing.view is not None else "no term yet"
         if standing.serves:
+            aim = self._aim
+            if standing.view is not None and standing.view.second is None and aim is not None and aim.second is None:
+                return f"primary of shard {self._shard}, {term}, no second copy is wanted"
             if feed is None or feed.broken.is_set():
                 return f"primary of shard {self._shard}, {term}, NO SECOND COPY: {self._other} is away"
             behind = feed.given - feed.confirmed
@@ -236,9 +373,9 @@ class KeptCopy:
         """Whether the other copy serves, as far as is known, and this one is not to take its place soon."""
         # Without a second there may be no values yet, which the chief, asking here, is to bring.
         view = self._standing.view
-        alone = view is not None and view.second is None and not self._standing.serves
+        outside = view is not None and self._standing.me not in view
         # When the job is over, the witness makes no other views.
-        return self._fed is not None or self._closed or self._over or alone
+        return self._fed is not None or self._closed or self._over or outside
 
     def _await_serving(self, channel: Channel, contents: Callable[[], _Contents]) -> _Contents | None:
         """What is served to a worker, as ``contents`` gives it, as soon as this copy serves; None where the worker has
@@ -280,7 +417,16 @@ class KeptCopy:
     def _feeds(self, feed: Feed) -> None:
         """From now on, changes go to ``feed``, which begins with all that there is."""
         with self._changed:
+            if self._beside is not None:
+                self._beside.beside = feed
+                return
             self._feed = feed
+            self._changed.notify_all()
+
+    def _stops_serving(self) -> None:
+        """From now on nothing is served, and no change goes to the other copy: one that comes late has no answer."""
+        with self._changed:
+            self._serving = False
             self._changed.notify_all()
 
     def _await_second(
@@ -297,23 +443,28 @@ class KeptCopy:
         """
         while True:
             with self._changed:
-                if not serves() or self._closed:
+                if not serves() or not self._serving or self._closed:
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
+                third = now.beside if now is not None else None
+                by_third = third.given if third is not None else 0
                 # When the job is over, and the other copy has ended with it, no task is left that says so in a view.
                 left = self._over and (now is None or now.broken.is_set())
                 alone = self._standing.acknowledges_alone
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # It began with all there was when it began, which is later than what is to be secured.
-                    feed, number = now, now.begins if now is not None else 0
+                    # By that frame it has all there was when it became the feed, which is later than what is to be
+                    # secured.
+                    feed, number = now, now.secures if now is not None else 0
                 if feed is None or feed.broken.is_set():
                     self._changed.wait(LOOK_S)
             if feed is not None and not feed.broken.is_set():
                 if alone:
                     feed.wait(feed.confirmed + 1, serves)
-                elif feed.wait(number, serves):
+                elif feed.wait(number, serves) and (
+                    third is None or not self._standing.needs(third.target) or third.wait(by_third, serves)
+                ):
                     return
             waits(f"{self._other} to have its copy of {self._called}, or {self._task} to be told to go alone")
 
@@ -322,12 +473,13 @@ class KeptCopy:
     def take(self, channel: Channel, first: Frame) -> None:
         """Takes what a primary sends until the channel ends, unless it is one of an older term."""
         match first.header:
-            case (str(), words):
+            case (str(), words, bool(goes_on)):
                 view = from_words(words)
             case _:
                 raise bad_header(first, channel.peer)
         if view is None:
             raise bad_header(first, channel.peer)
+        link = self._processes.link(view.primary.ps)
         with self._changed:
             before = self._fed if accepts(self._standing, view) else None
         if before is not None:
@@ -338,13 +490,19 @@ class KeptCopy:
                 if taken:
                     self._fed = channel
                     self._learn(view)
+                    self._handed = False
+                    self._gave = self._gave and goes_on
+                    self._has_been_fed = True
                     self._changed.notify_all()
                 standing = self._standing
+                deposed = self._serving and not standing.serves
+            if deposed:
+                self._step_down()
             try:
-                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view))))
-                if not taken:
+                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._gave)))
+                if not taken or (goes_on and not self._gave):
                     return
-                self._watch(channel)
+                self._watch(link, channel)
                 while True:
                     frame = channel.recv()
                     with self._answering:
@@ -355,24 +513,28 @@ class KeptCopy:
                     if self._fed is channel:
                         self._fed = None
                         self._changed.notify_all()
-                self._link.give_back(channel, False)
+                link.give_back(channel, False)
 
-    def _watch(self, channel: Channel) -> None:
+    def _watch(self, link: PeerServerLink, channel: Channel) -> None:
         """From now on a primary that is stopped, or whose machine is gone, is noticed."""
         try:
-            self._link.reach(DIAL_S)
+            link.reach(DIAL_S)
         except OpError as error:
             raise UnavailableError(None, None, f"{self._task} cannot reach {self._other}: {error.message}") from error
-        self._link.watch(channel)
+        link.watch(channel)
 
     def _follow_frame(self, frame: Frame, channel: Channel) -> None:
         try:
             match frame.kind, frame.header:
-                case kinds.NEW_VIEW, (int(), words):
+                case kinds.NEW_VIEW, (int(), words, aim):
                     view = from_words(words)
                     with self._changed:
+                        self._aim = Aim(*aim) if aim is not None else self._aim
                         if view is not None and self._standing.me in view:
+                            known = self._standing.view
                             self._learn(view)
+                            self._handed = self._standing.serves and view != known
+                            self._changed.notify_all()
                 case _:
                     self._apply(frame, channel)
         except Exception as error:
@@ -389,7 +551,7 @@ class KeptCopy:
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()
-        self._serving = False
+        self._serving = self._handed = self._gave = self._has_been_fed = False
         self._end()
         self._begin()
         self._changed.notify_all()
@@ -408,14 +570,20 @@ class KeptCopy:
         with self._changed:
             known = self._standing.view
             if known is not None and view.term <= known.term:
-                self._standing = replace(self._standing, pairing=self._standing.pairing and view != known)
+                pairing = self._standing.pairing if view != known else None
+                self._standing = replace(self._standing, pairing=pairing)
                 return
             stays = learn(self._standing, view, 0).me == self._standing.me
             if stays:
                 self._standing = learn(self._standing, view, 0)
                 self._changed.notify_all()
-                return
+            deposed = self._serving and not self._standing.serves
             fed = self._fed
+        if stays:
+            if deposed:  # what it has may be needed until the primary has fed it
+                with self._taking:
+                    self._step_down()
+            return
         if fed is not None:
             fed.close()
         with self._taking, self._changed:
@@ -450,7 +618,9 @@ class KeptCopy:
             if self._closed:
                 return
             standing = self._standing
-            view = self._ask_witness(self._set, self._shard, Request(standing.me, standing.view, wants, other))
+            home, among = self._site.pair[0], tuple(self._processes.numbers())
+            request = Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
+            view = self._site.ask(self._set, self._shard, request)
             if self._standing.me == standing.me:
                 self._become(view)
         if view is None:
@@ -458,17 +628,23 @@ class KeptCopy:
 
     def _follow(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._fed is None)
+            self._changed.wait_for(lambda: self._closed or self._fed is None or self._standing.serves)
+            if self._standing.serves:
+                return
             follows = self._standing.follows
-            if self._changed.wait_for(lambda: self._closed or self._fed is not None, self._grace_s if follows else 0):
+            if self._changed.wait_for(
+                lambda: self._closed or self._fed is not None, self._site.grace_s if follows else 0
+            ):
                 return
         if follows:
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
         self._ask(Wants.ALONE if follows else Wants.VIEW)
+        rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
-                lambda: self._closed or self._fed is not None or self._standing.serves or self._standing.follows, LOOK_S
+                lambda: self._closed or self._fed is not None or self._standing.serves or self._standing.follows,
+                SPARE_S if rests and self._site.ps not in self._site.pair else LOOK_S,
             )
 
     def _lead(self) -> None:
@@ -479,38 +655,162 @@ class KeptCopy:
         self._look_after()
         if view is None or not self._is_filled():
             return
-        if standing.pairing:  # whether it is a pair is not known
-            self._ask(Wants.PAIR, self._feed.target if self._feed is not None else None)
+        if standing.pairing is not None:  # whether it is a pair is not known
+            self._ask_pair(standing.pairing)
+            self._part_feeds()
             return
         paired = view.second is not None
-        if paired and self._fills_slowly and not standing.resigned:
-            # Those that are served do not wait for it, and it cannot serve with some of the pieces.
-            self._ask(Wants.ALONE)
-            if self._standing.view == view:
-                self._pause(PAUSE_S)
-            return
-        feed = self._dial(view, paired)
-        if feed is None:
-            if paired and self._standing.view == view and not self._standing.resigned:
-                log = _log.info if self._over else _log.warning
-                log("%s has no second copy now: %s is away", self._called, self._other)
-                self._ask(Wants.ALONE)
-            else:
-                self._pause(PAUSE_S)
-            return
-        feed.fill()
-        if not paired:
-            self._pair(feed)
+        feed = self._feed
+        if feed is None or feed.broken.is_set() or not paired or feed.target != view.second:
+            feed = self._second_again(view) if paired else self._second_anew(view)
+            if feed is None:
+                return
+        elif feed.filling:
+            feed.fill()
         if not feed.broken.is_set() and self._standing.serves:
             _log.warning("%s has a copy of %s now", self._other, self._called)
         while self._standing.serves and not self._closed and not feed.broken.wait(LOOK_S):
             feed.look()
             self._look_after()
+            feed = self._move(feed)
         feed.end()
         with self._changed:
             if feed.resigned:
                 self._standing = replace(self._standing, resigned=True)
             self._changed.notify_all()
+
+    def _second_again(self, view: View) -> Feed | None:
+        """Feeds the second of ``view``, to which there is no channel; None where it is not there."""
+        assert view.second is not None
+        resigned = self._standing.resigned
+        feed = None
+        # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
+        if not self._fills_slowly or resigned:
+            feed = self._dial(view, view.second.ps)
+        if feed is not None:
+            feed.fill()
+            return feed
+        if self._standing.view != view:
+            return None
+        if resigned:
+            self._pause(PAUSE_S)
+            return None
+        if not self._fills_slowly:
+            log = _log.info if self._over else _log.warning
+            log("%s has no second copy now: %s is away", self._called, self._other)
+        self._ask(Wants.ALONE)
+        if self._fills_slowly and self._standing.view == view:
+            self._pause(PAUSE_S)
+        return None
+
+    def _second_anew(self, view: View) -> Feed | None:
+        """Fills another copy up, and has it as the second; None where no other ``ps`` can be reached, or should."""
+        first = next_step(view, self._wanted(view)).ps
+        others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
+        for number in [] if first is None else [first, *others]:
+            feed = self._dial(view, number)
+            if feed is not None:
+                feed.fill()
+                self._pair(feed)
+                return feed
+            if self._standing.view != view:
+                return None
+        self._pause(PAUSE_S)
+        return None
+
+    # Moving -----------------------------------------------------------------------------------------------------------
+
+    def _move(self, feed: Feed) -> Feed:
+        """Takes the next step to where the copies should be; the feed of the second then."""
+        standing = self._standing
+        view = standing.view
+        if view is None or not standing.serves or standing.pairing is not None:
+            return feed
+        if view.second != feed.target or feed.broken.is_set():
+            return feed
+        step = next_step(view, self._wanted(view))
+        match step.move:
+            case Move.DROP:
+                self._ask(Wants.ALONE)
+                if self._standing.view != view:
+                    feed.end()
+            case Move.BRING if step.ps is not None:
+                return self._replace_second(feed, view, step.ps)
+            case Move.HAND_OVER:
+                self._hand_over(feed, view)
+            case _:
+                pass
+        return feed
+
+    def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
+        """Has the copy of another ``ps`` as the second, in the place of that which ``feed`` feeds."""
+        before = self._other
+        with self._changed:
+            self._beside = feed
+        try:
+            third = self._dial(view, ps)
+        finally:
+            with self._changed:
+                self._beside = None
+        if third is None:
+            return feed
+
+        def goes_on() -> bool:
+            feed.look()
+            return not (feed.broken.is_set() or self._closed)
+
+        try:
+            third.fill(goes_on)
+            if not third.broken.is_set() and goes_on():
+                self._pair(third)
+        finally:
+            self._part_feeds()
+        if self._feed is third:
+            _log.warning("%s has a copy of %s now, in the place of %s", self._other, self._called, before)
+        return self._feed or feed
+
+    def _part_feeds(self) -> None:
+        """Where a third copy is fed beside the second, feeds that of both alone which is the second now. As long as
+        this is not known, both have to have everything."""
+        with self._between_changes(), self._changed:
+            feed, view = self._feed, self._standing.view
+            third = feed.beside if feed is not None else None
+            if feed is None or third is None:
+                return
+            whole = not feed.broken.is_set()
+            if whole and self._standing.pairing is not None:
+                return
+            feed.beside = None
+            replaced = view is not None and view.second == third.target
+            if replaced:
+                third.secures = third.given
+                self._feed = third
+            self._changed.notify_all()
+        if not whole or not replaced:
+            third.end()  # what happened since the other feed was lost it lacks
+        if replaced:
+            feed.end()
+
+    def _hand_over(self, feed: Feed, view: View) -> None:
+        """Has the second serve in the place of this copy, which follows it then."""
+        self._ask(Wants.VIEW)  # where the witness cannot be asked, this goes on to serve
+        if self._standing.view != view or not feed.wait(self._given(feed), lambda: not self._closed):
+            return
+        with self._taking:
+            self._step_down()
+        if feed.wait(self._given(feed), lambda: not self._closed):
+            self._ask(Wants.HAND_OVER)
+        now = self._standing.view
+        if now is None or self._standing.serves:
+            return
+        with self._changed:
+            self._gave = self._standing.follows
+            self._feed = None
+        if self._gave:
+            feed.tell(now, self._aim)
+            feed.wait(feed.given, lambda: not self._closed)
+            _log.warning("%s has handed %s over to %s: %s", self._task, self._called, self._other, now)
+        feed.end()
 
     def _take_over(self) -> None:
         with self._changed:
@@ -520,51 +820,78 @@ class KeptCopy:
         # What was confirmed is applied first.
         with self._taking:
             self._take_up()
+            view = self._standing.view
+            if self._handed and view is not None and view.second is not None:
+                self._dial(view, view.second.ps, goes_on=True)
             with self._changed:
-                self._serving = True
+                self._gave = self._handed = False
+                self._serving = self._standing.serves
                 self._changed.notify_all()
 
-    def _dial(self, view: View, paired: bool) -> Feed | None:
-        """Begins to feed the other copy with all that there is; None where it cannot be reached or takes nothing."""
-        link = self._link
-        if paired and link.lost():
-            return None
+    def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
+        """Begins to feed the copy of another ``ps`` with all that there is, or ``goes_on`` with that of one that has
+        all; None where it cannot be reached or takes nothing."""
+        second = view.second if view.second is not None and view.second.ps == ps else None
+        other_name = self._processes.name(ps)
         try:
+            link = self._processes.link(ps)
+            if second is not None and link.lost():
+                return None
             link.reach(DIAL_S)
             channel = link.take_now()
         except CancelledError:
             raise
         except OpError as error:
-            _log.debug("%s cannot reach %s: %s", self._task, self._other, error.message)
+            _log.debug("%s cannot reach %s: %s", self._task, other_name, error.message)
             return None
         try:
-            channel.send(Frame(kinds.SECOND, (self.name, as_words(view))))
+            channel.send(Frame(kinds.SECOND, (self.name, as_words(view), goes_on)))
             answer = channel.recv(ANSWER_S)
             match answer.kind, answer.header:
-                case kinds.DONE, (bool(taken), int(ps), int(life), words):
-                    other, its_view = Copy(ps, life), from_words(words)
+                case kinds.DONE, (bool(taken), int(number), int(life), words, bool(has_all)):
+                    other, its_view = Copy(number, life), from_words(words)
                 case _:
-                    raise bad_header(answer, self._other)
+                    raise bad_header(answer, other_name)
         except (OpError, ValueError) as error:
-            _log.debug("%s does not take its copy: %s", self._other, error)
+            _log.debug("%s does not take its copy: %s", other_name, error)
             link.give_back(channel, False)
             return None
-        if not taken or (paired and other != view.second):
+        if goes_on:
+            if not taken or not has_all or other != second:
+                link.give_back(channel, False)
+                return None
+            feed = self._begin_going_on(channel, other, view)
+            self._feeds(feed)
+            return feed
+        if not taken or (second is not None and other != second):
             link.give_back(channel, False)
             self._become(its_view)
             return None
         return self._begin_feed(channel, other)
 
     def _pair(self, feed: Feed) -> None:
-        """Makes the other copy the second. From here on nothing counts that it does not have."""
+        """Makes the copy that ``feed`` feeds the second. From here on nothing counts that it does not have."""
         with self._changed:
-            self._standing = replace(self._standing, pairing=True)
+            self._standing = replace(self._standing, pairing=feed.target)
         if not feed.wait(self._given(feed), lambda: not self._closed):
             with self._changed:  # the witness was not asked
-                self._standing = replace(self._standing, pairing=False)
+                self._standing = replace(self._standing, pairing=None)
                 self._changed.notify_all()
             return
-        self._ask(Wants.PAIR, feed.target)
-        view = self._standing.view
-        if view is not None and view.second == feed.target:
-            self._tell(feed, view)
+        self._ask_pair(feed.target)
+
+    def _ask_pair(self, other: Copy) -> None:
+        """Asks the witness to have ``other`` as the second, and tells it so."""
+        self._ask(Wants.PAIR, other)
+        view, feed = self._standing.view, self._feed
+        if view is None or view.second != other or feed is None:
+            return
+        for each in (feed, feed.beside):
+            if each is not None and each.target == other:
+                with self._between_changes():
+                    each.tell(view, self._aim)
+
+    def _given(self, feed: Feed) -> int:
+        """How many frames ``feed`` was given, where no change is half way there."""
+        with self._between_changes():
+            return feed.given

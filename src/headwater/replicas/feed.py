@@ -2,9 +2,11 @@
 
 The frames of a channel from a primary to the other copy::
 
-    SECOND  (name, view)        the first: who feeds; answered by DONE (whether the other one takes it, its number, its
-                                life, its view)
-    NEW_VIEW (number, view)     another view with the same primary
+    SECOND  (name, view, goes on)  the first: who feeds, and whether with changes of what the other one has handed over;
+                                answered by DONE (whether the other one takes it, its number, its life, its view,
+                                whether it still has what it has handed over)
+    NEW_VIEW (number, view, aim)  another view, and on which ``ps`` copies should be, where that was said. Where the
+                                other one is the primary of it, the channel ends, and goes on the other way round
     ...     (number, ...)       what it has, and changes of that, as what is fed says
 
     RESIGNS ()                  from the other copy: its task ends, and it will never serve
@@ -62,6 +64,10 @@ class Feed:
         self.confirmed: int = 0
         #: Whether the other copy has said that it ends, and can never serve.
         self.resigned: bool = False
+        #: Feeds a third copy, which is to take the place of the one that this feeds: it is sent all that this one is.
+        self.beside: Feed | None = None
+        #: Number of the frame by which the other copy has all that there was when this became the feed.
+        self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
         self._filled = filled
@@ -72,12 +78,17 @@ class Feed:
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
 
-    def tell(self, view: View) -> None:
+    def tell(self, view: View, aim: Sequence[object] | None = None) -> None:
         """Sends another view."""
-        self.send(kinds.NEW_VIEW, (as_words(view),), ())
+        self._send(kinds.NEW_VIEW, (as_words(view), aim), ())
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or has it wait while the other copy is filled up."""
+        if self.beside is not None:
+            self.beside.send(kind, header, tensors)
+        self._send(kind, header, tensors)
+
+    def _send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         with self._lock:
             if self.broken.is_set():
                 return
@@ -104,12 +115,16 @@ class Feed:
         """Whether no worker has to wait until the other copy has got more of what happened."""
         return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
 
-    def fill(self) -> None:
-        """Sends what it begins with, then what waits, until nothing does; from then on `send` sends by itself."""
+    def fill(self, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Sends what it begins with, then what waits, until nothing does; from then on `send` sends by itself.
+
+        Args:
+          goes_on: asked now and then; where it says no, nothing is sent any more.
+        """
         try:
             for frame in self._first_frames():
                 self.confirmed = frame.header[0] - 1
-                self._send_confirmed(frame)
+                self._send_confirmed(frame, goes_on)
                 if self.broken.is_set():
                     return
         finally:
@@ -120,7 +135,7 @@ class Feed:
                     self._queue = None
                     return
                 frame = self._queue.popleft()
-            self._send_confirmed(frame)
+            self._send_confirmed(frame, goes_on)
             with self._lock:
                 self._waiting_bytes -= _nbytes(frame)
 
@@ -133,13 +148,14 @@ class Feed:
         assert last is not None
         yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
 
-    def _send_confirmed(self, frame: Frame) -> None:
+    def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
         """Sends a frame, and waits until the other copy has it: what waits is in one queue, and not on its way."""
         try:
             self._channel.send(frame)
         except (UnavailableError, CancelledError):
             self.end()
-        self.wait(frame.header[0], lambda: True)
+        if not self.wait(frame.header[0], goes_on):
+            self.end()
 
     def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
         """Waits until the other copy has confirmed frame ``number``; False where the channel is lost before.

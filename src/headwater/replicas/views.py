@@ -9,9 +9,22 @@ serves workers (the *primary*) and which one follows it (the *second*, where the
   other one is outside then, and finds that out before it can acknowledge anything: it lacks the other's confirmation.
 - A copy that is outside drops what it has and has another *life* from then on. So a copy that a view names has all that
   was acknowledged in it.
-- A primary without a second fills the other copy up. From the moment it asks for the *pair* it acknowledges nothing
-  that the other does not have.
-- A witness that was started anew knows nothing. It decides once both copies have told what they know.
+- A primary without a second fills another copy up. From the moment it asks for the *pair* it acknowledges nothing
+  that the other does not have. A primary with a second may fill up a third copy, which takes the second's place: from
+  the moment it asks for that it acknowledges nothing that one of both does not have, until it has heard who is second.
+- A primary may *hand over*: its second, which has confirmed all that there is, serves in the next term, and it follows.
+  It has changed nothing since that was confirmed, and acknowledges nothing before it has an answer.
+
+Copies may be on more than two ``ps``; those that no view names have nothing. A *witness that was started anew* knows
+nothing, and the newest view of those that it is told need not be the newest there is. It takes that one for it
+
+- where each copy that this view names, and each that one of these may have as its second without having heard so, has
+  told that it knows no newer one. Views that follow on one another are made at the wish of a copy of the view before,
+  so nobody can know a newer one then;
+- or where every ``ps`` has told what it knows: those that any of them knows of, and those of the views that were told.
+  The copies of the newest view are among these.
+
+Before there is any view, every ``ps`` has to tell that it knows none.
 
 The model test (``tests/pure/parameters/test_views.py``) runs random histories of it.
 """
@@ -47,11 +60,13 @@ class View(NamedTuple):
 
 
 class Wants(enum.Enum):
-    """What a copy asks the witness for: only to hear the view; to be alone; to have the other one as its second."""
+    """What a copy asks the witness for: only to hear the view; to be alone; to have another one as its second; to have
+    its second serve in its place."""
 
     VIEW = 0
     ALONE = 1
     PAIR = 2
+    HAND_OVER = 3
 
 
 class Request(NamedTuple):
@@ -61,13 +76,17 @@ class Request(NamedTuple):
       me: the copy.
       view: the newest view that it knows; None before the first.
       wants: what it asks for.
-      other: the copy that is to be its second, for `Wants.PAIR`.
+      other: the copy that is to be its second, for `Wants.PAIR`; or that may be, see `Standing.pairing`.
+      home: the number of the ``ps`` that serves the shard at the beginning.
+      among: the numbers of all ``ps`` that may have a copy, as far as is known there.
     """
 
     me: Copy
     view: View | None
     wants: Wants = Wants.VIEW
     other: Copy | None = None
+    home: int = 0
+    among: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,12 +94,10 @@ class Witness:
     """What the witness knows of a shard.
 
     Attributes:
-      home: the number of the ``ps`` that serves the shard at the beginning.
-      view: the present one; None before both copies have told what they know.
+      view: the present one; None before it knows which one that is.
       heard: by ``ps`` what its copy has told since.
     """
 
-    home: int
     view: View | None = None
     heard: Mapping[int, Request] = field(default_factory=dict[int, Request])
 
@@ -90,20 +107,46 @@ def judge(witness: Witness, request: Request) -> Witness:
     me, view = request.me, witness.view
     if view is None:
         heard = {**witness.heard, me.ps: request}
-        if len(heard) < 2:
+        view = _present(heard)
+        if view is None:
             return replace(witness, heard=heard)
-        known = [told.view for told in heard.values() if told.view is not None]
-        view = max(known, key=_term) if known else View(1, heard[witness.home].me, None)
         witness = replace(witness, view=view, heard={})
     if me in view:
-        if request.wants is Wants.ALONE and view.second is not None and request.view == view:
-            view = View(view.term + 1, me, None)
-        elif request.wants is Wants.PAIR and view.second is None and request.view == view:
-            view = View(view.term + 1, me, request.other)
+        if request.view == view:
+            view = _granted(view, request)
     elif view.second is None and me.ps == view.primary.ps:
         # The only copy was lost with its task, which was started anew: nothing is left of the shard.
         view = View(view.term + 1, me, None)
     return replace(witness, view=view)
+
+
+def _granted(view: View, request: Request) -> View:
+    """The view after ``view``, as a copy of it wishes."""
+    me, other = request.me, request.other
+    match request.wants:
+        case Wants.ALONE if view.second is not None:
+            return View(view.term + 1, me, None)
+        case Wants.PAIR if me == view.primary and other is not None and other != view.second:
+            return View(view.term + 1, me, other)
+        case Wants.HAND_OVER if me == view.primary and view.second is not None:
+            return View(view.term + 1, view.second, me)
+        case _:
+            return view
+
+
+def _present(heard: Mapping[int, Request]) -> View | None:
+    """The present view, from what ``ps`` have told; None while that does not say it."""
+    told = list(heard.values())
+    views = [each.view for each in told if each.view is not None]
+    named = {copy.ps for view in views for copy in (view.primary, view.second) if copy is not None}
+    all_told = named.union(*(each.among for each in told), [each.home for each in told]) <= heard.keys()
+    if not views:
+        return View(1, heard[told[0].home].me, None) if all_told else None
+    newest = max(views, key=_term)
+    know = [each for each in told if each.view == newest and each.me in newest]
+    concerned = {newest.primary, newest.second, *(each.other for each in know)} - {None}
+    settled = {each.me for each in know} >= {newest.primary, newest.second} - {None}
+    return newest if all_told or (settled and concerned <= {each.me for each in told}) else None
 
 
 def _term(view: View) -> int:
@@ -117,13 +160,13 @@ class Standing:
     Attributes:
       me: this copy.
       view: the newest that it knows; None before the first.
-      pairing: whether it has asked for a pair and has not heard what became of that.
+      pairing: the copy that it has asked to have as its second, where it has not heard what became of that.
       resigned: whether the second of its view has dropped what it had for good, so that it can never serve.
     """
 
     me: Copy
     view: View | None = None
-    pairing: bool = False
+    pairing: Copy | None = None
     resigned: bool = False
 
     @property
@@ -139,7 +182,11 @@ class Standing:
     @property
     def acknowledges_alone(self) -> bool:
         """Whether an update counts that no other copy has confirmed."""
-        return self.serves and not self.pairing and (self.resigned or self.view is None or self.view.second is None)
+        return self.serves and self.pairing is None and (self.resigned or self.view is None or self.view.second is None)
+
+    def needs(self, copy: Copy) -> bool:
+        """Whether an update counts only once ``copy`` has confirmed it, as far as is known."""
+        return copy == self.pairing or (self.view is not None and copy == self.view.second)
 
 
 def learn(standing: Standing, view: View, life: int) -> Standing:

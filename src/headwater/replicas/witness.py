@@ -30,7 +30,7 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-#: What a copy asks: (set, shard), and its request; None while the witness waits for the other copy.
+#: What a copy asks: (set, shard), and its request; None while the witness waits for others.
 Ask = Callable[[str, int, Request], "View | None"]
 
 
@@ -42,9 +42,9 @@ class Witnesses:
         self._known: dict[tuple[str, int], Witness] = {}
 
     def ask(self, name: str, shard: int, request: Request) -> View | None:
-        """The view of a shard after ``request``; None while the other copy has not said what it knows."""
+        """The view of a shard after ``request``; None while copies have yet to say what they know."""
         with self._lock:
-            before = self._known.get((name, shard)) or Witness(home=shard)
+            before = self._known.get((name, shard)) or Witness()
             after = self._known[name, shard] = judge(before, request)
         if after.view is not None and after.view != before.view:
             _log.log(
@@ -86,14 +86,23 @@ class WitnessService(Service):
 def _request_of(words: Any, channel: Channel) -> Request:
     try:
         match words:
-            case ((int(ps), int(life)), view, int(wants), None):
-                return Request(Copy(ps, life), from_words(view), Wants(wants))
-            case ((int(ps), int(life)), view, int(wants), (int(other), int(its_life))):
-                return Request(Copy(ps, life), from_words(view), Wants(wants), Copy(other, its_life))
+            case ((int(ps), int(life)), view, int(wants), other, int(home), [*among]):
+                me, numbers = Copy(ps, life), tuple(int(number) for number in among)
+                return Request(me, from_words(view), Wants(wants), _copy_of(other), home, numbers)
             case _:
                 raise ValueError(f"no request: {words!r}")
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidArgumentError(None, None, f"{channel.peer} asked for a view in words unknown here") from error
+
+
+def _copy_of(words: Any) -> Copy | None:
+    match words:
+        case None:
+            return None
+        case (int(ps), int(life)):
+            return Copy(ps, life)
+        case _:
+            raise ValueError(f"no copy: {words!r}")
 
 
 class TakesChannels(Protocol):
@@ -125,7 +134,8 @@ class RemoteWitness:
           UnavailableError: it cannot be reached, or its answer was lost; ask again.
           CancelledError: this task stops.
         """
-        words = (tuple(request.me), as_words(request.view), request.wants.value, request.other and tuple(request.other))
+        me, other = tuple(request.me), request.other and tuple(request.other)
+        words = (me, as_words(request.view), request.wants.value, other, request.home, list(request.among))
         with self._lock:
             if self._channel is None:
                 self._channel = self._link.take()

@@ -17,6 +17,7 @@ from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
+from headwater.replicas.copy import FixedProcesses, Site
 from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
@@ -128,18 +129,13 @@ class TaskServer(Service):
         before = next(
             TaskName(PS, i) for i in shell.cluster.task_indices(PS) if _after(shell.cluster, TaskName(PS, i)) == me
         )
-        copies = [
-            GraphCopy(
-                served,
-                ps=me.index,
-                task=str(me),
-                other=str(other),
-                link=shell.link(other),
-                ask=witness.ask,
-                around=around,
-            )
-            for served, other in ((me, _after(shell.cluster, me)), (before, before))
-        ]
+        copies: list[GraphCopy] = []
+        for served in (me, before):
+            after = _after(shell.cluster, served)
+            other = after if served == me else before
+            processes = FixedProcesses(me.index, str(me), {other.index: (str(other), shell.link(other))})
+            site = Site(ps=me.index, pair=(served.index, after.index), processes=processes, ask=witness.ask)
+            copies.append(GraphCopy(served, site=site, around=around))
         return CopyService(shell, copies, around)
 
     def _no_master(self) -> str:

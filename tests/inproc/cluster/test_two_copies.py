@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,8 +48,8 @@ class Training:
 
 
 @contextmanager
-def training() -> Iterator[Training]:
-    with copied_cluster(cuts=Cuts()) as cluster, tf.Graph().as_default():
+def training(processes: int = 2) -> Iterator[Training]:
+    with copied_cluster(cuts=Cuts(), processes=processes) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=np.full((3,), 0.5, np.float32))
             global_step = tf.train.get_or_create_global_step()
@@ -212,6 +213,41 @@ def test_plain_sessions_find_the_copy_that_serves() -> None:
         tf.Session.reset(cluster.target())
         with tf.Session(cluster.target()) as session, pytest.raises(FailedPreconditionError, match="uninitialized"):
             session.run(one)
+
+
+def test_copies_move_while_steps_are_made(reference: list[Any]) -> None:
+    """To a process that had none, with another second, and back; at last there is one copy, and then a second again."""
+    with training(processes=3) as found:
+        moves = [(0, 2, 1), (1, 2, 0), (0, 1, 0), (1, 0, None), (1, 0, 1)]
+        mover = threading.Thread(target=lambda: [found.cluster.move(*move) for move in moves])
+        mover.start()
+        _check(found.run(), reference)
+        mover.join()
+        found.session.run(found.step)
+        before = found.session.run(found.state)
+        found.cluster.kill(0)
+        assert found.cluster.primary(1) in found.cluster.copies[1]
+        _check(found.session.run(found.state), before)
+
+
+def test_a_hand_over_copies_nothing(reference: list[Any]) -> None:
+    with training() as found:
+        results = found.run()
+        primary, sent = found.cluster.primary(0), found.cluster.feed_bytes(1)
+        second = next(copy for copy in found.cluster.copies[1] if copy.served.index == 0)
+        values = [cell.value for cell in second.runtime.resources.cells().values()]
+        moved = found.cluster.move(0, 1, 0)
+        assert moved is second
+        assert found.cluster.feed_bytes(1) - sent < 1000  # a few frames without tensors
+        after = [cell.value for cell in second.runtime.resources.cells().values()]
+        assert all(one is other for one, other in zip(after, values, strict=True))
+        _check(results, reference)
+        assert primary.runtime.resources.cells().keys() == second.runtime.resources.cells().keys()
+        found.session.run(found.step)
+        before = found.session.run(found.state)
+        found.cluster.kill(1)
+        assert found.cluster.primary(0) is primary
+        _check(found.session.run(found.state), before)
 
 
 @pytest.mark.slow

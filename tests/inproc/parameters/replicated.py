@@ -22,6 +22,7 @@ from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.service import ParameterService
 from headwater.parameters.updater import Updater
+from headwater.replicas.copy import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
@@ -113,21 +114,15 @@ class TwoServers:
     def _begin(self, index: int) -> None:
         self.copies[index] = []
         for shard in (0, 1):
-            copy = self._copy(
-                index,
-                shard,
-                ps=index,
-                task=f"/job:ps/task:{index}",
-                other=f"/job:ps/task:{1 - index}",
-                link=_Link(self, 1 - index),
-                ask=self._asks[index],
-                grace_s=0.1,
-            )
+            others = {1 - index: (f"/job:ps/task:{1 - index}", _Link(self, 1 - index))}
+            processes = FixedProcesses(index, f"/job:ps/task:{index}", others)
+            site = Site(ps=index, pair=(shard, 1 - shard), processes=processes, ask=self._asks[index], grace_s=0.1)
+            copy = self._copy(index, shard, site)
             self.copies[index].append(copy)
             self.services[index].host(copy.name, copy)
 
-    def _copy(self, index: int, shard: int, **place: Any) -> Any:
-        return ShardCopy("params", shard, make=partial(self._make, index, shard), **place)
+    def _copy(self, index: int, shard: int, site: Site) -> Any:
+        return ShardCopy("params", shard, make=partial(self._make, index, shard), site=site)
 
     def kill(self, index: int) -> None:
         """Ends a server with all that it has, without a word."""
@@ -209,6 +204,15 @@ class TwoServers:
                 if at not in self.killed and f"primary of shard {shard}, term {view.term}" in self._says(at, shard):
                     return at
             looks.wait(0.01)
+
+    def hand_over(self, shard: int) -> None:
+        """Has the other copy of a shard serve."""
+        looks, before = threading.Event(), self.primary(shard)
+        for copies in self.copies:
+            copies[shard].aim(1 - before, before)
+        while self.primary(shard) == before:
+            looks.wait(0.01)
+        self.paired()
 
     def _says(self, index: int, shard: int) -> str:
         return self.copies[index][shard].described()

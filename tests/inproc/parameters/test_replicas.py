@@ -109,6 +109,34 @@ def test_a_cut_at_every_frame() -> None:
     servers.stop()
 
 
+def test_copies_are_handed_over_while_workers_push() -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    clients = [servers.client(0), servers.client(1)]
+    servers.paired()
+    done = threading.Event()
+    pushed = [0, 0]
+
+    def train(number: int) -> None:
+        while not done.is_set():
+            assert clients[number].push(ones(PARAMS))[1]
+            pushed[number] += 1
+
+    def move() -> None:
+        for shard in (0, 1, 0):
+            servers.hand_over(shard)
+        done.set()
+
+    together(partial(train, 0), partial(train, 1), move)
+    assert versions(servers) == [sum(pushed)] * 2
+    clients[0].pull()
+    counted(clients[0], sum(pushed))
+    take_over(servers, clients[0])
+    counted(clients[0], sum(pushed))
+    for client in clients:
+        client.close()
+    servers.stop()
+
+
 def counted(client: ParameterClient, pushed: int) -> None:
     """The values have seen that many gradients of `ones`, no more and no less."""
     for value, initial in zip(client.values(), LEAVES, strict=True):

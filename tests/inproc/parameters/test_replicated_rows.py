@@ -99,6 +99,19 @@ def assert_alike(servers: Tables) -> None:
             np.testing.assert_array_equal(one, other)
 
 
+def test_a_table_is_handed_over() -> None:
+    servers = Tables("adam")
+    client = servers.client()
+    servers.paired()
+    for step in range(12):
+        servers.push(client, step)
+        if step % 4 == 1:
+            servers.hand_over(0)
+    assert_alike(servers)
+    client.close()
+    servers.stop()
+
+
 @pytest.mark.parametrize(
     ("optimizer", "exact"), [("sgd", False), ("adam", False), ("adam", True), ("lamb", False), ("adafactor", False)]
 )

@@ -13,6 +13,7 @@ from headwater.parameters.layout import make_layout
 from headwater.parameters.replicas.tables import TABLES, Programs, TablesCopy
 from headwater.parameters.service import ParameterService
 from headwater.parameters.table_client import TableClient
+from headwater.replicas.copy import Site
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, Table, TableConfig
 from headwater.tables import snapshots as saving
 from headwater.tables.optimizers import SGD, Adagrad, Adam, GeneralOptimizer
@@ -62,8 +63,8 @@ class Tables(TwoServers):
         super().__init__(make_layout([], 2), lambda _: no_parameters, [], cuts=cuts)
         self.name = TABLES
 
-    def _copy(self, index: int, shard: int, **place: Any) -> Any:
-        return TablesCopy(shard, tasks=2, programs=self._programs[index], **place)
+    def _copy(self, index: int, shard: int, site: Site) -> Any:
+        return TablesCopy(shard, tasks=2, programs=self._programs[index], site=site)
 
     def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
         if first.kind != kinds.OPEN_TABLES:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from headwater.cluster.claims import Claim
 from headwater.parameters.host import HostedParameters
@@ -14,10 +17,10 @@ from headwater.parameters.recovery import WayBack
 from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.recorded import Change, RecordedUpdater, repeat
 from headwater.parameters.state_saver import ROWS_AT_ONCE
-from headwater.replicas.copy import GRACE_S, KeptCopy, PeerServerLink
+from headwater.parameters.updater import HostedTable
+from headwater.replicas.copy import KeptCopy, Site
 from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy, View
-from headwater.replicas.witness import Ask
+from headwater.replicas.views import Copy, View, as_words
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.waiting import LOOK_S
@@ -42,9 +45,9 @@ class ShardCopy(KeptCopy):
 
     Args:
       name: of the set of parameters.
-      shard: its number, which is that of the ``ps`` that serves it at the beginning.
+      shard: its number.
       make: makes what holds the values, empty, with the updater inside.
-      ps, task, other, link, ask, grace_s: see `KeptCopy`.
+      site: see `KeptCopy`.
     """
 
     def __init__(
@@ -52,18 +55,12 @@ class ShardCopy(KeptCopy):
         name: str,
         shard: int,
         *,
-        ps: int,
-        task: str,
-        other: str,
         make: Callable[[], tuple[HostedParameters, RecordedUpdater]],
-        link: PeerServerLink,
-        ask: Ask,
-        grace_s: float = GRACE_S,
+        site: Site,
     ) -> None:
         self._make = make
         self._steps = 0
-        called = f"shard {shard} of {name!r}"
-        super().__init__(name, shard, ps=ps, task=task, other=other, called=called, link=link, ask=ask, grace_s=grace_s)
+        super().__init__(name, shard, site=site, called=f"shard {shard} of {name!r}")
         self.start()
 
     def _begin(self) -> None:
@@ -155,7 +152,7 @@ class ShardCopy(KeptCopy):
     def _note(self, host: HostedParameters) -> tuple[Feed | None, int]:
         """Sends the other copy what has happened since; the number of the frame that it has to confirm."""
         with host.lock:
-            if self._host is not host:
+            if self._host is not host or not self._serving:
                 return None, 0
             noted, feed = self._updater.take(), self._feed
             if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
@@ -174,6 +171,9 @@ class ShardCopy(KeptCopy):
     # Following and leading -------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
+        self._carry_out(frame, channel.peer)
+
+    def _carry_out(self, frame: Frame, peer: str) -> None:
         updater = self._updater.inner
         match frame.kind, frame.header:
             case kinds.STATE, (int(), int(count), memory):
@@ -191,7 +191,7 @@ class ShardCopy(KeptCopy):
                         repeat(updater, change)
                     self._memory = memory
             case _:
-                raise bad_header(frame, channel.peer)
+                raise bad_header(frame, peer)
 
     def _take_up(self) -> None:
         if self._memory is not None:
@@ -212,24 +212,47 @@ class ShardCopy(KeptCopy):
 
     def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
-
-        def filled() -> None:
-            with host.lock:
-                for table in tables:
-                    table.saving_failed()  # rows that change are put aside no more
-
         with host.lock:
-            self._updater.take()
-            memory = self._told = host.memory.words()
-            values, state = self._updater.values(None), self._updater.state().values()
-            begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
-            rows = [self._rows(host, number) for number in range(len(tables))]
-            ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
-            for table in tables:
-                table.begin_saving(whole=True)
-            feed = ParameterFeed(channel, other, chain(begins, *rows, ends), filled)
+            feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))
             self._feeds(feed)
         return feed
+
+    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+        return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+
+    def _all(self, host: HostedParameters) -> Iterator[Change]:
+        """Brings another copy all there is at this moment; then `_all_sent`. The host's lock is held."""
+        self._note(host)
+        tables = self._updater.tables
+        memory = self._told = host.memory.words()
+        values, state = self._updater.values(None), self._updater.state().values()
+        begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
+        rows = [self._rows(host, number) for number in range(len(tables))]
+        ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
+        for table in tables:
+            table.begin_saving(whole=True)
+        return chain(begins, *rows, ends)
+
+    @staticmethod
+    def _all_sent(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
+        with host.lock:
+            for table in tables:
+                table.saving_failed()  # rows that change are put aside no more
+
+    def _step_down(self) -> None:
+        host = self._host
+        with host.lock:
+            changes = [
+                Change(kind, header, [np.array(tensor) for tensor in tensors])
+                for kind, header, tensors in self._all(host)
+            ]
+            self._all_sent(host, self._updater.tables)
+            self._stops_serving()
+        self._end()
+        with self._changed:
+            self._begin()
+        for kind, header, tensors in changes:
+            self._carry_out(Frame(kind, (0, *header), tensors), self._task)
 
     def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
         """All rows of a table, as they were when saving them began."""
@@ -241,13 +264,8 @@ class ShardCopy(KeptCopy):
             numbers, arrays = taken
             yield Change(kinds.ROWS, (number,), [numbers, *arrays])
 
-    def _given(self, feed: Feed) -> int:
-        with self._host.lock:
-            return feed.given
-
-    def _tell(self, feed: Feed, view: View) -> None:
-        with self._host.lock:
-            feed.tell(view)
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self._host.lock
 
     def _is_filled(self) -> bool:
         return self._host.turns.wait_filled(LOOK_S)

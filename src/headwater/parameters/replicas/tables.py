@@ -22,7 +22,8 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,9 @@ from headwater.parameters.protocol import TABLES
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
-from headwater.replicas.copy import DIAL_S, GRACE_S, KeptCopy, PeerServerLink
+from headwater.replicas.copy import DIAL_S, KeptCopy, Site
 from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy, View
-from headwater.replicas.witness import Ask
+from headwater.replicas.views import Copy
 from headwater.tables import Table, TableConfig
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Keys
@@ -201,7 +201,7 @@ class TablesCopy(KeptCopy):
       shard: number of the ``ps`` that serves them at the beginning.
       tasks: how many ``ps`` there are.
       programs: tables of this task's program.
-      ps, task, other, link, ask, grace_s: see `KeptCopy`.
+      site: see `KeptCopy`.
 
     Attributes:
       programs: see above.
@@ -211,21 +211,13 @@ class TablesCopy(KeptCopy):
         self,
         shard: int,
         *,
-        ps: int,
         tasks: int,
-        task: str,
-        other: str,
         programs: Programs,
-        link: PeerServerLink,
-        ask: Ask,
-        grace_s: float = GRACE_S,
+        site: Site,
     ) -> None:
         self.programs: Programs = programs
         self._tasks = tasks
-        called = f"the tables of ps {shard}"
-        super().__init__(
-            TABLES, shard, ps=ps, task=task, other=other, called=called, link=link, ask=ask, grace_s=grace_s
-        )
+        super().__init__(TABLES, shard, site=site, called=f"the tables of ps {shard}")
         self.start()
 
     def _begin(self) -> None:
@@ -307,15 +299,17 @@ class TablesCopy(KeptCopy):
 
     def _wake_other(self) -> None:
         """The other task makes its copy when it is asked for one; no worker may have reached it."""
-        self._link.reach(DIAL_S)
-        channel = self._link.take_now()
+        home, beside = self._site.pair
+        link = self._processes.link(home if self._site.ps == beside else beside)
+        link.reach(DIAL_S)
+        channel = link.take_now()
         try:
             channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
             pass  # it waits, too
         finally:
-            self._link.give_back(channel, False)
+            link.give_back(channel, False)
 
     # Following and leading --------------------------------------------------------------------------------------------
 
@@ -350,13 +344,8 @@ class TablesCopy(KeptCopy):
             self._feeds(feed)
         return feed
 
-    def _given(self, feed: Feed) -> int:
-        with self._contents.order:
-            return feed.given
-
-    def _tell(self, feed: Feed, view: View) -> None:
-        with self._contents.order:
-            feed.tell(view)
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self._contents.order
 
 
 class CopiesOfTables:

@@ -238,7 +238,6 @@ class Changes:
         is held."""
         self._told = {}
         with self._lock:
-            self._over = []
             outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]
             passed = [(key, transfer, its) for key, known in self._passed.items() for transfer, its in known.items()]
         cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]

@@ -1,4 +1,4 @@
-"""One of the two copies of a ``ps`` task of graphs: its variables, plans, and steps in progress.
+"""One of the copies of a ``ps`` task of graphs: its variables, plans, and steps in progress.
 
 Masters do not know on which process the task is: they open a channel to either with ``OPEN_COPY``, and the copy that
 serves answers with the generation of the *task*, which both copies have. So a master that loses one copy, and finds the
@@ -21,6 +21,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,9 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.passes.plan import decode_plan
-from headwater.replicas.copy import GRACE_S, KeptCopy, PeerServerLink
+from headwater.replicas.copy import KeptCopy, Site
 from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy, View
-from headwater.replicas.witness import Ask
+from headwater.replicas.views import Copy
 from headwater.resources.training_note import Note, note_of
 from headwater.runtime.task import TaskRuntime
 from headwater.server.replicas.changes import Changes
@@ -183,38 +183,19 @@ class GraphCopy(KeptCopy):
 
     Args:
       served: the task.
-      ps: number of the process that this copy is on.
-      task: name of the task whose process that is.
-      other: name of the task whose process has the other copy.
-      link: to that process.
-      ask: asks the witness.
+      site: where the copy is.
       around: what it needs of its process.
-      grace_s: see `KeptCopy`.
 
     Attributes:
       served: the task.
     """
 
-    def __init__(
-        self,
-        served: TaskName,
-        *,
-        ps: int,
-        task: str,
-        other: str,
-        link: PeerServerLink,
-        ask: Ask,
-        around: Surroundings,
-        grace_s: float = GRACE_S,
-    ) -> None:
+    def __init__(self, served: TaskName, *, site: Site, around: Surroundings) -> None:
         self.served: TaskName = served
         self._around = around
         # What a fill replaces stays until the next one: equal plans find their executables there.
         self._before: _Contents | None = None
-        called = f"the state of {served}"
-        super().__init__(
-            SET, served.index, ps=ps, task=task, other=other, called=called, link=link, ask=ask, grace_s=grace_s
-        )
+        super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
     def _begin(self) -> None:
         self._contents = _Contents(self, new_generation(), self._around)
@@ -293,7 +274,7 @@ class GraphCopy(KeptCopy):
             match frame.kind, frame.header:
                 case kinds.COPY_PLAN, (str(session), int(number), owner):
                     data = frame.tensors[0].tobytes()
-                    contents.add_plan(session, number, data, _claim(owner, frame, channel), self._around)
+                    contents.add_plan(session, number, data, _claim(owner, frame, channel.peer), self._around)
                 case kinds.COPY_RELEASE, (str(session),):
                     contents.runtime.release(session)
                 case kinds.COPY_RESET, ([*containers],):
@@ -322,6 +303,9 @@ class GraphCopy(KeptCopy):
     # Following and leading --------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
+        self._carry_out(frame, channel.peer)
+
+    def _carry_out(self, frame: Frame, peer: str) -> None:
         contents = self._contents
         match frame.kind, frame.header:
             case kinds.STATE, (int(), int(generation)):
@@ -330,7 +314,7 @@ class GraphCopy(KeptCopy):
                 with self._changed:
                     self._contents = _Contents(self, generation, self._around)
             case kinds.COPY_PLAN, (int(), str(session), int(number), owner):
-                contents.add_plan(session, number, frame.tensors[0].tobytes(), _claim(owner, frame, channel), None)
+                contents.add_plan(session, number, frame.tensors[0].tobytes(), _claim(owner, frame, peer), None)
             case kinds.COPY_RELEASE, (int(), str(session)):
                 contents.runtime.release(session)
             case kinds.COPY_RESET, (int(), [*containers]):
@@ -344,7 +328,7 @@ class GraphCopy(KeptCopy):
             case kinds.SEAL, (int(), bytes(text), str(together)):
                 contents.note.change(text, together)
             case _:
-                raise bad_header(frame, channel.peer)
+                raise bad_header(frame, peer)
 
     def _take_up(self) -> None:
         self._before = None
@@ -359,13 +343,17 @@ class GraphCopy(KeptCopy):
             self._feeds(feed)
         return feed
 
-    def _given(self, feed: Feed) -> int:
-        with self._contents.runtime.resources.lock:
-            return feed.given
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self._contents.runtime.resources.lock
 
-    def _tell(self, feed: Feed, view: View) -> None:
-        with self._contents.runtime.resources.lock:
-            feed.tell(view)
+    def _step_down(self) -> None:
+        contents = self._contents
+        with contents.runtime.resources.lock:
+            frames = contents.all()
+            self._stops_serving()
+        contents.end()
+        for kind, header, tensors in frames:
+            self._carry_out(Frame(kind, (0, *header), tensors), self._task)
 
 
 def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:
@@ -377,12 +365,12 @@ def claim_words(claim: Claim) -> tuple[object, ...]:
     return dataclasses.astuple(claim)
 
 
-def _claim(words: Any, frame: Frame, channel: Channel) -> Claim:
+def _claim(words: Any, frame: Frame, peer: str) -> Claim:
     match words:
         case (str(task), int(generation), float() | int() as started, str(address)):
             return Claim(task=task, generation=generation, started=started, address=address)
         case _:
-            raise bad_header(frame, channel.peer)
+            raise bad_header(frame, peer)
 
 
 def _require_there(channel: Channel) -> None:
