@@ -95,7 +95,7 @@ class LeavingState:
             match answer.header:
                 case ():
                     return
-                case (str(signature), dict(facts), [*names], bool(accounts)):
+                case (str(signature), facts, [*names], bool(accounts)):
                     pass
                 case _:
                     raise bad_header(answer, self._chief)
@@ -145,7 +145,7 @@ class LeavingState:
             self._link.give_back(channel, False)
 
 
-def _state_of(facts: dict[str, Any], names: list[str], accounts: bool, arrays: list[Any]) -> HostState:
+def _state_of(facts: Any, names: list[str], accounts: bool, arrays: list[Any]) -> HostState:
     ledger = arrays.pop().tobytes() if accounts else None
     count = len(arrays) - len(names)
     return HostState.of(facts, ledger, arrays[:count], dict(zip(names, arrays[count:], strict=True)))
