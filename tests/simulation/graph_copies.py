@@ -78,13 +78,13 @@ class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     """The history of a seed, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
-    return simulation, GraphCopiesHistory(simulation, _drawn(random.Random(f"graph copies {seed}")))
+    return simulation, GraphCopiesHistory(simulation, drawn(random.Random(f"graph copies {seed}")))
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
     """The history of a seed whose examples are accounted for, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
-    return simulation, ExampleCopiesHistory(simulation, _drawn(random.Random(f"graph copies of examples {seed}")))
+    return simulation, ExampleCopiesHistory(simulation, drawn(random.Random(f"graph copies of examples {seed}")))
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
@@ -92,15 +92,16 @@ def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies in rounds {seed}")
     mode = chance.choice(ROUNDS)
-    return simulation, GraphCopiesHistory(simulation, replace(_drawn(chance), mode=mode, steps=chance.randint(3, 15)))
+    return simulation, GraphCopiesHistory(simulation, replace(drawn(chance), mode=mode, steps=chance.randint(3, 15)))
 
 
-def _drawn(chance: random.Random) -> Setting:
-    drawn = Setting.draw(chance)
-    servers = max(2, drawn.servers)
-    tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(drawn.workers)]
+def drawn(chance: random.Random) -> Setting:
+    """A setting at random for two copies of each ``ps``."""
+    found = Setting.draw(chance)
+    servers = max(2, found.servers)
+    tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(found.workers)]
     return replace(
-        drawn,
+        found,
         servers=servers,
         mode="asynchronous",
         steps=chance.randint(5, 40),

@@ -28,7 +28,8 @@ def main() -> int:
         "kinds",
         nargs="+",
         help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
-        "graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moves, own, parameters and rounds",
+        "graph-copies-queues, graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moves, own, parameters and "
+        "rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
         facades,
         graph_copies,
         graph_examples,
+        graph_queues,
         graphs,
         jobs,
         mends,
@@ -81,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
         "examples": examples.history,
         "graph-copies": graph_copies.history,
         "graph-copies-examples": graph_copies.history_of_examples,
+        "graph-copies-queues": graph_queues.history,
         "graph-copies-rounds": graph_copies.history_of_rounds,
         "graph-examples": graph_examples.history,
         "graphs": graphs.history,

@@ -40,7 +40,7 @@ FOREVER: Final = 1 << 62
 """The last epoch of a program that names none."""
 
 RESUME_S: Final = 60.0
-"""How long a range stays with a step that has begun on another copy of the task, until it goes on here, in seconds."""
+"""How long workers that find no other range wait for a step of another copy of the task to go on here, in seconds."""
 
 Array = np.ndarray[Any, Any]
 
@@ -131,10 +131,11 @@ class ExampleLedger(Kept):
             if offers and isinstance(offers[0], tuple):
                 return True
             self._load(wish.plan)
-            self._take_back(self._is_left, "its step did not go on after the other copy of the task was lost")
             found = self._offer(wish, last)
-            if found is Nothing.YET and 0 < wish.patience_s < self._clock() - began:
-                self._take_back(lambda hold: True, f"others have waited {wish.patience_s:g} s for it")
+            if found is Nothing.YET:
+                self._take_back(self._is_left, "its step did not go on after another copy of the task was lost")
+                if 0 < wish.patience_s < self._clock() - began:
+                    self._take_back(lambda hold: True, f"others have waited {wish.patience_s:g} s for it")
                 found = self._offer(wish, last)
             offers[:] = [found]
             return found is not Nothing.YET

@@ -62,6 +62,7 @@ def program() -> Generator[Program]:
                 tf.constant([1, 2], tf.int64), tf.constant(["a", "b"])
             )
             fixed = tf.contrib.lookup.HashTable(pairs, "?")
+        gradients = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
         operations = [
             [queue.enqueue_many(([1, 2, 3, 4], ["a", "b", "c", "d"])), first.enqueue_many(([2, 1], ["late", "soon"]))],
             [shuffled.enqueue_many([[1, 2, 3, 4, 5]]), table.insert(tf.constant(["x", "y"]), np.array([1, 2]))],
@@ -69,9 +70,9 @@ def program() -> Generator[Program]:
             [
                 shuffled.dequeue_many(3),
                 table.insert(tf.constant(["x"]), np.array([7])),
-                sums.apply_grad(tf.constant([1.0, 2.0])),
+                sums.apply_grad(gradients[0]),
             ],
-            [sums.apply_grad(tf.constant([3.0, 4.0])), first.dequeue(), fixed.lookup(tf.constant([2, 3], tf.int64))],
+            [sums.apply_grad(gradients[1]), first.dequeue(), fixed.lookup(tf.constant([2, 3], tf.int64))],
             [queue.dequeue_many(2), sums.take_grad(2)],
             [table.lookup(tf.constant(["x", "y", "z"])), first.dequeue(), queue.size(), shuffled.dequeue()],
         ]

@@ -157,8 +157,13 @@ def test_ranges_of_steps_that_do_not_go_on_are_handed_out_again() -> None:
     works = [first.ledger.take(step, WISH)[0] for step in (lost, resumed)]
     second = Task(first.cell.value)
     second.ledger.take_state(first.ledger.state())
-    second.ledger.take(FakeStep(3), WISH)
+    others = [second.ledger.take(FakeStep(number), WISH)[0] for number in range(3, 9)]  # all others of two epochs
+    assert not set(works).intersection(others)
     second.ledger.resumed("s", 2)
+    with pytest.raises(Blocked):
+        second.ledger.take(FakeStep(9), WISH)
     second.now += RESUME_S + 1.0
-    assert second.ledger.take(FakeStep(4), WISH)[0] == works[0]
+    assert second.ledger.take(FakeStep(10), WISH)[0] == works[0]
+    with pytest.raises(Blocked):
+        second.ledger.take(FakeStep(11), WISH)
     second.apply(resumed, *works[1][:2])

@@ -12,11 +12,11 @@ The frames of a feed (see `headwater.replicas.feed`), after the number of each::
     PASSED       (session, step, transfer)               what another task has sent to a step
     SEAL         (text, together)                        the note of the training
 
-An ``instruction`` is (session, plan, position in the plan, step, whether that may resume), with REPEAT also its inputs
-that stand for what is kept, as (position, place), with REPLACE its operations that failed, and the error (code,
-message) that it has ended with, or None. A variable is (container, name, updates); what is kept (place, class, words,
-number of tensors), its ``place`` as `headwater.resources.kept.Key`; ``over`` are the steps, as (session, step), that no
-master asks for again.
+An ``instruction`` is (session, plan, position in the plan, step, whether that may resume); with REPEAT also its inputs
+that stand for what is kept, as (position, place), and whether it need not wait; with REPLACE its operations that have
+failed, and the error (code, message) that it has ended with, or None. A variable is (container, name, updates); what is
+kept (place, class, words, number of tensors), its ``place`` as `headwater.resources.kept.Key`; ``over`` are the steps,
+as (session, step), that no master asks for again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headwater.errors import OpError, make_error
 from headwater.replicas.feed import Feed, Tensors
 from headwater.resources.containers import Cell
 from headwater.resources.example_ledger import ExampleLedger
-from headwater.resources.kept import Kept, Key, State
+from headwater.resources.kept import Kept, Key, State, StillWaitsError
 from headwater.resources.recording import KeptOperation, Outcome, Place, RecordedStep
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
@@ -86,7 +86,7 @@ class Changes:
         if inputs is not None and compiled is not None:
             # They stay as they are until the step goes on, which it does when the other copy has them.
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
-            feed.send(kinds.REPEAT, (self._take_over(), (*told, ())), sent)
+            feed.send(kinds.REPEAT, (self._take_over(), (*told, (), True)), sent)
         else:
             feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
 
@@ -114,9 +114,15 @@ class Changes:
         with self._resources.lock:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
+                if tried.failure is not None:
+                    for key in tried.touched:  # the other copy gets all of it with its next change
+                        self._told.pop(key, None)
+                    raise tried.failure
                 self._tell(operation, step, inputs, tried)
-                if tried.waits is None or step.follows:
+                if tried.waits is None:
                     return tried.outcome
+                if step.follows:
+                    raise tried.waits
                 try:
                     step.wait_until(tried.waits.condition, tried.waits.ready, tried.waits.what)
                 except OpError as ended:
@@ -139,7 +145,8 @@ class Changes:
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
             handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
-            feed.send(kinds.REPEAT, (self._take_over(), (*_told(step, operation.place), handles)), sent)
+            told = *_told(step, operation.place), handles, through
+            feed.send(kinds.REPEAT, (self._take_over(), told), sent)
             self._told.update({key: (its, its.changes) for key, its in changed.items()})
             return
         instruction = (*_told(step, operation.place), *_ended(tried.outcome)) if noted else None
@@ -260,17 +267,21 @@ class Changes:
           OpError: it cannot be carried out here.
         """
         self._end_steps(over)
-        session, plan, position, number, resumes, handles = instruction
+        session, plan, position, number, resumes, handles, through = instruction
         step = Step(number, session)
         step.resumes, step.follows = resumes, True
         before = self._count
         compiled: CompiledPlan = self._runtime.plan(session, plan)
         try:
             compiled.repeat(position, with_handles(self._resources, handles, tensors), step)
-        except Exception:
-            if self._count == before and not compiled.keeps(position):
+        except StillWaitsError:
+            if through:
                 raise
-            # It has failed there, too, after the variables had changed.
+            # It has yet to wait there, too, after it had changed something.
+        except Exception as error:
+            if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
+                raise
+            # It has failed there, too, after it had changed something.
 
     def replace(
         self,

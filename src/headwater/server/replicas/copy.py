@@ -217,7 +217,7 @@ class GraphCopy(KeptCopy):
 
     def has_met(self, generation: int) -> bool:
         """Whether a master was served here, and did not only ask which copy serves."""
-        return self._serving and generation in self._contents.met
+        return generation in self._contents.met
 
     @property
     def steps(self) -> int:

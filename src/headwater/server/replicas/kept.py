@@ -193,7 +193,7 @@ class Tried:
       outcome: what it has given, where it is through.
       touched: what it has used.
       cells: the variables among its inputs that it has changed.
-      cancelled: whether it was through because waiting has ended with an error.
+      failure: what it has raised that is no error of an operation: what it has changed then is not known.
     """
 
     def __init__(
@@ -201,6 +201,7 @@ class Tried:
     ) -> None:
         self.waits: StillWaitsError | None = None
         self.outcome: Outcome = Outcome()
+        self.failure: Exception | None = None
         before = [cell.updates for cell in operation.cells]
         with resources.touched() as self.touched:
             self.touched.update(resources.stood_for(inputs))
@@ -210,6 +211,8 @@ class Tried:
                 self.waits = waits
             except OpError as error:
                 self.outcome = Outcome(error=error)
+            except Exception as failure:  # noqa: BLE001 - it is raised once it is known what to tell the other copy
+                self.failure = failure
         self.cells = [cell for cell, was in zip(operation.cells, before, strict=True) if cell.updates != was]
 
     @property
