@@ -293,9 +293,10 @@ class ChannelConversation:
             return
         self._resuming = True
         try:
-            lost = UnavailableError(None, None, f"the channel to {self._task} has ended")
-            self._channel = reconnect(self._step, self._task, lost)
-            self._end(self._channel, True)
+            lost = self._channel
+            error = UnavailableError(None, None, f"the channel to {self._task} has ended")
+            self._channel = reconnect(self._step, self._task, error)  # this conversation's, until it ends
+            self._end(lost, False)
         finally:
             self._resuming = False
 

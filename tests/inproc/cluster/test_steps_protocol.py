@@ -387,3 +387,27 @@ def test_a_task_that_is_lost() -> None:
         talk.conversation.finish()
     talk.conversation.abort("it is lost")
     assert talk.ended == [False]
+
+
+def test_a_task_that_is_lost_after_its_answer_is_met_on_a_channel_that_no_other_step_has() -> None:
+    theirs, first = memory_pair()
+    other_end, second = memory_pair()
+    ended: list[tuple[Channel, bool]] = []
+    conversation = ChannelConversation(
+        Step(7, SESSION),
+        1,
+        TASK,
+        first,
+        lambda channel, usable: ended.append((channel, usable)),
+        {},
+        lambda step, task, error: second,
+    )
+    theirs.send(Frame(DONE, (7,), [ONES]))
+    conversation.look()
+    theirs.close()
+    conversation.look()
+    conversation.look()
+    assert ended == [(first, False)]
+    assert [tensor.tolist() for tensor in conversation.finish()] == [[1.0, 1.0]]
+    assert ended == [(first, False), (second, True)]
+    other_end.close()
