@@ -88,4 +88,4 @@ def history(seed: int) -> tuple[Simulation, QueueCopiesHistory]:
     """The history of a seed, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of queues {seed}")
-    return simulation, QueueCopiesHistory(simulation, replace(drawn(chance), steps=chance.randint(5, 25)))
+    return simulation, QueueCopiesHistory(simulation, replace(drawn(chance), steps=chance.randint(20, 60)))
