@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -19,12 +19,13 @@ help:
 	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
-	@echo 'make soak MINUTES=60  trains on processes that are disturbed all along: nothing may grow; draws build/soak.png'
+	@echo 'make soak MINUTES=60  trains on processes that are disturbed all along: nothing may grow; ARGS="--copies graph" kills ps, too'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
 	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
+	@echo 'make bench-precautions  what second copies and own states cost: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
 	@echo 'make bench-quality    the loss of a model whose ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make pictures  those of running jobs in docs: headwater status of a Keras and a JAX job, and a page'
@@ -60,7 +61,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 bench-recovery: $(READY)
-	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(ARGS)
+	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(if $(PEER2),--peer2 $(PEER2)) $(ARGS)
+
+bench-precautions: $(READY)
+	$(BIN)/python benchmarks/precautions.py $(ARGS)
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py $(ARGS)

@@ -5,7 +5,7 @@ Prints ``at SECONDS counts A B`` after each step that was taken: how often the p
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import jax
@@ -14,7 +14,9 @@ import optax
 
 from headwater import ParameterServer
 
-mb, replicas = int(sys.argv[1]), int(sys.argv[2])
+parser = argparse.ArgumentParser()
+parser.add_argument("--mb", type=int, default=100)
+mb = parser.parse_args().mb
 # In order of size, one after the other on the first and on the second ps.
 params = {
     "count0": np.zeros(1, np.float32),
@@ -22,7 +24,7 @@ params = {
     "values0": np.zeros((mb * 1024, 256), np.float32),
     "values1": np.zeros((mb * 1024, 256), np.float32),
 }
-ps = ParameterServer(params, optax.sgd(1.0), replicas=replicas)
+ps = ParameterServer(params, optax.sgd(1.0), replicas=2)
 gradients = jax.tree.map(lambda value: np.full(value.shape, -1.0, np.float32), params)
 while True:
     ps.push(gradients)
