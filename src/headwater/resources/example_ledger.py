@@ -111,6 +111,7 @@ class ExampleLedger(Kept):
         self._update = 0
         self._holds: dict[tuple[str, int], _Hold] = {}
         self._plan: Plan | None = None
+        self._place: tuple[str, ...] = ()  # of the variable: its container and name
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
@@ -284,9 +285,10 @@ class ExampleLedger(Kept):
         """It has used that one from the beginning."""
 
     def state(self) -> State:
-        place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
+        if not self._place:
+            self._place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
         holds = [(*key, hold.worker, *hold.work, hold.away) for key, hold in self._holds.items()]
-        return State((self._name, self._task, *place, asdict(self._plan) if self._plan else None, holds))
+        return State((self._name, self._task, *self._place, asdict(self._plan) if self._plan else None, holds))
 
     def take_state(self, state: State) -> None:
         *_, plan, holds = state.words

@@ -170,10 +170,9 @@ class _Contents:
         """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
         for channel in list(self.channels):
             channel.break_off(f"another copy of {self._copy.served} serves")
-        threading.Thread(target=self._cancel, name="end-of-copy", daemon=True).start()
 
-    def _cancel(self) -> None:
-        """Ends all steps: those that wait hold the lock of the resources when they hear of it."""
+    def cancel(self) -> None:
+        """Ends all steps. Those that wait have the lock of the resources when they hear of it: it is taken."""
         self.steps.stop()
         self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
 
@@ -202,6 +201,7 @@ class GraphCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end()
+        threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
     # What the task asks -----------------------------------------------------------------------------------------------
 
@@ -237,6 +237,7 @@ class GraphCopy(KeptCopy):
     def close(self) -> None:
         super().close()
         self._contents.end()
+        self._contents.cancel()
 
     # Masters ----------------------------------------------------------------------------------------------------------
 
