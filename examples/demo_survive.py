@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import random
@@ -22,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -30,6 +30,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 SERVERS, WORKERS = 3, 4
+PARTS = 2 * SERVERS  # on each ps one of the parameters, and one of the tables
 PROGRAM = Path(__file__).with_name("survive.py")
 HEADWATER = (sys.executable, "-u", "-m", "headwater")
 
@@ -93,18 +94,17 @@ class Cluster:
         self._began = time.time()
         self._log = (folder / "tasks.log").open("w")
         self._changed = threading.Condition()
-        #: By shard whether two ps have it.
-        self._two_copies = dict.fromkeys(range(SERVERS), False)
+        #: How often in succession `headwater status` has found all parts twice.
+        self._found_whole = 0
         #: Tasks that have been started, and have made no step yet.
         self._fresh: set[str] = set()
-        #: Shards of which others have taken note that a copy is away.
-        self._noticed: set[int] = set()
         self.losses: list[tuple[float, float]] = []
         self.applied: list[int] = []
         self.events: list[tuple[float, str]] = []
         self.ps = [self._start("ps", index) for index in range(SERVERS)]
         self.workers = [self._start("worker", index) for index in range(WORKERS)]
         self._more: Task | None = None
+        self._status: Task | None = None
 
     @property
     def now(self) -> float:
@@ -127,6 +127,18 @@ class Cluster:
         command = [*HEADWATER, "worker", "--join", self._hosts["ps"][0], *self._arguments]
         return Task("one more worker", command, environment, self._hear)
 
+    def _look(self) -> None:
+        """Has `headwater status` say again and again how the ps fare."""
+        if self._status is None or self._status.process.poll() is not None:
+            command = [*HEADWATER, "status", self._hosts["ps"][0], "--watch", "--json"]
+            self._status = Task("status", command, dict(os.environ), self._hear_status)
+
+    def _hear_status(self, _: str, line: str) -> None:
+        with self._changed:
+            with contextlib.suppress(ValueError):  # says that it cannot reach the first ps
+                self._found_whole = self._found_whole + 1 if has_all_twice(json.loads(line)) else 0
+            self._changed.notify_all()
+
     def _hear(self, task: str, line: str) -> None:
         with self._changed:
             self._log.write(f"{self.now:7.2f} {task}: {line}\n")
@@ -136,16 +148,13 @@ class Cluster:
                 self._fresh.discard(task)
             elif line.startswith("applied "):
                 self.applied = [int(word) for word in line.split()[1:]]
-            elif found := re.search(r"has a copy of shard (\d+) ", line):
-                self._two_copies[int(found[1])] = True
-            elif found := re.search(r"serves shard (\d+) |shard (\d+) of .* has no second copy now", line):
-                self._noticed.add(int(found[1] or found[2]))
             self._changed.notify_all()
 
     def _await(self, ready: Callable[[], bool], what: str) -> None:
         """Waits until tasks have said something; ends this program where a task has ended."""
         with self._changed:
             while not self._changed.wait_for(ready, 5):
+                self._look()
                 for task in [*self.ps, *self.workers]:
                     if task.process.poll() is not None:
                         sys.exit(f"{task.name} has ended, see {self._folder / 'tasks.log'}")
@@ -157,7 +166,8 @@ class Cluster:
 
     def _whole(self) -> None:
         self._await(lambda: not self._fresh, "all workers make steps")
-        self._await(lambda: all(self._two_copies.values()), "each part has two copies")
+        # What is found first may be of before the last disturbance.
+        self._await(lambda: self._found_whole >= 2, "each part has two copies")
 
     # What happens -----------------------------------------------------------------------------------------------------
 
@@ -166,35 +176,28 @@ class Cluster:
         self._whole()
         self.events.append((self.now, kind))
         print(f"\n{self.events[-1][0]:6.1f} s: {kind}", end="", flush=True)
+        self._found_whole = 0
         index = self._chance.randrange(SERVERS)
         if kind == "a ps is killed":
-            self._lose(index)
             self.ps[index].kill()
             self.ps[index] = self._start("ps", index)
         elif kind == "a ps is stopped":
-            self._lose(index)
-            self.ps[index].signal(signal.SIGSTOP)
-            self._await(lambda: bool(self._noticed), "the loss is noticed")
-            self.ps[index].signal(signal.SIGCONT)
+            self._stop_for_a_while(self.ps[index])
         elif kind == "a worker is killed":
             index = self._chance.randrange(1, WORKERS)
             self.workers[index].kill()
             self.workers[index] = self._start("worker", index)
         elif kind == "a worker is stopped":
-            worker = self.workers[self._chance.randrange(WORKERS)]
-            worker.signal(signal.SIGSTOP)
-            threading.Timer(4, worker.signal, [signal.SIGCONT]).start()
+            self._stop_for_a_while(self.workers[self._chance.randrange(WORKERS)])
         elif self._more is None:
             self._more = self._join()
         else:
             self._more.kill()
             self._more = None
 
-    def _lose(self, index: int) -> None:
-        """Of its own shard and of the one before it a ps has a copy."""
-        with self._changed:
-            self._noticed.clear()
-            self._two_copies.update({index: False, (index - 1) % SERVERS: False})
+    def _stop_for_a_while(self, task: Task) -> None:
+        task.signal(signal.SIGSTOP)
+        threading.Timer(5, task.signal, [signal.SIGCONT]).start()
 
     def kinds(self) -> Iterator[str]:
         """What happens, in a new order each time."""
@@ -218,9 +221,19 @@ class Cluster:
 
     def stop(self) -> None:
         """Kills what still runs."""
-        for task in [*self.ps, *self.workers, *([self._more] if self._more is not None else [])]:
+        others = [task for task in (self._more, self._status) if task is not None]
+        for task in [*self.ps, *self.workers, *others]:
             with contextlib.suppress(ProcessLookupError):
                 task.process.kill()
+
+
+def has_all_twice(reports: list[dict[str, Any]]) -> bool:
+    """Whether a look at all tasks finds of each part a copy that serves, and one that can take its place."""
+    groups = [group for report in reports if report["snapshot"] for group in report["snapshot"]["groups"]]
+    copies = [group["copies"] for group in groups if group["copies"]]
+    serve = [words for words in copies if re.match("primary of .* second on ", words)]
+    follow = [words for words in copies if words.startswith("second of ")]
+    return len(serve) == len(follow) == len(copies) / 2 == PARTS
 
 
 def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: str) -> None:
@@ -269,9 +282,9 @@ def main() -> None:
         cluster.begin()
         threading.Thread(target=count, daemon=True).start()
         until = cluster.now + args.seconds
-        for kind, due in zip(cluster.kinds(), itertools.count(cluster.now + args.every, args.every), strict=False):
-            pause.wait(max(0.0, min(due, until) - cluster.now))
-            if due > until - args.every:
+        for kind in cluster.kinds():
+            pause.wait(args.every)
+            if cluster.now > until - args.every:
                 break
             cluster.disturb(kind)
         over.set()

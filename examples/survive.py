@@ -1,8 +1,9 @@
-"""Two towers learn who clicks on what, on parameter servers whose parts all have two copies.
+"""Two towers learn who clicks on what, on parameter servers that have two copies of all layers and tables.
 
-A task of a cluster (``TF_CONFIG``); `demo_survive.py` starts and disturbs one. A worker trains until a file ``end`` is
-in the folder, and writes a byte into a file of its own for each update that the parameter servers have acknowledged.
-Three arrays on different ``ps`` count the updates that they have applied.
+A task of a cluster (``TF_CONFIG``); `demo_survive.py` starts and disturbs one. Users and items are rows of tables that
+grow. A worker trains until a file ``end`` is in the folder, and writes a byte into a file of its own for each update
+that the parameter servers have acknowledged. Three arrays and three rows, on all ``ps``, count the updates that they
+have applied.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ import numpy as np
 import optax
 
 from headwater import ParameterServer
+from headwater.tables import SGD, Initializer
 
 USERS, ITEMS, DIM, COUNTERS, COUNTER_SIZE = 400, 400, 16, 3, 10_000
 RATE = 0.5
+#: The loss is a mean over 256 examples, and a row is in few of them.
+ROWS = 64.0
 
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path)
@@ -43,40 +47,46 @@ def layer(key: jax.Array, rows: int, columns: int) -> jax.Array:
     return jax.random.normal(key, (rows, columns)) / np.sqrt(rows)
 
 
-keys = jax.random.split(jax.random.key(0), 4)
+keys = jax.random.split(jax.random.key(0), 2)
 params: dict[str, Any] = {
-    "users": layer(keys[0], USERS, DIM),
-    "items": layer(keys[1], ITEMS, DIM),
-    "user tower": layer(keys[2], DIM, DIM),
-    "item tower": layer(keys[3], DIM, DIM),
+    "user tower": layer(keys[0], DIM, DIM),
+    "item tower": layer(keys[1], DIM, DIM),
     "updates": [jnp.zeros(COUNTER_SIZE) for _ in range(COUNTERS)],
 }
 
 
-def loss_of(model: dict[str, Any], batch: dict[str, jax.Array]) -> jax.Array:
-    """Mean cross entropy of the clicks, where towers say how well user and item fit."""
-    users = jnp.tanh(model["users"][batch["user"]] @ model["user tower"])
-    items = jnp.tanh(model["items"][batch["item"]] @ model["item tower"])
-    return jnp.mean(optax.sigmoid_binary_cross_entropy((users * items).sum(1), batch["clicked"]))
+def loss_of(model: dict[str, Any], user: jax.Array, item: jax.Array, clicked: jax.Array) -> jax.Array:
+    """Mean cross entropy of the clicks, where towers say how well rows of users and items fit."""
+    fit = (jnp.tanh(user @ model["user tower"]) * jnp.tanh(item @ model["item tower"])).sum(1)
+    return jnp.mean(optax.sigmoid_binary_cross_entropy(fit, clicked))
 
 
 @jax.jit
-def step(model: dict[str, Any], batch: dict[str, jax.Array]) -> tuple[jax.Array, dict[str, Any]]:
-    """The loss, and gradients by which each counter becomes greater by one."""
-    loss, gradients = jax.value_and_grad(loss_of)(model, batch)
+def step(model: dict[str, Any], *batch: jax.Array) -> tuple[jax.Array, tuple[dict[str, Any], jax.Array, jax.Array]]:
+    """The loss, and gradients of parameters and rows, by which each counter becomes greater by one."""
+    loss, (gradients, user, item) = jax.value_and_grad(loss_of, (0, 1, 2))(model, *batch)
     gradients["updates"] = [jnp.full(COUNTER_SIZE, -1 / RATE) for _ in range(COUNTERS)]
-    return loss, gradients
+    user = jnp.concatenate([ROWS * user, jnp.full((COUNTERS, DIM), -1 / RATE)])
+    return loss, (gradients, user, ROWS * item)
 
 
 ps = ParameterServer(params, optax.sgd(RATE), replicas=2, log_dir=str(args.folder / "journals"))
+# Rows begin small, those that count at 0.
+users = ps.table("users", dim=DIM, optimizer=SGD(RATE), initializer=Initializer(kind="constant", a=0))
+items = ps.table("items", dim=DIM, optimizer=SGD(RATE), seed=1)
+counting = np.arange(USERS, USERS + COUNTERS)
 acknowledged = os.open(args.folder / f"acknowledged-{ps.worker}-{os.getpid()}", os.O_CREAT | os.O_WRONLY)
 for done, batch in enumerate(ps.batches(clicks(args.examples), batch_size=256, epochs=1_000_000), 1):
-    loss, gradients = step(ps.params, batch)
+    rows = users.lookup(batch["user"]), items.lookup(batch["item"])
+    loss, (gradients, of_users, of_items) = step(ps.params, *rows, batch["clicked"])
     if ps.push(gradients):
+        users.push(np.concatenate([batch["user"], counting]), of_users)
+        items.push(batch["item"], of_items)
         os.write(acknowledged, b".")
     if done % 20 == 0:
         print(f"loss {time.time():.3f} {float(loss):.5f}", flush=True)
     if (args.folder / "end").exists():
         break
 final = ps.finish()
-print("applied", *(int(counter[0]) for counter in final["updates"]), flush=True)
+rows = users.lookup(counting, training=False)
+print("applied", *(int(counter[0]) for counter in [*final["updates"], *rows]), flush=True)

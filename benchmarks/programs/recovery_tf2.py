@@ -32,7 +32,7 @@ with strategy.scope():
     counts = [tf.Variable(0, dtype=tf.int64) for _ in range(2)]
 
 
-@tf.function
+@tf.function  # type: ignore[missing-attribute]
 def step():
     for value, count in zip(values, counts, strict=True):
         with tf.device(value.device):
@@ -45,7 +45,7 @@ manager = None
 if args.checkpoints:
     checkpoint = tf.train.Checkpoint(values=values, counts=counts)
     manager = tf.train.CheckpointManager(checkpoint, args.checkpoints, max_to_keep=2)
-    manager.restore_or_initialize()
+    checkpoint.restore(manager.latest_checkpoint)
 saved = time.time()
 while True:
     result = coordinator.schedule(step)
