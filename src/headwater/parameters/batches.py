@@ -107,8 +107,10 @@ def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
     if numbered.count < 1:
         raise ValueError(f"source is a dataset with {'no end' if numbered.count else 'no examples'}")
 
+    numbers = np.arange(numbered.count)
+
     def rows(index: Any) -> Any:
-        return numbered.rows(np.arange(index.start, index.stop) if isinstance(index, slice) else index)
+        return numbered.rows(numbers[index])
 
     return numbered.count, rows
 
