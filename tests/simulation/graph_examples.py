@@ -1,7 +1,7 @@
-"""Histories of training a graph whose examples are accounted for, asynchronously.
+"""Histories of training a graph whose examples are accounted for.
 
-Each example adds 1 in its place of two variables on every parameter server. So those of the first say how often each
-was applied, whatever happened.
+Each example adds 1 in its place of two variables on every parameter server: gradients that are gathered are added up,
+not averaged. So those of the first say how often each was applied, whatever happened.
 """
 
 from __future__ import annotations
@@ -9,20 +9,48 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from headwater.compat import tf
 from headwater.errors import AbortedError, OutOfRangeError, UnavailableError
+from headwater.resources.accumulators import DenseSum
 from headwater.training.accounted import accounted
-from tests.simulation.graphs import GraphHistory, Setting
+from headwater.training.consistency import ConsistentOptimizer
+from tests.simulation.graphs import GraphHistory, Setting, saver_of
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
 SIZE, BATCH, EPOCHS = 7, 2, 3
 
+_reduced = DenseSum.reduced
+
+
+def _sums(self: DenseSum, count: int, mean: bool) -> Any:
+    del mean
+    return _reduced(self, count, False)
+
 
 class GraphExamplesHistory(GraphHistory):
     """A history of training a graph whose examples are accounted for."""
+
+    def run(self) -> None:
+        with mock.patch.object(DenseSum, "reduced", _sums):
+            super().run()
+
+    def _optimizer(self) -> Any:
+        mode, workers = self.setting.mode, self.setting.workers
+        inner = tf.train.GradientDescentOptimizer(1.0)
+        match mode:
+            case "asynchronous":
+                return inner
+            case "synchronous":
+                return tf.train.SyncReplicasOptimizer(inner, workers, workers)
+            case "k of n":
+                return tf.train.SyncReplicasOptimizer(inner, max(1, workers - 1), workers)
+            case _:
+                kind = f"sync={workers}" if self.simulation.seed % 2 else f"k={max(1, workers - 1)} of {workers}"
+                return ConsistentOptimizer(inner, kind)
 
     def _train(self, index: int) -> None:
         over: list[int] = []
@@ -60,11 +88,22 @@ class GraphExamplesHistory(GraphHistory):
                         )
             with tf.device(worker):
                 loss = -tf.add_n([tf.reduce_sum(variable * rows) for variable in variables.values()])
-                train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
-            vars(graph)["same_as"] = "examples", setting.servers, index, setting.saves
+                optimizer = self._optimizer()
+                train = optimizer.minimize(loss, global_step=step)
+            gathers = setting.mode != "asynchronous"
+            kind = self.simulation.seed % 2, setting.workers
+            vars(graph)["same_as"] = "examples", setting.mode, kind, setting.servers, index, setting.saves
+            chiefs = gathers and index == 0
+
+            def begun(scaffold: Any, sess: Any) -> None:
+                del scaffold, sess
+                self._begins_anew()
+
             with tf.train.MonitoredTrainingSession(
                 master=server.target,
                 is_chief=index == 0,
+                hooks=[optimizer.make_session_run_hook(index == 0)] if gathers else None,
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._begins_anew)) if chiefs else None,
                 checkpoint_dir=self.folder if index == 0 else None,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,
@@ -98,4 +137,4 @@ def history(seed: int) -> tuple[Simulation, GraphExamplesHistory]:
     """The history of a seed, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting = Setting.draw(random.Random(f"graph examples {seed}"))
-    return simulation, GraphExamplesHistory(simulation, replace(setting, mode="asynchronous", stale=None, absent=None))
+    return simulation, GraphExamplesHistory(simulation, replace(setting, stale=None, absent=None))

@@ -258,7 +258,7 @@ class GraphHistory:
                 master=server.target,
                 is_chief=chief,
                 checkpoint_dir=self.folder if chief else None,
-                scaffold=tf.train.Scaffold(init_fn=begun, saver=model.saver(self._begins_anew) if chief else None),
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._begins_anew) if chief else None),
                 hooks=hooks,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,
@@ -401,15 +401,16 @@ class _Model:
             self.train = opt.minimize(loss, global_step=step)
             self.hooks.append(opt.make_session_run_hook(index == 0))
 
-    def saver(self, restored: Callable[[], None]) -> Any:
-        """A saver that tells when it has restored."""
 
-        class Saver(tf.train.Saver):
-            def restore(self, sess: Any, save_path: str | None) -> None:
-                super().restore(sess, save_path)
-                restored()
+def saver_of(restored: Callable[[], None]) -> Any:
+    """A saver that tells when it has restored."""
 
-        return Saver()
+    class Saver(tf.train.Saver):
+        def restore(self, sess: Any, save_path: str | None) -> None:
+            super().restore(sess, save_path)
+            restored()
+
+    return Saver()
 
 
 def history(seed: int) -> tuple[Simulation, GraphHistory]:

@@ -17,6 +17,7 @@ import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
 import headwater.parameters.updates
+import headwater.resources.example_ledger
 import headwater.resources.replica_lives
 import headwater.runtime.first_reads
 import headwater.server.replicas.changes
@@ -161,6 +162,24 @@ def _rows_of_one_moment() -> None:
     changes.will_change = lambda *_: None
 
 
+def _dropped_ranges() -> None:
+    """A gradient that accumulators drop does not give its examples back."""
+    ledger: Any = headwater.resources.example_ledger.ExampleLedger
+    ledger._drop = lambda *_: None
+
+
+def _rounds_of_few() -> None:
+    """At the end of the data, an update waits for as many gradients as ever."""
+    ledger: Any = headwater.resources.example_ledger.ExampleLedger
+    ledger._is_starved = lambda _: False
+
+
+def _held_ranges() -> None:
+    """An update is made though its examples were handed out again."""
+    ledger: Any = headwater.resources.example_ledger.ExampleLedger
+    ledger._require = lambda *_: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -179,4 +198,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "both have updates": _both_have_updates,
     "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
+    "dropped ranges": _dropped_ranges,
+    "rounds of few": _rounds_of_few,
+    "held ranges": _held_ranges,
 }

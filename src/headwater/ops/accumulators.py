@@ -12,6 +12,7 @@ from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
+from headwater.resources.example_ledger import GatheredRange, ledger_of
 from headwater.resources.host_context import HostContext
 from headwater.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
@@ -79,7 +80,7 @@ def _dense_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True, keeps=True)
 def take_dense(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
-    ((gradient,),), _ = handle.item().take(context.step, int(num_required))
+    ((gradient,),) = handle.item().take(context.step, int(num_required))[0]
     return gradient.astype(dtype.numpy_dtype, copy=False)
 
 
@@ -93,7 +94,7 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 @host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True, keeps=True)
 def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     del dtype
-    (gradient,), _ = handle.item().take(context.step, int(num_required))
+    (gradient,) = handle.item().take(context.step, int(num_required))[0]
     return gradient
 
 
@@ -124,11 +125,18 @@ def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], ro
 
 @host("GatherGradients", infer=no_outputs, keeps=True)
 def gather(
-    context: HostContext, local_step: HostArray, *parts: HostArray, shared_name: str, shapes: Any, rows: Any
+    context: HostContext,
+    local_step: HostArray,
+    *parts: HostArray,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    examples: str = "",
 ) -> None:
     """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values.
 
     ``local_step``: the step that they are of, int64 of shape (); or that and the start of the training, of shape (2,).
+    ``examples``: the name of those that the gradient is of, where they are accounted for.
     """
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
@@ -138,7 +146,8 @@ def gather(
         for index in range(len(shapes))
     ]
     step, start = local_step if local_step.ndim else (local_step, None)
-    accumulator.apply(gradients, int(step), context.step.session, None if start is None else int(start))
+    ticket = GatheredRange(ledger_of(context.resources, examples), context.step) if examples else None
+    accumulator.apply(gradients, int(step), context.step.session, None if start is None else int(start), ticket)
 
 
 def _means(inference: Inference) -> Sequence[Spec]:
@@ -150,6 +159,8 @@ def _means(inference: Inference) -> Sequence[Spec]:
             specs += [Spec(int64, (None,)), Spec(dtype, None if dims is None else (None, *dims[1:]))]
         else:
             specs.append(Spec(dtype, dims))
+    if attrs.get("examples"):
+        specs.append(Spec(int64, (None, 3)))
     return specs
 
 
@@ -163,8 +174,9 @@ def _repeat_take(
     shapes: Any,
     rows: Any,
     dtypes: Sequence[DType],
+    examples: str = "",
 ) -> None:
-    del dtypes
+    del dtypes, examples
     session = context.step.session
     _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times, session)
 
@@ -179,12 +191,17 @@ def take(
     shapes: Any,
     rows: Any,
     dtypes: Sequence[DType],
+    examples: str = "",
 ) -> Any:
-    """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable."""
+    """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable; where
+    their examples are accounted for, also the ranges of these."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
-    gradients, step = accumulator.take(context.step, int(num_required), context.step.session, int(start))
-    return [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
+    gradients, step, tickets = accumulator.take(context.step, int(num_required), context.step.session, int(start))
+    made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
+    if examples:
+        made.append(ledger_of(context.resources, examples).taken(context.step, tickets))
+    return made
 
 
 @host("GatherJoin", infer=no_outputs, keeps=True)

@@ -13,6 +13,7 @@ from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
 from headwater.ops.define import fixed, host, no_outputs, stateful
 from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.example_ledger import ledger_of
 from headwater.resources.gate import Gate
 from headwater.resources.host_context import HostContext
 
@@ -33,15 +34,19 @@ def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: 
 
 
 @host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True, keeps=True)
-def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> HostArray:
+def give(
+    context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str, examples: str = ""
+) -> HostArray:
     """Ends a worker's step of this version and start of the training; gives those to begin the next with.
 
-    ``version``: int64 of shape (2,), or of shape () where each gradient is an update.
+    ``version``: int64 of shape (2,), or of shape () where each gradient is an update. ``examples``: the name of those
+    that the step's gradient is of, where they are accounted for.
     """
     gate = _gate(context, shared_name, consistency)
     of, *start = np.ravel(version).tolist()
     step, since = context.step, start[0] if start else 0
-    return np.array(gate.give(step, step.session, worker, of, since, step.number), np.int64)
+    data = ledger_of(context.resources, examples) if examples else None
+    return np.array(gate.give(step, step.session, worker, of, since, step.number, data), np.int64)
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)

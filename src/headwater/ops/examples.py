@@ -13,17 +13,24 @@ import jax
 import numpy as np
 
 from headwater.accounting.ledger import Plan, Work
-from headwater.dtypes import DType, int64, resource
-from headwater.errors import AbortedError
+from headwater.dtypes import DType, int32, int64, resource
 from headwater.ops.bodies import decode_body, interpret
 from headwater.ops.datasets import checked_element, element_specs
-from headwater.ops.define import fixed, host, stateful
+from headwater.ops.define import fixed, host, no_outputs, stateful
 from headwater.ops.queues import as_handle
 from headwater.registry import FunctionAttr, HostArray
 from headwater.resources.containers import Resources
 from headwater.resources.example_batches import ExampleBatches
-from headwater.resources.example_ledger import ExampleLedger, Wish
+from headwater.resources.example_ledger import ExampleLedger, Wish, ledger_of
+from headwater.resources.gate import Gate
 from headwater.resources.host_context import HostContext, RunningStep
+
+
+def _ledger(context: HostContext, name: str, applied: Any) -> ExampleLedger:
+    def make() -> ExampleLedger:
+        return ExampleLedger(name, context.task, context.resources, applied)
+
+    return context.resources.get_or_make("", name, ExampleLedger, make)
 
 
 @host("TakeExamples", infer=fixed(int64, (4,)), refs=(0,), blocking=True, keeps=True, types={})
@@ -48,23 +55,21 @@ def take(
       seed: -1 for one that the ``ps`` draws.
     """
 
-    def make() -> ExampleLedger:
-        return ExampleLedger(shared_name, context.task, context.resources, applied)
-
-    ledger = context.resources.get_or_make("", shared_name, ExampleLedger, make)
+    ledger = _ledger(context, shared_name, applied)
     plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=None if seed < 0 else seed)
-    work, its_seed = ledger.take(
-        context.step, Wish(worker=worker, epochs=epochs, plan=plan, patience_s=float(patience_s))
-    )
+    wish = Wish(worker=worker, epochs=epochs, plan=plan, patience_s=float(patience_s))
+
+    def starved() -> None:
+        for gate in context.resources.of_kind(Gate).values():
+            gate.data_end(ledger)
+
+    work, its_seed = ledger.take(context.step, wish, starved)
     return np.array([*work, its_seed], np.int64)
 
 
 def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], object]:
     del batch
-    ledger = resources.find("", shared_name, ExampleLedger)
-    if ledger is None:
-        raise AbortedError(None, None, f"no ranges of {shared_name!r} were handed out here: the task was started anew")
-    return ledger.admit(step)
+    return ledger_of(resources, shared_name).admit(step)
 
 
 @stateful("AccountExamples", refs=(0,), updates=(0,), admit=_admit)
@@ -73,6 +78,32 @@ def account(applied: jax.Array, handed: jax.Array, *, shared_name: str, batch: i
     del shared_name
     epoch, start = handed[0], handed[1]
     return (applied.at[1, 0].add(1).at[epoch % 2, 1 + start // batch].set(epoch + 1),)
+
+
+def _admit_round(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], None]:
+    del batch
+    return ledger_of(resources, shared_name).admit_round(step)
+
+
+@stateful("AccountRound", refs=(0,), updates=(0,), admit=_admit_round)
+def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
+    """The ranges of gathered gradients, int64 [n, 3], are applied, with the updates of the same executable."""
+    del shared_name
+    epochs, starts = ranges[:, 0], ranges[:, 1]
+    return (applied.at[1, 0].add(1).at[epochs % 2, 1 + starts // batch].set(epochs + 1),)
+
+
+@host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, types={})
+def round_of(context: HostContext, applied: Any, num_required: HostArray, *, shared_name: str) -> np.integer:
+    """Waits until as many gradients are gathered as an update is made of; how many these are."""
+    ledger = _ledger(context, shared_name, applied)
+    return np.int32(ledger.wait_for_round(context.step, int(num_required)))
+
+
+@host("ExamplesGiven", infer=no_outputs, inputs="", keeps=True)
+def given(context: HostContext, *, shared_name: str) -> None:
+    """The step has given its gradient to all that gather some."""
+    ledger_of(context.resources, shared_name).given(context.step)
 
 
 @host("ExampleBatches", infer=fixed(resource, ()))

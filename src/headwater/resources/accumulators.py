@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,22 @@ def _aligned_copy(array: Array) -> Array:
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+class Ticket(Protocol):
+    """What goes with a gradient, and hears what becomes of it. The accumulator's lock is held."""
+
+    def accept(self) -> None:
+        """It is about to be added; raises where it must not be."""
+        ...
+
+    def drop(self) -> None:
+        """It is part of no mean, nor will be."""
+        ...
+
+
+Taken = tuple[Sequence[Gradient], int, Sequence[Any]]
+"""The mean (or sum) of all gradients that have come, for every variable; the time step from now on; their tickets."""
 
 
 class GradientSum:
@@ -270,7 +286,8 @@ class Accumulator(Kept):
         self._step = 0
         self._wanted: dict[int, int] = {}
         self._repeated: list[_Repeated] = []
-        self._set_aside: dict[int, tuple[Sequence[Gradient], int]] = {}
+        self._set_aside: dict[int, Taken] = {}
+        self._tickets: list[Ticket] = []
         self._lives = Lives()
         self._renews = False
         self._start = Start()
@@ -344,7 +361,14 @@ class Accumulator(Kept):
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
 
-    def apply(self, gradients: Sequence[Gradient], step: int, session: str = "", start: int | None = None) -> None:
+    def apply(
+        self,
+        gradients: Sequence[Gradient],
+        step: int,
+        session: str = "",
+        start: int | None = None,
+        ticket: Ticket | None = None,
+    ) -> None:
         """Adds a gradient of every variable, unless they are stale.
 
         Args:
@@ -352,9 +376,11 @@ class Accumulator(Kept):
           step: that they are of.
           session: of the replica that gives them, where the accumulator is one of replicas.
           start: of the training, that they are of; None: the session says it.
+          ticket: hears what becomes of them.
 
         Raises:
           AbortedError: the training was started anew since the replica joined; none is added.
+          OpError: what ``ticket`` raises; none is added.
           InvalidArgumentError: one does not fit; none is added.
         """
         with self._condition:
@@ -363,12 +389,17 @@ class Accumulator(Kept):
             verdict = replica_lives.judged(self._lives, session, step, self._step)
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
+            if verdict is not Verdict.TAKE and ticket is not None:
+                ticket.drop()
             if verdict is Verdict.VOID and self._renews:
                 raise AbortedError(None, None, replica_lives.void_text(self._lives))
             self.changes += 1
             if verdict is not Verdict.TAKE:
                 self.dropped += 1
                 return
+            if ticket is not None:
+                ticket.accept()
+                self._tickets.append(ticket)
             self._of_steps.add(step)
             self._members = self._members.gave(session)
             for total, gradient in zip(self._sums, gradients, strict=True):
@@ -381,9 +412,7 @@ class Accumulator(Kept):
         if ready is not None:
             self._run(ready)
 
-    def take(
-        self, waiting: Waiting, required: int, session: str = "", start: int = 0
-    ) -> tuple[Sequence[Gradient], int]:
+    def take(self, waiting: Waiting, required: int, session: str = "", start: int = 0) -> Taken:
         """Waits for ``required`` gradients of every variable; starts afresh.
 
         Args:
@@ -392,9 +421,6 @@ class Accumulator(Kept):
           session: that it is in.
           start: the start of the training since which ``required`` are counted, where another one says so: what is
             asked for since an earlier one is forgotten, or not yet known here. 0: any.
-
-        Returns:
-          The mean (or sum) of all that have come, for every variable, and the time step from now on.
 
         Raises:
           AbortedError: the training was started anew by another session than this one.
@@ -470,7 +496,9 @@ class Accumulator(Kept):
         with self._condition:
             repeated.running = False
             repeated.left -= 1
-            self._set_aside.pop(id(repeated.waiting), None)
+            not_taken = self._set_aside.pop(id(repeated.waiting), None)
+            for ticket in not_taken[2] if not_taken is not None else ():
+                ticket.drop()
             # More may have come meanwhile. The step that asked makes the update, lest one giver makes those of all.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
@@ -485,14 +513,19 @@ class Accumulator(Kept):
     def _what(self, required: int) -> str:
         return f"gradients in accumulator {self.name!r} ({required} needed)"
 
-    def _taken(self) -> tuple[Sequence[Gradient], int]:
+    def _taken(self) -> Taken:
         self.changes += 1
         reduced = [total.reduced(self._count, self._mean) for total in self._sums]
+        tickets, self._tickets = self._tickets, []
         self._clear()
         self._step += 1
-        return reduced, self._step
+        return reduced, self._step, tickets
 
     def _clear(self) -> None:
+        if self._tickets:
+            tickets, self._tickets = self._tickets, []
+            for ticket in tickets:
+                ticket.drop()
         self._count = 0
         self._of_steps.clear()
         for total in self._sums:

@@ -11,6 +11,11 @@ update of that step and the account of its range happen under one lock, or neith
 
 Another copy of the task has a copy of the variable, and hears which ranges belong to which steps. A ledger is made of
 both where that copy goes on with the steps; how often ranges have failed begins at 0 then.
+
+Where gradients of several steps become one update, a range goes with its gradient: into the accumulator beside the
+variable (*gathered*), from there to the step that takes the mean (*taken*), whose update and the account of all its
+ranges happen under one lock. A gradient that the accumulator drops gives its range back. At the end of the data there
+may be fewer gradients than an update wants: once no step can give another one, it is made of those that there are.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -43,6 +48,7 @@ RESUME_S: Final = 60.0
 """How long workers that find no other range wait for a step of another copy of the task to go on here, in seconds."""
 
 Array = np.ndarray[Any, Any]
+_Key = tuple[str, int]  # session and number of a step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,20 +68,53 @@ class Wish:
     patience_s: float = 0.0
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class _Hold:
-    """A range that a step has.
+    """A range that a step has, or the gradient that it has given.
 
     Attributes:
-      worker, work: who has what.
+      worker, session, work: who has what.
       away: it was taken from it. Where no other has got it, it may go on.
       resumes_by: when it is taken from it at the latest, where the step has yet to go on here; None: it runs here.
+      given: its step has given its gradient to all that gather some, or has ended.
+      lost: the session of its step is gone.
     """
 
     worker: str
+    session: str
     work: Work
     away: bool = False
     resumes_by: float | None = None
+    given: bool = False
+    lost: bool = False
+
+
+class GatheredRange:
+    """A range whose gradient a step gives to an accumulator.
+
+    The accumulator's lock is held in all methods; that of the ledger is taken within.
+
+    Args:
+      ledger: whose range it is.
+      step: that has it.
+    """
+
+    def __init__(self, ledger: ExampleLedger, step: RunningStep) -> None:
+        self._ledger = ledger
+        self._key = step.session, step.number
+        self.hold: _Hold | None = None
+
+    def accept(self) -> None:
+        """The gradient is about to be added.
+
+        Raises:
+          AbortedError: the step does not hold its range any more: it must not be added.
+        """
+        self.hold = self._ledger._gather(self._key)  # pyright: ignore[reportPrivateUsage] - of this module
+
+    def drop(self) -> None:
+        """The gradient is not part of any update, nor will be."""
+        self._ledger._drop(self._key, self.hold)  # pyright: ignore[reportPrivateUsage]
 
 
 class ExampleLedger(Kept):
@@ -109,20 +148,58 @@ class ExampleLedger(Kept):
         self._accounts = Accounts(name, task, 0, log_dir="")
         self._seen: int | None = None  # updates of the variable as of which the accounts are
         self._update = 0
-        self._holds: dict[tuple[str, int], _Hold] = {}
+        self._holds: dict[_Key, _Hold] = {}
+        self._gathered: list[_Hold] = []
+        self._taken: dict[_Key, list[_Hold]] = {}
+        self._waiting: set[_Key] = set()
         self._plan: Plan | None = None
         self._place: tuple[str, ...] = ()  # of the variable: its container and name
 
     # Handing out ------------------------------------------------------------------------------------------------------
 
-    def take(self, step: RunningStep, wish: Wish) -> tuple[Work, int]:
+    def take(self, step: RunningStep, wish: Wish, starved: Callable[[], None] | None = None) -> tuple[Work, int]:
         """A range for a step, and the seed of its epoch's order. Waits while others hold all that is left.
+
+        Args:
+          step: that asks.
+          wish: what for.
+          starved: called without locks when no step can give another gradient before an update is made; see
+            `is_starved`.
 
         Raises:
           OutOfRangeError: all epochs are over.
           DataLossError: of what is left all was set aside.
           FailedPreconditionError: the variable has no value, or another worker has other arguments.
         """
+        key = step.session, step.number
+        if key in self._holds:
+            raise FailedPreconditionError(
+                None, None, f"a step takes two ranges of {self._name!r}: get_next() can be called once in a step"
+            )
+        told: tuple[int, int] | None = None
+        try:
+            while True:
+                found, told = self._wait_for_range(step, wish, told)
+                if found is not Nothing.YET:
+                    break
+                if starved is not None:
+                    starved()
+        finally:
+            with self._condition:
+                self._waiting.discard(key)
+        last = (wish.epochs or FOREVER) - 1
+        if isinstance(found, tuple):
+            return found
+        if found is Nothing.ASIDE:
+            with self._condition:
+                aside = self._accounts.set_aside(0, last)
+            raise DataLossError(None, None, f"these ranges of {self._name!r} were set aside: {aside}")
+        raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self._name!r} are applied")
+
+    def _wait_for_range(
+        self, step: RunningStep, wish: Wish, told: tuple[int, int] | None
+    ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
+        """A range, or why there is none; `Nothing.YET` where it is starved otherwise than was ``told``."""
         key = step.session, step.number
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
@@ -138,26 +215,28 @@ class ExampleLedger(Kept):
                 if 0 < wish.patience_s < self._clock() - began:
                     self._take_back(lambda hold: True, f"others have waited {wish.patience_s:g} s for it")
                 found = self._offer(wish, last)
+            if found is Nothing.YET:
+                # Another task may lack the gradient of a worker that was lost while it sent it.
+                self._take_back(lambda hold: hold.lost, "its worker was lost before its update was made")
+                found = self._offer(wish, last)
+            if found is Nothing.YET and key not in self._waiting:
+                self._waiting.add(key)
+                self._condition.notify_all()
             offers[:] = [found]
-            return found is not Nothing.YET
+            return found is not Nothing.YET or (self._is_starved() and told != self._round())
 
         with self._condition:
-            if key in self._holds:
-                raise FailedPreconditionError(
-                    None, None, f"a step takes two ranges of {self._name!r}: get_next() can be called once in a step"
-                )
             step.wait_until(self._condition, ready, f"ranges of {self._name!r} that other workers have")
             self._accounts.flush()
             (found,) = offers
             if isinstance(found, tuple):
-                self._holds[key] = _Hold(worker=wish.worker, work=found[0])
+                self._holds[key] = _Hold(worker=wish.worker, session=step.session, work=found[0])
                 self.changes += 1
                 step.at_end(lambda: self.ended(*key))
-                return found
-            if found is Nothing.ASIDE:
-                aside = self._accounts.set_aside(0, last)
-                raise DataLossError(None, None, f"these ranges of {self._name!r} were set aside: {aside}")
-            raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self._name!r} are applied")
+            return found, self._round()
+
+    def _round(self) -> tuple[int, int]:
+        return self._update, len(self._gathered)
 
     def _offer(self, wish: Wish, last: int) -> tuple[Work, int] | Nothing:
         # The variable has two epochs that follow each other.
@@ -167,6 +246,7 @@ class ExampleLedger(Kept):
     def ended(self, session: str, number: int) -> bool:
         """Nothing of a step runs on this task any more; whether it still had a range."""
         with self._condition:
+            self._all_given(session)
             hold = self._holds.get((session, number))
             if hold is None:
                 return False
@@ -189,20 +269,114 @@ class ExampleLedger(Kept):
         """No connection is left to the master of a session, or it is over."""
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
+            mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken]
             self._take_back(lambda hold: any(hold is one for one in mine), reason or "its session has ended")
+            for hold in self._all_holds():
+                hold.lost |= hold.session == session
+                hold.given |= hold.lost
+            self._condition.notify_all()
 
     def forget_session(self, session: str) -> None:
         """A session is over for good."""
         self.session_ended(session, "its session has ended")
 
+    def _all_holds(self) -> list[_Hold]:
+        taken = (hold for holds in self._taken.values() for hold in holds)
+        return [*self._holds.values(), *self._gathered, *taken]
+
     def _take_back(self, these: Callable[[_Hold], bool], reason: str) -> None:
-        for hold in self._holds.values():
+        """Hands out again what steps hold, or have taken for an update that is not made yet."""
+        taken = (hold for holds in self._taken.values() for hold in holds)
+        for hold in (*self._holds.values(), *taken):
             if not hold.away and these(hold):
                 hold.away = True
                 self.changes += 1
                 self._accounts.failed(hold.worker, hold.work, reason)
                 self._condition.notify_all()
         self._accounts.flush()
+
+    # Gradients that are gathered --------------------------------------------------------------------------------------
+
+    def _gather(self, key: _Key) -> _Hold:
+        with self._condition:
+            hold = self._holds.get(key)
+            self._require(hold)
+            assert hold is not None
+            del self._holds[key]
+            self._gathered.append(hold)
+            self._condition.notify_all()
+            return hold
+
+    def _drop(self, key: _Key, hold: _Hold | None) -> None:
+        with self._condition:
+            if hold is None:
+                hold = self._holds.pop(key, None)
+            elif hold in self._gathered:
+                self._gathered.remove(hold)
+            else:
+                return
+            if hold is not None and not hold.away:
+                self._accounts.failed(hold.worker, hold.work, "")
+                self._accounts.flush()
+            self._condition.notify_all()
+
+    def given(self, step: RunningStep) -> None:
+        """A step has given its gradient to all that gather some."""
+        with self._condition:
+            self._all_given(step.session)
+
+    def _all_given(self, session: str) -> None:
+        for hold in self._gathered:
+            if hold.session == session:
+                hold.given = True
+                self._condition.notify_all()
+
+    def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
+        """A step has taken the mean of gradients, to make an update; their ranges, as int64 [at least 1, 3], of which
+        some may be there more than once."""
+        key = step.session, step.number
+        with self._condition:
+            if key not in self._taken:
+                step.at_end(lambda: self._not_made(key))
+            # Those of before a restore are there, too: the mean has their gradients.
+            holds = [one.hold for one in ranges if one.hold is not None]
+            self._gathered = [hold for hold in self._gathered if hold not in holds]
+            self._taken[key] = holds
+            self._condition.notify_all()
+        works = [hold.work for hold in holds] or [Work(0, 0, 0)]
+        # A power of two, so that few different shapes have to be compiled.
+        works += works[-1:] * ((1 << (len(works) - 1).bit_length()) - len(works))
+        return np.array(works, np.int64)
+
+    def _not_made(self, key: _Key) -> None:
+        with self._condition:
+            mine = self._taken.get(key, [])
+            self._take_back(lambda hold: any(hold is one for one in mine), "its update was not made")
+            self._taken.pop(key, None)
+
+    def is_starved(self) -> bool:
+        """Whether gradients are gathered, and none can come besides before an update is made of them: workers wait for
+        ranges, and none is held by another."""
+        with self._condition:
+            return self._is_starved()
+
+    def _is_starved(self) -> bool:
+        return (
+            bool(self._waiting and self._gathered)
+            and all(hold.given for hold in self._gathered)
+            and all(hold.away for hold in self._holds.values())
+        )
+
+    def wait_for_round(self, step: RunningStep, required: int) -> int:
+        """Waits for ``required`` gradients, or for fewer where no other can come; how many an update is to be made
+        of."""
+        with self._condition:
+            step.wait_until(
+                self._condition,
+                lambda: len(self._gathered) >= required or self._is_starved(),
+                f"gradients of {self._name!r} ({required} needed)",
+            )
+            return min(required, len(self._gathered))
 
     # An update --------------------------------------------------------------------------------------------------------
 
@@ -221,6 +395,32 @@ class ExampleLedger(Kept):
         if self._seen is None and self._plan is not None:
             self._load(self._plan)
         hold = self._holds.get(key)
+        self._require(hold)
+        assert hold is not None
+
+        def made() -> None:
+            del self._holds[key]
+            self._account([hold])
+
+        return made
+
+    def admit_round(self, step: RunningStep) -> Callable[[], None]:
+        """As `admit`, for the ranges that a step has `taken`."""
+        key = step.session, step.number
+        holds = self._taken.get(key, [])
+        if not holds:
+            self._require(None)
+        for hold in holds:
+            self._require(hold)
+
+        def made() -> None:
+            self._taken[key] = []
+            self._account(holds)
+
+        return made
+
+    def _require(self, hold: _Hold | None) -> None:
+        """Raises AbortedError where a range is not held any more, by its step or the gradient that it has given."""
         current = self._seen == self._cell.updates
         if hold is not None and hold.away and current and self._accounts.reclaim(hold.worker, hold.work):
             hold.away = False
@@ -232,18 +432,17 @@ class ExampleLedger(Kept):
                 "its update is not made",
             )
 
-        def made() -> None:
-            del self._holds[key]
-            self.changes += 1
-            self._seen = self._cell.updates
-            self._update += 1
+    def _account(self, holds: Sequence[_Hold]) -> None:
+        """The update of these ranges is made. The lock is held."""
+        self.changes += 1
+        self._seen = self._cell.updates
+        self._update += 1
+        for hold in holds:
             self._accounts.give(hold.worker, [hold.work])
-            self._accounts.applied(self._update)
-            # Under the lock, so that no saved state has an update that the journal has not.
-            self._accounts.flush()
-            self._condition.notify_all()
-
-        return made
+        self._accounts.applied(self._update)
+        # Under the lock, so that no saved state has an update that the journal has not.
+        self._accounts.flush()
+        self._condition.notify_all()
 
     # What is applied --------------------------------------------------------------------------------------------------
 
@@ -258,6 +457,9 @@ class ExampleLedger(Kept):
             )
         if self._seen == cell.updates:
             return
+        for hold in self._all_holds()[len(self._holds) :]:
+            hold.away = True
+        self._gathered.clear()
         told = self._holds if self._seen is None else {}
         self._holds, self._plan = {}, plan
         self.changes += 1
@@ -294,7 +496,7 @@ class ExampleLedger(Kept):
         *_, plan, holds = state.words
         self._plan = Plan(**plan) if plan else None
         self._holds = {
-            (session, number): _Hold(worker=worker, work=Work(*work), away=away)
+            (session, number): _Hold(worker=worker, session=session, work=Work(*work), away=away)
             for session, number, worker, *work, away in holds
         }
 
@@ -314,6 +516,19 @@ class ExampleLedger(Kept):
         """How far epochs are."""
         with self._condition:
             return str(self._accounts)
+
+
+def ledger_of(resources: Resources, name: str) -> ExampleLedger:
+    """The ledger of some examples.
+
+    Raises:
+      AbortedError: none of them were handed out here.
+    """
+
+    def none() -> ExampleLedger:
+        raise AbortedError(None, None, f"no ranges of {name!r} were handed out here: the task was started anew")
+
+    return resources.get_or_make("", name, ExampleLedger, none)
 
 
 def ledger_bytes(applied: Array, plan: Plan) -> bytes:

@@ -6,11 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from headwater.consistency import (
     Apply,
     Arrives,
     Consistency,
+    DataEnd,
     Decision,
     Event,
     Gave,
@@ -37,6 +39,18 @@ _log = logging.getLogger("headwater")
 _SAY_EVERY_S = 5.0
 
 
+class Data(Protocol):
+    """What gradients are of, which knows when there is no more."""
+
+    def given(self, step: Any, /) -> None:
+        """A step has given its gradient."""
+        ...
+
+    def is_starved(self) -> bool:
+        """Whether gradients are gathered, and no other can come before an update is made of them."""
+        ...
+
+
 class Gate(kept.Kept):
     """The gate of one group.
 
@@ -60,6 +74,7 @@ class Gate(kept.Kept):
         self._updater: str | None = None
         self._abandoned = False
         self._given: dict[str, tuple[str, int]] = {}
+        self._data: Data | None = None
         self._said = clock()
 
     @property
@@ -89,8 +104,21 @@ class Gate(kept.Kept):
         with self._condition:
             return self._start.name
 
+    def data_end(self, data: Data) -> None:
+        """No worker may be able to give another gradient before the next update, as ``data`` knows."""
+        with self._condition:
+            if data is self._data and data.is_starved():
+                self._hear(DataEnd())
+
     def give(
-        self, waiting: Waiting, session: str, worker: str, version: int, start: int, number: int | None = None
+        self,
+        waiting: Waiting,
+        session: str,
+        worker: str,
+        version: int,
+        start: int,
+        number: int | None = None,
+        data: Data | None = None,
     ) -> tuple[int, int]:
         """A worker ends a step; waits until it may begin the next.
 
@@ -101,6 +129,7 @@ class Gate(kept.Kept):
           version: of the variables that it read.
           start: of the training, that its gradient is of.
           number: of its step. One that has given its gradient, and asks once more, only goes on waiting.
+          data: what the gradient is of, where that knows when there is no more.
 
         Returns:
           The version of the variables that it begins the next step with, and the start that this is of.
@@ -114,6 +143,11 @@ class Gate(kept.Kept):
                 self._go.pop(worker, None)
                 self.changes += 1
                 self._hear(Gave(worker, version, void=not self._start.counts(start)))
+            if data is not None:
+                self._data = data
+                data.given(waiting)
+                if data.is_starved():
+                    self._hear(DataEnd())
             waiting.wait_until(
                 self._condition,
                 # One that was taken for gone while its connection was lost waits for no other.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ACCOUNTED: Final = ("headwater", "examples that are accounted for")
 """Key of the collection of `_Handed`."""
+_ROUNDS: Final = ("headwater", "rounds of examples that are accounted for")
+"""Key of the collection of what takes mean gradients, the `_Handed` that they are of, and the ranges of an update."""
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -236,29 +238,77 @@ def account_for(gradients: Iterable[Any], updates: Sequence[Any]) -> list[Operat
       gradients: tensors, `IndexedSlices`, or None.
       updates: what updates variables by them.
     """
+    gradients = list(gradients)
     made: list[Operation] = []
     for entry in _reached(gradients):
         if entry.account is None:
-            beside = [update for update in updates if getattr(update, "op", update).device == entry.applied.op.device]
-            graph = entry.applied.graph
-            with graph.colocate_with(entry.applied.op), graph.control_dependencies(beside or updates):
-                entry.account = graph.create_op(
-                    "AccountExamples",
-                    [entry.applied.op.outputs[0], entry.handed],
-                    {"shared_name": entry.name, "batch": entry.size},
-                )
+            entry.account = _account("AccountExamples", entry, entry.handed, updates)
         made.append(entry.account)
+    of_gradients = {part.op for part in _parts(gradients)}
+    for takes, entry, ranges in get_default_graph().get_collection(_ROUNDS):
+        if takes & of_gradients and entry.account is None:
+            entry.account = _account("AccountRound", entry, ranges, updates)
+            made.append(entry.account)
     return made
 
 
-def refuse_gathered(gradients: Iterable[Any]) -> None:
-    """Raises ValueError where gradients that several replicas gather for one update are of accounted examples."""
-    for entry in _reached(gradients):
-        raise ValueError(
-            f"the examples {entry.name!r} are accounted for, but their gradients are gathered: an update of several "
-            "replicas' gradients cannot be accounted for in a graph. Use an optimizer that applies each gradient "
-            "(asynchronous, or with bounded staleness), or a dataset that is not accounted for"
-        )
+def _account(kind: str, entry: _Handed, ranges: Tensor, updates: Sequence[Any]) -> Operation:
+    beside = [update for update in updates if getattr(update, "op", update).device == entry.applied.op.device]
+    graph = entry.applied.graph
+    with graph.colocate_with(entry.applied.op), graph.control_dependencies(beside or updates):
+        attrs = {"shared_name": entry.name, "batch": entry.size}
+        return graph.create_op(kind, [entry.applied.op.outputs[0], ranges], attrs)
+
+
+class Gathered:
+    """The account of examples whose gradients are gathered for one update.
+
+    Args:
+      entry: their batches.
+
+    Attributes:
+      name: of the examples.
+      device: of the variable of what is applied. Gradients are gathered there, too, if only to be counted.
+      handed: the range of a step.
+    """
+
+    def __init__(self, entry: _Handed) -> None:
+        self._entry = entry
+        self.name: str = entry.name
+        self.device: str = entry.applied.op.device
+        self.handed: Tensor = entry.handed
+
+    def taken(self, takes: Iterable[Operation], ranges: Tensor) -> None:
+        """The optimizer that updates with what ``takes`` give accounts for ``ranges``."""
+        rounds = get_default_graph().get_collection_ref(_ROUNDS)
+        rounds.append((frozenset(takes), self._entry, ranges))
+
+    def round(self, required: Tensor) -> Tensor:
+        """Of how many gradients an update is made that wants ``required``."""
+        return self._here("ExampleRound", [self._entry.applied.op.outputs[0], required]).outputs[0]
+
+    def given(self, given: Sequence[Operation]) -> Operation:
+        """Says that ``given`` have given the gradients of a step."""
+        with self._entry.applied.graph.control_dependencies(given):
+            return self._here("ExamplesGiven", [])
+
+    def _here(self, kind: str, inputs: Sequence[Tensor]) -> Operation:
+        graph = self._entry.applied.graph
+        with graph.colocate_with(self._entry.applied.op):
+            return graph.create_op(kind, inputs, {"shared_name": self.name})
+
+
+def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
+    """The examples that are accounted for of gradients that several replicas gather; None where there are none.
+
+    Raises:
+      ValueError: they are of several datasets.
+    """
+    found = _reached(gradients)
+    if len(found) > 1:
+        names = ", ".join(sorted(entry.name for entry in found))
+        raise ValueError(f"gradients that are gathered can account for the examples of one dataset, not of {names}")
+    return Gathered(found[0]) if found else None
 
 
 def require_accounted(graph: Graph) -> None:
@@ -281,10 +331,7 @@ def _reached(gradients: Iterable[Any]) -> list[_Handed]:
     if not entries:
         return []
     found: dict[Operation, _Handed] = {}
-    ahead: list[Operation] = []
-    for grad in gradients:
-        parts = (grad.values, grad.indices) if isinstance(grad, IndexedSlices) else (grad,)
-        ahead += [part.op for part in parts if part is not None]
+    ahead = [part.op for part in _parts(gradients)]
     seen = set(ahead)
     while ahead:
         op = ahead.pop()
@@ -294,3 +341,11 @@ def _reached(gradients: Iterable[Any]) -> list[_Handed]:
         seen |= before
         ahead += before
     return list(found.values())
+
+
+def _parts(gradients: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for grad in gradients:
+        parts = (grad.values, grad.indices) if isinstance(grad, IndexedSlices) else (grad,)
+        found += [part for part in parts if part is not None]
+    return found

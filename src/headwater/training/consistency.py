@@ -22,6 +22,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.training.accounted import Gathered, gathered_examples
 from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.session_run_hook import SessionRunHook
@@ -235,6 +236,9 @@ class _Part:
     def gather(self) -> Operation:
         """Updates are of the mean of several gradients."""
         graph = self._graph
+        examples = gathered_examples(grad for grad, _ in self._pairs)
+        if examples is not None:  # which know when the data end
+            self._devices = [examples.device, *(device for device in self._devices if device != examples.device)]
         record = self._record(0)
         local_step = local_step_variable("local_version", with_start=True)
 
@@ -261,7 +265,7 @@ class _Part:
                 (arrives,) = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker}).outputs
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):
-                step = self._give(local_step.value())
+                step = self._give(local_step.value(), examples)
         with graph.control_dependencies([arrives.op]):
             self.local_inits.append(assign(local_step, stack([now(), arrives])).op)
         self.start_overs.append(start_over)
@@ -283,8 +287,10 @@ class _Part:
         with self._graph.colocate_with(record.op):
             return self._graph.create_op("CountUpdate", [record.op.outputs[0], seen])
 
-    def _give(self, version: Tensor) -> Tensor:
+    def _give(self, version: Tensor, examples: Gathered | None = None) -> Tensor:
         attrs = {**self._attrs, "worker": self._worker}
+        if examples is not None:
+            attrs["examples"] = examples.name
         return self._graph.create_op("ConsistencyGive", [version], attrs).outputs[0]
 
     def _summarize(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cluster.variables import REPLICAS
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
 from headwater.functional.accumulators import as_int64
@@ -19,7 +21,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.input.queues import FIFOQueue
-from headwater.training.accounted import refuse_gathered
+from headwater.training.accounted import Gathered, gathered_examples
 from headwater.training.coordinator import Coordinator
 from headwater.training.optimizer import GradsAndVars
 from headwater.training.queue_runner import QueueRunner, repeated
@@ -57,6 +59,7 @@ class Gathering:
       begins: the step that ``starts`` begin at.
       elsewhere: how many times the training was started, as far as any task knows.
       name: a random number for the start that ``starts`` make.
+      examples: of the gradients, where they are accounted for.
     """
 
     given: list[Operation]
@@ -68,6 +71,7 @@ class Gathering:
     begins: Tensor
     elsewhere: Tensor
     name: Tensor
+    examples: Gathered | None
 
     def all_taken(self) -> AbstractContextManager[None]:
         """Has the update that is made in it wait until all tasks have taken their gradients: it is made everywhere or
@@ -99,15 +103,21 @@ def gather(
       lives: how many times it was started as far as others know than the accumulators.
 
     Raises:
-      ValueError: there are no gradients, or they are of examples that are accounted for.
+      ValueError: there are no gradients, or they are of examples that are accounted for, and these are of several
+        datasets, or tasks have second copies.
     """
-    refuse_gathered(grad for grad, _ in pairs)
     graph = get_default_graph()
-    by_device: dict[str, list[tuple[Any, Variable]]] = {}
+    examples = gathered_examples(grad for grad, _ in pairs)
+    if examples is not None and os.environ.get(REPLICAS, "").strip() == "2":
+        raise ValueError(
+            f"the examples {examples.name!r} are accounted for, and their gradients are gathered: with {REPLICAS}=2 "
+            "that cannot be had. Use an optimizer that applies each gradient, or leave the variable away"
+        )
+    by_device: dict[str, list[tuple[Any, Variable]]] = {} if examples is None else {examples.device: []}
     for grad, var in pairs:
         if grad is not None:
             by_device.setdefault(var.device, []).append((grad, var))
-    if not by_device:
+    if all(grad is None for grad, _ in pairs):
         raise ValueError("there is no gradient of any variable")
     given: list[Operation] = []
     joins: list[Operation] = []
@@ -117,19 +127,22 @@ def gather(
     members: list[Tensor] = []
     groups: list[tuple[str, dict[str, Any]]] = []
     means: dict[Any, Any] = {}
+    ranges: list[Tensor] = []
     for device, ours in by_device.items():
         rows = [index for index, (grad, _) in enumerate(ours) if isinstance(grad, IndexedSlices)]
         attrs: dict[str, Any] = {
-            "shared_name": f"{ours[0][1].name}/gradients",
+            "shared_name": f"{ours[0][1].name if ours else device}/gradients",
             "shapes": [var.shape for _, var in ours],
             "rows": rows,
         }
+        here = examples if examples is not None and device == examples.device else None
+        of = {} if here is None else {"examples": here.name}
         with graph.device(device):
-            parts = [part for grad, _ in ours for part in _parts(grad)]
-            given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], attrs))
+            parts = [part for grad, _ in ours for part in _parts(grad)] + ([] if here is None else [here.handed])
+            given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], {**attrs, **of}))
             dtypes = [grad.dtype for grad, _ in ours]
             inputs = [convert_to_tensor(required, int32), *([] if start is None else [start])]
-            step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
+            step, *taken = graph.create_op("GatherTake", inputs, {**attrs, **of, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
             lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
             if len(by_device) > 1:
@@ -140,6 +153,10 @@ def gather(
         for index, (_, var) in enumerate(ours):
             first = next(remaining)
             means[var] = _mean_rows(next(remaining), first) if index in rows else first
+        ranges += remaining
+    takes = [step.op for step in steps]
+    if examples is not None:
+        examples.taken(takes, ranges[0])
     name = graph.create_op("StartName", []).outputs[0]
     # Read once for all: an update may be on its way.
     begins = now()
@@ -153,7 +170,7 @@ def gather(
     updates = [(means.get(var), var) for _, var in pairs]
     return Gathering(
         given=given,
-        takes=[step.op for step in steps],
+        takes=takes,
         means=updates,
         step=steps[0],
         joins=joins,
@@ -161,6 +178,7 @@ def gather(
         begins=begins,
         elsewhere=elsewhere,
         name=name,
+        examples=examples,
     )
 
 

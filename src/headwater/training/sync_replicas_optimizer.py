@@ -21,12 +21,15 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.dtypes import int32
 from headwater.functional.accumulators import as_int64
 from headwater.functional.arrays import stack
 from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.training.accounted import gathered_examples
 from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.queue_runner import QueueRunner
@@ -129,7 +132,9 @@ class SyncReplicasOptimizer(Optimizer):
         graph = get_default_graph()
         self._local_step = local_step_variable("sync_rep_local_step")
         # Of several tasks, some may have been told of a start of the training that others have yet to hear of.
-        several = len({global_step.device, *(var.device for grad, var in pairs if grad is not None)}) > 1
+        examples = gathered_examples(grad for grad, _ in pairs)
+        devices = {global_step.device, *(var.device for grad, var in pairs if grad is not None)}
+        several = len(devices if examples is None else {*devices, examples.device}) > 1
         start = local_step_variable("sync_rep_start") if several else None
         with graph.colocate_with(self._local_step.op):
             of = self._local_step.value() if start is None else stack([self._local_step, start])
@@ -137,7 +142,11 @@ class SyncReplicasOptimizer(Optimizer):
         with graph.name_scope(name or self._name):
             with graph.device(global_step.device):
                 life = graph.create_op("StepBarrierLife", [], {"shared_name": self._barrier}).outputs[0]
-            gathering = gather(pairs, of, self._replicas_to_aggregate, self._now, renews=True, lives=[life])
+            required: Any = self._replicas_to_aggregate
+            if examples is not None:
+                required = examples.round(convert_to_tensor(required, int32))
+            gathering = gather(pairs, of, required, self._now, renews=True, lives=[life])
+            given = gathering.given if examples is None else [examples.given(gathering.given)]
         with graph.device(global_step.device), graph.name_scope(None):
             with gathering.all_taken():
                 update = self._opt.apply_gradients(gathering.means, global_step)
@@ -148,7 +157,7 @@ class SyncReplicasOptimizer(Optimizer):
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
             self._chief_queue_runner = UpdateRunner(sync)
-            with graph.control_dependencies(gathering.given):
+            with graph.control_dependencies(given):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [of], attrs).outputs[0]
             (joined,) = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier}).outputs

@@ -149,7 +149,7 @@ def test_rows_beyond_the_number_count() -> None:
     gathered = Accumulator("a", [RowSum("a", (4, 1))])
     for row, value in ((0, 2.0), (0, 4.0), (3, 9.0)):
         gathered.apply([(np.array([row]), np.array([[value]], np.float32), np.zeros(0, np.int64))], 0)
-    ((indices, values, shape),), _ = gathered.take(Step(), 2)
+    ((indices, values, shape),), *_ = gathered.take(Step(), 2)
     assert indices.tolist() == [0, 3]
     assert values.tolist() == [[3.0], [9.0]]
     assert shape.tolist() == [4, 1]

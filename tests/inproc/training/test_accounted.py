@@ -59,11 +59,38 @@ def test_batches_that_reach_no_optimizer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sync", "gathered"])
-def test_gathered_gradients_are_refused(kind: str) -> None:
+def test_gathered_gradients_of_two_datasets_are_refused(kind: str) -> None:
     inner = tf.train.GradientDescentOptimizer(0.1)
     opt = tf.train.SyncReplicasOptimizer(inner, 2) if kind == "sync" else ConsistentOptimizer(inner, "k=2 of 2")
-    with pytest.raises(ValueError, match="their gradients are gathered"):
+    both = batch() + batch(name="others")
+    with pytest.raises(ValueError, match="one dataset, not of examples/applied, others/applied"):
+        opt.minimize(loss(both), tf.train.get_or_create_global_step())
+
+
+def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_REPLICAS", "2")
+    opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "sync=2")
+    with pytest.raises(ValueError, match="with HEADWATER_REPLICAS=2 that cannot be had"):
         opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
+
+
+@pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1", "k=1 of 1"])
+def test_rounds_of_one_worker_account(kind: str) -> None:
+    table = tf.get_variable("table", initializer=np.zeros((8, 1), np.float32))
+    rows = tf.nn.embedding_lookup(table, tf.to_int32(batch(epochs=2)))
+    inner = tf.train.GradientDescentOptimizer(1.0)
+    opt = tf.train.SyncReplicasOptimizer(inner, 1) if kind == "SyncReplicas" else ConsistentOptimizer(inner, kind)
+    step = opt.minimize(-tf.reduce_sum(rows), tf.train.get_or_create_global_step())
+    found: list[np.ndarray] = []
+
+    class Last(tf.train.SessionRunHook):
+        def end(self, session: Any) -> None:
+            found.append(session.run(table))
+
+    with tf.train.MonitoredTrainingSession(hooks=[opt.make_session_run_hook(True), Last()]) as session:
+        while not session.should_stop():
+            session.run(step)
+    np.testing.assert_array_equal(found[0], np.full((8, 1), 2, np.float32))
 
 
 def test_bounded_staleness_accounts() -> None:

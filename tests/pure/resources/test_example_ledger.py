@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from headwater.accounting.ledger import Plan
 from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
 from headwater.resources.containers import Resources
-from headwater.resources.example_ledger import RESUME_S, ExampleLedger, Wish
+from headwater.resources.example_ledger import RESUME_S, ExampleLedger, GatheredRange, Wish
 
 PLAN = Plan(size=11, batch=3, tries=1000, shuffle=False)
 EPOCHS = 4
@@ -113,6 +114,142 @@ def test_each_example_once_whatever_becomes_of_steps(data: st.DataObject) -> Non
                     applied[epoch, start] = applied.get((epoch, start), 0) + 1
             step.end()
     assert applied == {(epoch, start): 1 for epoch in range(EPOCHS) for start in range(0, PLAN.size, PLAN.batch)}
+
+
+class Round:
+    """An accumulator of a task, and the step that takes what is in it."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.inside: list[GatheredRange] = []
+        self.taken: list[GatheredRange] = []
+        self.step: FakeStep | None = None
+
+    def give(self, step: FakeStep) -> None:
+        one = GatheredRange(self.task.ledger, step)
+        one.accept()
+        self.inside.append(one)
+        self.task.ledger.given(step)
+
+    def clear(self) -> None:
+        for one in self.inside:
+            one.drop()
+        self.inside.clear()
+
+    def take(self, number: int, session: str) -> None:
+        self.step, self.taken, self.inside = FakeStep(number, session), self.inside, []
+        works = self.task.ledger.taken(self.step, self.taken)
+        assert {tuple(work) for work in works.tolist()} >= {one.hold.work for one in self.taken if one.hold}
+
+    def apply(self) -> list[tuple[int, int]]:
+        """Makes the update; the ranges that it has applied."""
+        assert self.step is not None
+        works = [one.hold.work for one in self.taken if one.hold is not None]
+        with self.task.resources.lock:
+            made = self.task.ledger.admit_round(self.step)
+            value = self.task.cell.value.copy()
+            value[1, 0] += 1
+            for epoch, start, _ in works:
+                value[epoch % 2, 1 + start // PLAN.batch] = epoch + 1
+            self.task.cell.value = value
+            self.task.cell.counts[self.task.cell.slot] += 1
+            made()
+        return [(work.epoch, work.start) for work in works]
+
+    def end(self) -> None:
+        assert self.step is not None
+        self.step.end()
+        self.step = None
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObject) -> None:
+    """Workers take ranges, give their gradients, are lost; updates are taken, made, refused, and left undone."""
+    task = Task(empty())
+    rounds, steps = Round(task), list[FakeStep]()
+    applied: dict[tuple[int, int], int] = {}
+    saved = task.cell.value, dict(applied)
+    number, over = 0, False
+    while not over:
+        number += 1
+        chosen = number < 60
+        what = data.draw(st.sampled_from("tttggggdcTTAAAEfsr")) if chosen else "tgTAE"[number % 5]
+        session = data.draw(st.sampled_from("xyz")) if chosen else "x"
+        assert number < 600, "it does not end"
+        if what == "t":
+            step = FakeStep(number, session)
+            try:
+                task.ledger.take(step, WISH)
+            except OutOfRangeError:
+                over = True
+            except Blocked:
+                assert steps or rounds.inside or rounds.step
+            else:
+                steps.append(step)
+        elif what in "gd" and steps:
+            step = steps.pop(data.draw(st.integers(0, len(steps) - 1)) if chosen else 0)
+            if what == "g":
+                with suppress(AbortedError):
+                    rounds.give(step)
+            else:  # too late
+                GatheredRange(task.ledger, step).drop()
+            step.end()
+        elif what == "c":
+            rounds.clear()
+        elif what == "T" and rounds.step is None and rounds.inside:
+            rounds.take(number, session)
+        elif what == "A" and rounds.step is not None:
+            with suppress(AbortedError):
+                for place in rounds.apply():
+                    applied[place] = applied.get(place, 0) + 1
+            rounds.end()
+        elif what == "E" and rounds.step is not None:
+            rounds.end()
+        elif what == "f":
+            task.ledger.session_ended(session, "lost")
+        elif what == "s":
+            saved = task.cell.value, dict(applied)
+        elif what == "r":
+            task, applied, steps = Task(saved[0].copy()), dict(saved[1]), []
+            rounds = Round(task)
+    assert applied == {(epoch, start): 1 for epoch in range(EPOCHS) for start in range(0, PLAN.size, PLAN.batch)}
+
+
+def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
+    task = Task(empty())
+    ledger, rounds = task.ledger, Round(task)
+    first, second, third, chief = FakeStep(1, "a"), FakeStep(2, "b"), FakeStep(3, "c"), FakeStep(4, "chief")
+    two = Wish(worker="w", epochs=1, plan=Plan(size=4, batch=2, shuffle=False))
+    told: list[str] = []
+
+    def wait(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        """In this thread, what happens while the third waits."""
+        del condition
+        assert not ready(), what
+        assert not ledger.is_starved()
+        with pytest.raises(Blocked, match="gradients of 'examples'"):
+            ledger.wait_for_round(chief, 3)
+        rounds.give(second)
+        assert ready()
+        assert ledger.is_starved()
+        assert ledger.wait_for_round(chief, 3) == 2
+        third.wait_until = no_more  # type: ignore[method-assign]
+
+    def no_more(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        del condition
+        assert told == ["starved"]
+        assert not ready(), what  # it was told so once
+        rounds.take(5, "chief")
+        rounds.apply()
+        assert ready()
+
+    ledger.take(first, two)
+    ledger.take(second, two)
+    rounds.give(first)
+    third.wait_until = wait  # type: ignore[method-assign]
+    with pytest.raises(OutOfRangeError):
+        ledger.take(third, two, lambda: told.append("starved"))
 
 
 def test_two_ranges_in_a_step() -> None:

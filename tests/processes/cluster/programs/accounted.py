@@ -3,6 +3,9 @@
 With ``--hold_at=3 --hold_at=6`` it waits in the midst of its third step, and again of its sixth, with their examples in
 hand, until a pipe named ``hold-TASK`` in the folder is opened. It prints ``step N`` after each, and in the end the
 counts.
+
+With ``--mode`` an update takes the gradients of several workers: ``replicas 3`` by a `SyncReplicasOptimizer`, else that
+of a `ConsistentOptimizer`. They are added up, not averaged.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from task import args, replicas, start_server
 
 import headwater.data
 from headwater import tf
+from headwater.resources.accumulators import DenseSum
+from headwater.training.consistency import ConsistentOptimizer
 
 SIZE, BATCH, EPOCHS = 400, 8, 3
 
@@ -31,6 +36,13 @@ def hold(numbers: np.ndarray) -> np.ndarray:
     return numbers
 
 
+def added_up(self: DenseSum, count: int, mean: bool, reduced: Any = DenseSum.reduced) -> Any:
+    del mean
+    return reduced(self, count, False)
+
+
+sums: Any = DenseSum
+sums.reduced = added_up
 server = start_server()
 with replicas():
     dataset = tf.data.Dataset.range(SIZE)
@@ -39,7 +51,12 @@ with replicas():
     numbers.set_shape([BATCH])
     counts = [tf.get_variable(name, initializer=np.zeros(SIZE, np.float32)) for name in ("a", "b", "c")]
     loss = -tf.reduce_sum(sum(counts) * tf.reduce_sum(tf.one_hot(numbers, SIZE), 0))
-    train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, tf.train.get_or_create_global_step())
+    optimizer: Any = tf.train.GradientDescentOptimizer(1.0)
+    if args.mode.startswith("replicas"):
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, int(args.mode.split()[1]), 3)
+    elif args.mode:
+        optimizer = ConsistentOptimizer(optimizer, args.mode)
+    train = optimizer.minimize(loss, tf.train.get_or_create_global_step())
 found: list[np.ndarray] = []
 
 
@@ -55,7 +72,7 @@ with tf.train.MonitoredTrainingSession(
     save_checkpoint_secs=None,
     save_checkpoint_steps=args.save_steps,
     save_summaries_steps=None,
-    hooks=[Counts()],
+    hooks=[Counts(), *([optimizer.make_session_run_hook(args.task_index == 0)] if args.mode else [])],
 ) as session:
     while not session.should_stop():
         session.run(train)
