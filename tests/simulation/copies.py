@@ -9,7 +9,7 @@ counts units, too.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from headwater.parameters.replicas import shard, tables
 from headwater.parameters.row_changes import RowChanges
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.updater import Array
+from headwater.replicas.copy import KeptCopy
 from headwater.tables import SGD, Initializer, TableConfig
 from tests.simulation.account import NO_UNIT, UNITS
 from tests.simulation.examples import ExampleHistory
@@ -38,7 +39,13 @@ ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
 class CopiesHistory(ParameterHistory):
-    """A history; see `ParameterHistory`."""
+    """A history; see `ParameterHistory`.
+
+    Attributes:
+      shards: in how many parts that move variables are; None where each parameter server has one that stays there.
+    """
+
+    shards: int | None = None
 
     def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
         super().__init__(simulation, setting, *others)
@@ -48,16 +55,23 @@ class CopiesHistory(ParameterHistory):
 
     def _serve(self, index: int) -> None:
         task = self._served[index] = self._task("ps", index)
-
         choice = from_text(self.setting.consistency, self.setting.workers)
-        task.host("set", self._layout, self._updater, choice, replicas=2)
+        task.host("set", self._layout, self._updater, choice, replicas=2, shards=self.shards)
+        self._hosted(index, task)
         task.shell.wait_until_over()
+        self._ended(index)
+
+    def _hosted(self, index: int, task: ParameterTask) -> None:
+        """A parameter server begins to serve."""
+
+    def _ended(self, index: int) -> None:
+        """A parameter server has ended, and nothing has failed."""
 
     def _updater(self, number: int) -> CountingUpdater:
         return CountingUpdater(self.setting.servers, strict=self._is_strict(number))
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
-        return task.client("set", self._layout, choice, initial, replicas=2)
+        return task.client("set", self._layout, choice, initial, replicas=2, shards=self.shards)
 
     def _recovery(self) -> Callable[[], bool]:
         return self._is_whole
@@ -66,8 +80,11 @@ class CopiesHistory(ParameterHistory):
         """Whether all tasks are there, and each part has two copies."""
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
-        copies = [copy for task in self._served.values() for copy in task.copies.values()]
-        return sum(copy.is_whole for copy in copies) == self.setting.servers
+        return self._wholes(copy for task in self._served.values() for copy in task.copies.values())
+
+    def _wholes(self, copies: Iterable[KeptCopy]) -> bool:
+        """Whether each part has two of these copies."""
+        return sum(copy.is_whole for copy in copies) == self.parts
 
     def _finished(self, index: int, client: ParameterClient) -> None:
         if index == 0:
@@ -77,7 +94,7 @@ class CopiesHistory(ParameterHistory):
 
     def _check(self) -> None:
         for name, values in zip("abt", self._final, strict=False):
-            for part in range(self.setting.servers):
+            for part in range(self.parts):
                 self.account.check(f"{name} of shard {part}", values[part], sorted(self._told))
 
 
@@ -193,12 +210,11 @@ class CopiesOfTables(CopiesHistory):
     def _is_whole(self) -> bool:
         services = [task.table_service for task in self._served.values()]
         kept = [service for service in services if isinstance(service, tables.CopiesOfTables)]
-        copies = [copy for service in kept for copy in service._copies.values()]
-        return super()._is_whole() and sum(copy.is_whole for copy in copies) == self.setting.servers
+        return super()._is_whole() and self._wholes(copy for service in kept for copy in service.copies.values())
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         client = super()._access(task, choice, initial)
-        self._clients[client] = table_cluster.connect_tables(task, 2)
+        self._clients[client] = table_cluster.connect_tables(task, 2, self.shards)
         return client
 
     def _client(self, index: int) -> ParameterClient:
@@ -248,9 +264,20 @@ def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
 
 def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, CopiesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
+    setting, chance = drawn_setting(seed, name, choices)
+    return simulation, drawn_history(simulation, setting, chance, KINDS)
+
+
+#: The kinds of history: those that count variables only, rows, a table that grows, and examples.
+Kinds = tuple[type[CopiesHistory], type[CopiesOfRows], type[CopiesOfTables], type[CopiesOfExamples]]
+KINDS: Kinds = CopiesHistory, CopiesOfRows, CopiesOfTables, CopiesOfExamples
+
+
+def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2) -> tuple[Setting, random.Random]:
+    """A setting at random with at least so many parameter servers, and what draws on."""
     chance = random.Random(f"{name} {seed}")
     drawn = Setting.draw(chance)
-    servers = max(2, drawn.servers)
+    servers = max(servers, drawn.servers)
     tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(drawn.workers)]
     setting = replace(
         drawn,
@@ -262,12 +289,18 @@ def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, 
         work_s=chance.choice((0.005, 0.1, 0.5)),
         faults=Fault.draw_some(chance, tasks, messages=300),
     )
+    return setting, chance
+
+
+def drawn_history(simulation: Simulation, setting: Setting, chance: random.Random, kinds: Kinds) -> CopiesHistory:
+    """A history at random."""
+    only, rows, grows, examples = kinds
     if chance.random() < 0.3:
         plan = Plan(size=chance.randint(10, 60), batch=chance.randint(1, 4), tries=1000)
-        return simulation, CopiesOfExamples(simulation, setting, plan, chance.randint(1, 3))
+        return examples(simulation, setting, plan, chance.randint(1, 3))
     kind = chance.random()
     if kind < 0.4:
-        return simulation, CopiesOfRows(simulation, setting, chance.choice((8, 64, 256)))
+        return rows(simulation, setting, chance.choice((8, 64, 256)))
     if kind < 0.8:
-        return simulation, CopiesOfTables(simulation, setting, UNITS)
-    return simulation, CopiesHistory(simulation, setting)
+        return grows(simulation, setting, UNITS)
+    return only(simulation, setting)

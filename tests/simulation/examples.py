@@ -63,7 +63,7 @@ class ExampleHistory(ParameterHistory):
         for steps, (work, _) in enumerate(examples.ranges(examples.wish(0, self._epochs, plan)), 1):
             self._look(client.values())
             running().sleep(running().random.expovariate(1.0) * setting.work_s)
-            gradient = np.zeros((setting.servers, UNITS), np.float32)
+            gradient = np.zeros((self.parts, UNITS), np.float32)
             places = range(work.epoch * plan.size + work.start, work.epoch * plan.size + work.stop)
             gradient[:, places] = 1
             applied = examples.push([gradient, gradient])

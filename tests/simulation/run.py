@@ -28,8 +28,8 @@ def main() -> int:
         "kinds",
         nargs="+",
         help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
-        "graph-copies-queues, graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moves, own, parameters and "
-        "rounds",
+        "graph-copies-queues, graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moved-copies, moves, own, "
+        "parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
         jobs,
         mends,
         mirrored,
+        moved_copies,
         moves,
         own_states,
         parameters,
@@ -89,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
         "graphs": graphs.history,
         "jobs": jobs.history,
         "mirrored": mirrored.history,
+        "moved-copies": moved_copies.history,
         "moves": moves.history,
         "own": own_states.history,
         "parameters": parameters.history,

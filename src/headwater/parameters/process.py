@@ -10,7 +10,8 @@ import atexit
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -28,7 +29,9 @@ from headwater.parameters.layout import Layout
 from headwater.parameters.left_states import LeavingState, LeftStates
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.protocol import TABLES
+from headwater.parameters.replicas.holder import CopyHolder, MovingCopy
 from headwater.parameters.replicas.links import EitherLink
+from headwater.parameters.replicas.processes import KnownServers
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.round_sums import RoundSums, Squares
@@ -38,14 +41,15 @@ from headwater.parameters.shards.holder import Make, ShardHolder
 from headwater.parameters.shards.limits import first_servers
 from headwater.parameters.shards.links import ShardLink
 from headwater.parameters.shards.moves import Moved, spread
-from headwater.parameters.shards.places import first_places
+from headwater.parameters.shards.places import Places, first_places
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
 from headwater.replicas.copy import FixedProcesses, Site
-from headwater.replicas.witness import RemoteWitness, WitnessService
+from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
+from headwater.task.answers import bad_header
 from headwater.task.kinds import OPEN_TABLES
 from headwater.task.links import WaitingLink
 from headwater.task.members import Members
@@ -79,7 +83,8 @@ class ParameterTask:
       saves: where this task, a ``ps``, saves its state by itself; None where it does not.
       table_service: what keeps embedding tables that grow; None while there are none. See `tables`.
       holders: by set the shards that this task, a ``ps``, has.
-      copies: by shard the copies that this task, a ``ps``, has, where each shard has two.
+      copies: by shard the copies that this task, a ``ps``, has, where each shard has two, and stays where it is.
+      copy_holders: by set the copies that this task, a ``ps``, has, where each shard has two, and moves.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -90,10 +95,15 @@ class ParameterTask:
         self.members = members
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
-        self._table_replicas = 1
+        self._tables_are = 1, 0
+        #: In how many shards, with two copies each, the program has its parameters; None where these do not move, and 0
+        #: before it has said so.
+        self._shards_of_copies: int | None = 0
+        self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
         self.holders: dict[str, ShardHolder] = {}
         self.copies: dict[str, ShardCopy] = {}
+        self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
@@ -105,7 +115,7 @@ class ParameterTask:
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
-            self._service.offer(TABLES, lambda: self.tables(replicas=2))
+            self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
             self.shell.add_service(WitnessService())
             self.shell.add_service(LeftStates())
@@ -118,32 +128,45 @@ class ParameterTask:
                 target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
             ).start()
 
-    def tables(self, replicas: int = 1) -> TableService | CopiesOfTables:
+    def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
         """What keeps the embedding tables of this task, a ``ps``; made at the first call.
 
         Args:
-          replicas: how many copies there are of the tables of each ``ps``.
+          replicas: how many copies there are of each part of the tables.
+          shards: in how many parts they are, where each has two copies; None for one on each ``ps``.
 
         Raises:
-          FailedPreconditionError: there is another number of copies already.
+          FailedPreconditionError: there is another number of copies, or of parts, already.
         """
         from headwater.parameters.table_serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
 
         with self._tables_lock:
+            parts = shards or len(self.members.servers)
             if self.table_service is None:
-                self._table_replicas = replicas
+                self._tables_are = replicas, parts
                 if replicas == 1:
                     self.table_service = table_service(self.members, self.saves)
                 else:
-                    self.table_service = copies_of_tables(self.members, self._kept_twice(), self._service.host)
-            if replicas != self._table_replicas:
+                    sites = self._sites() if shards is None else self._moving_sites(TABLES, shards)
+                    made = copies_of_tables(sites, parts, moves=shards is not None)
+                    self.table_service = made
+                    if shards is not None:
+                        self._hold(TABLES, made.copies)
+                    else:
+                        for copy in made.copies.values():
+                            self._service.host(copy.name, copy)
+            if (replicas, parts) != self._tables_are:
                 raise FailedPreconditionError(
                     None,
                     None,
-                    f"{self.members.me} has tables with and without a second copy: say the same replicas for all "
-                    "models",
+                    f"{self.members.me} has tables with replicas and shards that differ: say the same for all models",
                 )
             return self.table_service
+
+    def _offer_tables(self) -> None:
+        """Makes the copies of tables that this task has, once its program has said how many there are."""
+        if self._shards_of_copies != 0:
+            self.tables(2, self._shards_of_copies)
 
     def host(
         self,
@@ -165,8 +188,9 @@ class ParameterTask:
 
         With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
         `headwater.parameters.replicas`. With ``shards`` it has some of these, which may move to others; see
-        `headwater.parameters.shards`. Where updates take a sum over all ``ps``, ``squares`` gives what finds the part
-        of each, see `headwater.parameters.round_sums`.
+        `headwater.parameters.shards`, and `headwater.parameters.replicas.holder` for shards with two copies. Where
+        updates take a sum over all ``ps``, ``squares`` gives what finds the part of each, see
+        `headwater.parameters.round_sums`.
         """
         index, servers = self.members.number, self.members.servers
         sums = None
@@ -189,7 +213,7 @@ class ParameterTask:
                 answers=self._answers,
             )
 
-        if shards is not None:
+        if shards is not None and replicas == 1:
             self._host_shards(name, layout, shards, lambda shard: self._made(make, shard, name, make_updater))
             return
         if replicas == 1:
@@ -203,12 +227,21 @@ class ParameterTask:
                 self._service.host(name, parameters, self._leaving_state(parameters, choice))
             return
 
-        def make_copy(shard: int) -> tuple[HostedParameters, RecordedUpdater]:
-            updater = RecordedUpdater(make_updater(shard))
+        def make_copy(shard: int, updater: RecordedUpdater | None) -> tuple[HostedParameters, RecordedUpdater]:
+            updater = updater or RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        for shard, site in self._kept_twice().items():
-            copy = ShardCopy(name, shard, make=partial(make_copy, shard), site=site)
+        self._shards_of_copies = shards
+        expect = None if shards is None else self.shell.expect
+        sites = self._sites() if shards is None else self._moving_sites(name, shards)
+        copies = {
+            shard: ShardCopy(name, shard, make=partial(make_copy, shard), site=site, expect=expect)
+            for shard, site in sites.items()
+        }
+        if shards is not None:
+            self._hold(name, copies)
+            return
+        for copy in copies.values():
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
 
@@ -237,11 +270,55 @@ class ParameterTask:
             return False
         return True
 
-    def _kept_twice(self) -> dict[int, Site]:
-        """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
-        index, servers = self.members.number, self.members.servers
+    def _hold(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
+        """Answers for copies that move from now on."""
+        directory, servers = self._directory(name), self._servers_of(name)
+        holder = CopyHolder(
+            directory,
+            servers,
+            copies,
+            task=str(self.members.me),
+            address=self.shell.claim.address,
+            hear_over=self.shell.hear_over,
+            began=self._tell_of_tables if name != TABLES else lambda _: None,
+        )
+        self.copy_holders[name] = holder
+        self._service.host(name, holder)
+        threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
+
+    def _tell_of_tables(self, server: str) -> None:
+        """Tells another ``ps``, which begins, where the copies of tables are that move; without any it makes none."""
+        if TABLES not in self.copy_holders:
+            return
+        known, directory = self._directories.values(), self._directory(TABLES)
+        address = next((each.address(server) for each in known if server in each.servers()), "")
+        directory.learn(Places(addresses={server: address}))
+
+        def ask() -> None:
+            with suppress(OpError):
+                directory.ask(server)
+
+        threading.Thread(target=ask, name="tells of tables", daemon=True).start()
+
+    def _servers_of(self, name: str) -> KnownServers:
+        """The ``ps`` that may have copies of a set's shards."""
+        if name not in self._known_servers:
+            self._known_servers[name] = KnownServers(self._directory(name))
+        return self._known_servers[name]
+
+    def _first_two(self, shard: int) -> tuple[int, int]:
+        """The numbers of the two ``ps`` that have copies of a shard at the beginning, of that which serves first."""
+        first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
+        return first[shard % len(first)], first[(shard + 1) % len(first)]
+
+    def _witness(self) -> Ask:
+        """What asks the witness, see `headwater.replicas.witness`."""
         chief = self.members.workers[0]
-        ask = RemoteWitness(self.shell.link(chief), str(chief)).ask
+        return RemoteWitness(self.shell.link(chief), str(chief)).ask
+
+    def _sites(self) -> dict[int, Site]:
+        """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
+        index, servers, ask = self.members.number, self.members.servers, self._witness()
         sites: dict[int, Site] = {}
         for shard in (index, (index - 1) % len(servers)):
             pair = shard, (shard + 1) % len(servers)
@@ -250,6 +327,13 @@ class ParameterTask:
             processes = FixedProcesses(index, str(self.members.me), {other: way})
             sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask)
         return sites
+
+    def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
+        """On a ``ps``: by shard where its copy on this task is; most may be spare."""
+        index, servers, ask = self.members.me.index, self._servers_of(name), self._witness()
+        return {
+            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, ask=ask) for shard in range(shards)
+        }
 
     @staticmethod
     def _made(
@@ -282,6 +366,8 @@ class ParameterTask:
         if name not in self._directories:
             members = self.members
             addresses = {str(task): members.cluster.task_address(task.job, task.index) for task in members.servers}
+            for other in list(self._directories.values()):
+                addresses |= {task: other.address(task) for task in other.servers()}
             self._directories[name] = Directory(
                 name, str(members.me), addresses, lambda task, address: self.shell.link(TaskName.parse(task), address)
             )
@@ -319,10 +405,7 @@ class ParameterTask:
     ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
-        links: Sequence[tuple[str, WaitingLink | EitherLink | ShardLink]] = self.ways(replicas)
-        if shards is not None:
-            directory = self._directory(name)
-            links = [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
+        links = self.ways(name, replicas, shards)
         client = ParameterClient(
             name,
             worker=str(members.me),
@@ -347,8 +430,14 @@ class ParameterTask:
                 way.check = arrival.check
         return self._service.use(client)
 
-    def ways(self, replicas: int) -> list[tuple[str, WaitingLink | EitherLink]]:
-        """A worker's ways to every ``ps``, with its name, where each has ``replicas`` copies of its part."""
+    def ways(
+        self, name: str, replicas: int, shards: int | None = None
+    ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
+        """A worker's ways to every ``ps``, or to each of the ``shards`` of a set, with its name, where each part has
+        ``replicas`` copies."""
+        if shards is not None:
+            directory = self._directory(name)
+            return [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
         servers = self.members.servers
         each = [self.shell.link(task) for task in servers]
         if replicas == 1:
@@ -381,7 +470,13 @@ class _Tables(Service):
         self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        self._task.tables(2 if len(first.header) > 2 else 1).serve(channel, first)
+        match first.header:
+            case (int(), _):
+                self._task.tables().serve(channel, first)
+            case (int(), _, int(), None | int() as shards):
+                self._task.tables(2, shards).serve(channel, first)
+            case _:
+                raise bad_header(first, channel.peer)
 
     def job_over(self, reason: str) -> None:
         self._over = True

@@ -35,7 +35,7 @@ from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.round_sums import Squares
-from headwater.parameters.shards.limits import require_no_sums, shards_of
+from headwater.parameters.shards.limits import require_no_rows, require_no_sums, shards_of
 from headwater.parameters.shards.moves import Moved
 from headwater.parameters.updater import Array
 from headwater.parameters.wishes import Wish
@@ -98,7 +98,7 @@ class ParameterServer:
         ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
       shards: in how many parts to divide the parameters, so that these can move between ``ps`` while training goes on:
         see `scale`, and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good
-        number. None for a part on each ``ps``, which stays there.
+        number. With `table` ``replicas=2`` is needed, too. None for a part on each ``ps``, which stays there.
       log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
         audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
       recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
@@ -429,9 +429,9 @@ class ParameterServer:
           strings: whether ids are strings, not integers.
           admission: which keys get a row; by default all do, at their first use.
           eviction: which rows go when there are too many; without it a table that is full is an error.
-          max_rows: how many rows there are at most, on each ``ps``.
-          max_bytes: how many bytes they take at most, on each ``ps``.
-          memory_rows: maximum number of rows in memory on each ``ps``; further ones go to a file.
+          max_rows: how many rows there are at most, on each ``ps``, or in each of ``shards``.
+          max_bytes: how many bytes they take at most, likewise.
+          memory_rows: maximum number of rows in memory, likewise; further ones go to a file.
           folder: where that file is, on a ``ps``'s machine.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
             after it was started anew, takes its rows of the last one there.
@@ -441,13 +441,9 @@ class ParameterServer:
         Raises:
           FailedPreconditionError: there is another table of that name.
           InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
-          ValueError: an argument cannot be right, or parameters have shards that move, which tables do not.
+          ValueError: an argument cannot be right, or parameters have shards that move, and no second copies.
         """
-        if self._shards is not None:
-            raise ValueError(
-                f"table {name!r} cannot be made: shards={self._shards} lets the number of ps change, and tables stay "
-                "where they are. Leave shards away, or keep the rows among the parameters"
-            )
+        require_no_rows(self._shards, [name], replicas=self._replicas)
         from headwater.parameters import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
 
         config = tables.TableConfig(
@@ -479,7 +475,9 @@ class ParameterServer:
             from headwater.parameters import table_cluster as tables  # noqa: PLC0415  as above
 
             task = self._task
-            self._table_client = tables.connect_tables(task, self._replicas) if task else tables.LocalTables().client()
+            self._table_client = (
+                tables.connect_tables(task, self._replicas, self._shards) if task else tables.LocalTables().client()
+            )
         return self._table_client
 
     def finish(self) -> Any:

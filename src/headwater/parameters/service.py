@@ -14,6 +14,7 @@ from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.left_states import LeavingState
 from headwater.parameters.recovery import WayBack
+from headwater.parameters.replicas.holder import CopyHolder
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.task import kinds
@@ -115,8 +116,8 @@ class ParameterService(Service):
             parameters.worker_ended()
 
     def offer(self, name: str, make: Callable[[], object]) -> None:
-        """Calls ``make``, which hosts all parts of the set ``name``, when another task asks for one that is not there;
-        perhaps more than once."""
+        """Calls ``make``, which hosts all parts of the set ``name`` as soon as it can, when another task asks for one
+        that is not there; again and again until it is."""
         self._offered[name] = make
 
     def use(self, client: ParameterClient) -> ParameterClient:
@@ -132,21 +133,21 @@ class ParameterService(Service):
                 pass
             case _:
                 raise bad_header(first, channel.peer)
-        if self._called(name) is None and (offered := self._offered.get(name.rpartition("/")[0])) is not None:
-            offered()
+        offered = self._offered.get(name.rpartition("/")[0] or name)
         spoken = time.monotonic()
-        with self._changed:
-            while not self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S):
-                if channel.peer_gone():
-                    return
-                if time.monotonic() - spoken >= SPEAK_S:
-                    spoken = time.monotonic()
-                    channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
-            found = self._called(name)
-            assert found is not None
-            if first.kind == kinds.HELLO:
-                self._served.add(channel.peer_generation)
+        while (found := self._called(name)) is None:
+            if offered is not None:
+                offered()
+            with self._changed:
+                self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
+            if channel.peer_gone():
+                return
+            if time.monotonic() - spoken >= SPEAK_S:
+                spoken = time.monotonic()
+                channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
         if first.kind == kinds.HELLO:
+            with self._changed:
+                self._served.add(channel.peer_generation)
             found.serve(channel, first, self._watchdog)
         else:
             found.take(channel, first)
@@ -170,7 +171,7 @@ class ParameterService(Service):
 
     def before_end(self, *, over: bool) -> None:
         for one in self._all_hosted():
-            if not over and isinstance(one, ShardHolder):
+            if not over and isinstance(one, ShardHolder | CopyHolder):
                 one.hand_over()
         for one in () if over else self._leaving:
             one.leave()
@@ -229,11 +230,16 @@ class ParameterService(Service):
             itertools.chain.from_iterable(parameters.sizes() for parameters in hosted),
             key=lambda size: (-size.nbytes, size.name),
         )
+        steps: dict[str, int] = {}
+        for name, parameters in list(self._hosted.items()):
+            # A worker's push is a step for each part of a set.
+            of = name.rpartition("/")[0] or name
+            steps[of] = max(steps.get(of, 0), parameters.steps)
         counted = [parameters.version for parameters in hosted if parameters.counts_steps]
         waits = [wait for party in (*hosted, *(client.conversation for client in used)) for wait in party.waits()]
         return replace(
             snapshot,
-            steps=snapshot.steps + sum(party.steps for party in (*hosted, *used)),
+            steps=snapshot.steps + sum(client.steps for client in used) + sum(steps.values()),
             global_step=max(counted, default=snapshot.global_step),
             variables=(*snapshot.variables, *sizes)[:MAX_VARIABLES],
             variables_count=snapshot.variables_count + len(sizes),

@@ -59,13 +59,20 @@ class TableClient:
 
     Args:
       worker: its name.
-      links: to every ``ps``, with its name.
-      twice: whether there are two copies of what each ``ps`` has.
+      links: to every ``ps``, with its name; or to whatever serves each part.
+      twice, shards: see `TableSessions`.
     """
 
-    def __init__(self, worker: str, links: Sequence[tuple[str, ServerLink]], *, twice: bool = False) -> None:
+    def __init__(
+        self,
+        worker: str,
+        links: Sequence[tuple[str, ServerLink]],
+        *,
+        twice: bool = False,
+        shards: int | None = None,
+    ) -> None:
         self._worker = worker
-        self._sessions = TableSessions(worker, links, self._told_first, twice=twice)
+        self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         #: What was looked up last, for the gradients that follow.

@@ -7,6 +7,7 @@ import threading
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.process import ParameterTask
+from headwater.parameters.protocol import TABLES
 from headwater.parameters.row_table import RowTable
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_host import TableService
@@ -26,9 +27,10 @@ __all__ = [
 ]
 
 
-def connect_tables(task: ParameterTask, replicas: int = 1) -> TableClient:
-    """A worker's access to all tables, of which there are ``replicas`` copies."""
-    return TableClient(str(task.members.me), task.ways(replicas), twice=replicas > 1)
+def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
+    """A worker's access to all tables, of which there are ``replicas`` copies, in ``shards`` parts."""
+    links = task.ways(TABLES, replicas, shards)
+    return TableClient(str(task.members.me), links, twice=replicas > 1, shards=shards)
 
 
 class LocalTables:

@@ -5,9 +5,10 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
                                             table its name, what it is (`pack`), and a folder with saves or None.
                                             Answered by DONE. A table that the task has stays as it is. Where there
-                                            are two copies of what a ``ps`` has, a third word is that one's number;
-                                            ERROR says that the other copy serves, and WAIT (what) may come before any
-                                            answer
+                                            are two copies of each part, a third word is the part's number, and a
+                                            fourth how many there are, or None where each ``ps`` has one that stays
+                                            there; ERROR says that another copy serves, and WAIT (what) may come before
+                                            any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
                                             tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from headwater.parameters.replicas.tables import CopiesOfTables, Programs, TablesCopy
 from headwater.parameters.table_host import TableService
@@ -23,21 +23,16 @@ def table_service(members: Members, saves: Saves | None) -> TableService:
     return made
 
 
-def copies_of_tables(
-    members: Members,
-    kept: Mapping[int, Site],
-    host: Callable[[str, TablesCopy], None],
-) -> CopiesOfTables:
-    """The copies of tables that this task, a ``ps`` of ``members``, has.
+def copies_of_tables(kept: Mapping[int, Site], parts: int, *, moves: bool) -> CopiesOfTables:
+    """The copies of tables that this task has.
 
     Args:
-      members: the cluster.
-      kept: of which ``ps`` it has a copy, by number, and where that is.
-      host: called with the name of each, and with itself: it answers other tasks from then on.
+      kept: of which parts it has a copy, by number, and where that is.
+      parts: how many there are.
+      moves: whether they move between ``ps``.
     """
     programs = Programs()
-    copies: dict[int, TablesCopy] = {}
-    for shard, site in kept.items():
-        copy = copies[shard] = TablesCopy(shard, tasks=len(members.servers), programs=programs, site=site)
-        host(copy.name, copy)
+    copies = {
+        shard: TablesCopy(shard, tasks=parts, programs=programs, site=site, moves=moves) for shard, site in kept.items()
+    }
     return CopiesOfTables(copies, programs)

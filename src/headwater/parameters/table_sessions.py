@@ -42,7 +42,8 @@ class TableSessions:
       worker: its name.
       links: to every ``ps``, with its name.
       tables: what every conversation begins with: each table's name, what it is, and a folder with saves or None.
-      twice: whether there are two copies of what each ``ps`` has; a conversation says which ``ps`` it is about then.
+      twice: whether there are two copies of each part; a conversation says which part it is about then.
+      shards: how many parts there are, where they move.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class TableSessions:
         tables: Callable[[], Sequence[object]],
         *,
         twice: bool = False,
+        shards: int | None = None,
     ) -> None:
         self._worker = worker
         self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
         self._twice = twice
+        self._shards = shards
         self._tables = tables
         self._number = secrets.randbits(62)
         self.tasks: Final = [task for task, _ in links]
@@ -134,7 +137,7 @@ class TableSessions:
         self._drop(session)
         session.link.reach()
         channel = session.channel = session.link.take()
-        which = (session.number,) if self._twice else ()
+        which = (session.number, self._shards) if self._twice else ()
         channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
         self._answer(channel, session.task)
         return channel

@@ -56,7 +56,8 @@ DIAL_S = 0.4
 PAUSE_S = 0.5
 #: How long the other copy may take to answer who it is, in seconds.
 ANSWER_S = 5.0
-#: How often a spare copy tells the witness what it knows, in seconds: one that was started anew may wait for that.
+#: How often a copy that is spare, or follows, tells the witness what it knows, in seconds: a witness that was started
+#: anew may wait for that.
 SPARE_S: Final = 2.0
 
 
@@ -188,6 +189,8 @@ class KeptCopy:
         self._gave = False
         # Whether a primary has sent anything to it in this life.
         self._has_been_fed = False
+        #: For how long nothing was served when this copy handed over last, in seconds.
+        self.held_up_s: float = 0.0
         self._serving = False
         self._over = False
         self._closed = False
@@ -265,6 +268,22 @@ class KeptCopy:
         return self._standing.serves and not self.is_whole and (aim is None or aim.second is not None)
 
     @property
+    def view(self) -> View | None:
+        """The newest that it knows; None before the first."""
+        return self._standing.view
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is the primary, as far as it knows."""
+        return self._standing.serves
+
+    @property
+    def second(self) -> str:
+        """The task that has the second copy, as far as it knows; empty where none has."""
+        view = self._standing.view
+        return "" if view is None or view.second is None else self._processes.name(view.second.ps)
+
+    @property
     def is_spare(self) -> bool:
         """Whether it has nothing, as it is none of the two copies, and was none at the beginning."""
         standing = self._standing
@@ -284,6 +303,11 @@ class KeptCopy:
         if not self._standing.serves or view is None:
             return False
         return next_step(view, self._wanted(view)).move is Move.STAY and (view.second is None or self.is_whole)
+
+    @property
+    def aimed(self) -> Aim | None:
+        """Where the copies were said to be; None where nothing was said."""
+        return self._aim
 
     def aim(self, primary: int, second: int | None) -> None:
         """Says on which ``ps`` the copies should be; counts where this copy serves, or a view makes it serve later.
@@ -608,15 +632,15 @@ class KeptCopy:
         with self._changed:
             self._changed.wait_for(lambda: self._closed, seconds)
 
-    def _ask(self, wants: Wants, other: Copy | None = None) -> None:
-        """Asks the witness, and takes note of what it says.
+    def _ask(self, wants: Wants, other: Copy | None = None) -> View | None:
+        """Asks the witness, and takes note of what it says; None where it does not know the view.
 
         Raises:
           OpError: there was no answer.
         """
         with self._asking:
             if self._closed:
-                return
+                return None
             standing = self._standing
             home, among = self._site.pair[0], tuple(self._processes.numbers())
             request = Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
@@ -625,10 +649,18 @@ class KeptCopy:
                 self._become(view)
         if view is None:
             self._wake_other()
+        return view
 
     def _follow(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._fed is None or self._standing.serves)
+            changed = self._changed.wait_for(
+                lambda: self._closed or self._fed is None or self._standing.serves, SPARE_S
+            )
+        if not changed:
+            if not self._over:
+                self._ask(Wants.VIEW)  # a witness that was started anew may wait to hear what this copy knows
+            return
+        with self._changed:
             if self._standing.serves:
                 return
             follows = self._standing.follows
@@ -793,15 +825,17 @@ class KeptCopy:
 
     def _hand_over(self, feed: Feed, view: View) -> None:
         """Has the second serve in the place of this copy, which follows it then."""
-        self._ask(Wants.VIEW)  # where the witness cannot be asked, this goes on to serve
-        if self._standing.view != view or not feed.wait(self._given(feed), lambda: not self._closed):
+        # Where the witness cannot be asked, or knows nothing, this goes on to serve.
+        if self._ask(Wants.VIEW) != view or not feed.wait(self._given(feed), lambda: not self._closed):
             return
+        began = time.monotonic()
         with self._taking:
             self._step_down()
         if feed.wait(self._given(feed), lambda: not self._closed):
             self._ask(Wants.HAND_OVER)
         now = self._standing.view
         if now is None or self._standing.serves:
+            self._take_over()
             return
         with self._changed:
             self._gave = self._standing.follows
@@ -809,7 +843,15 @@ class KeptCopy:
         if self._gave:
             feed.tell(now, self._aim)
             feed.wait(feed.given, lambda: not self._closed)
-            _log.warning("%s has handed %s over to %s: %s", self._task, self._called, self._other, now)
+            self.held_up_s = time.monotonic() - began
+            _log.warning(
+                "%s has handed %s over to %s in %.3f s: %s",
+                self._task,
+                self._called,
+                self._other,
+                self.held_up_s,
+                now,
+            )
         feed.end()
 
     def _take_over(self) -> None:

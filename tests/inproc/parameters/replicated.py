@@ -98,8 +98,10 @@ class TwoServers:
             self.services.append(_service(index))
             self._begin(index)
 
-    def _make(self, index: int, shard: int) -> tuple[HostedParameters, RecordedUpdater]:
-        updater = RecordedUpdater(self._make_updater(shard))
+    def _make(
+        self, index: int, shard: int, updater: RecordedUpdater | None
+    ) -> tuple[HostedParameters, RecordedUpdater]:
+        updater = updater or RecordedUpdater(self._make_updater(shard))
         host = HostedParameters(
             shard_name("params", shard),
             f"/job:ps/task:{index}",

@@ -20,7 +20,7 @@ from headwater.tables.optimizers import SGD, Adagrad, Adam, GeneralOptimizer
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
-from tests.inproc.parameters.replicated import TwoServers
+from tests.inproc.parameters.replicated import TwoServers, together
 from tests.support.cuts import Cuts
 
 DIM, KEYS = 4, 400
@@ -69,7 +69,7 @@ class Tables(TwoServers):
     def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
         if first.kind != kinds.OPEN_TABLES:
             return super()._serve_first(service, channel, first)
-        _, _, shard = first.header
+        _, _, shard, _ = first.header
         hosted = service._hosted.get(f"{TABLES}/{shard}")  # None before it begins
         return hosted.serve(channel, first) if isinstance(hosted, TablesCopy) else None
 
@@ -141,6 +141,36 @@ def test_the_second_copy_has_the_same_bits(name: str) -> None:
         train(client, step, name)
     if CONFIGS[name].eviction is not None:
         assert sum(told.evicted for told in client.statistics(name).values())
+    assert_alike(servers)
+    client.close()
+    servers.stop()
+
+
+def test_tables_are_handed_over_while_a_worker_trains() -> None:
+    """Each push counts once, and the copies have the same bits, though either serves in turns."""
+    servers = Tables()
+    client = servers.worker("counts", "least recent")
+    servers.paired()
+    done = threading.Event()
+    pushed = np.zeros(KEYS)
+
+    def push() -> None:
+        step = 0
+        while not done.is_set():
+            train(client, step, "least recent")
+            keys = np.arange(step % 7, KEYS, 7)
+            client.update({"counts": keys}, {"counts": np.full((len(keys), DIM), -1, np.float32)})
+            pushed[keys] += 1
+            step += 1
+
+    def move() -> None:
+        for shard in (0, 1, 0):
+            servers.hand_over(shard)
+        done.set()
+
+    together(push, move)
+    found = client.look_up({"counts": np.arange(KEYS)}, training=False)["counts"]
+    np.testing.assert_array_equal(found[:, 0], pushed)
     assert_alike(servers)
     client.close()
     servers.stop()

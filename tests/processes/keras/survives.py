@@ -27,6 +27,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path)
 parser.add_argument("--consistency", default="async")
 parser.add_argument("--table", choices=("none", "rows", "grows"), default="none")
+parser.add_argument("--shards", type=int, help="in how many shards, which move between ps, everything is")
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
 task = json.loads(os.environ["TF_CONFIG"])["task"]
@@ -62,7 +63,7 @@ class Hold(keras.callbacks.Callback):
 
 
 strategy = tf.distribute.experimental.ParameterServerStrategy(
-    consistency=arguments.consistency, replicas=2, table_bytes=0
+    consistency=arguments.consistency, replicas=2, shards=arguments.shards, table_bytes=0
 )
 x = np.ones((640, 2), np.float32)
 data: list[np.ndarray] = [x, x]

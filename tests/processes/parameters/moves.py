@@ -1,7 +1,8 @@
 """Adds something to every parameter with each push, until a file named ``end`` is in the folder; says how often.
 
 The chief moves shards when there is a file ``scale-N``, to the first N ``ps``, and for a file ``rebalance``, and says
-what has moved. At the end it says what the parameters are. A task that logs what ``--stop-at`` looks like stops there,
+what has moved. At the end it says what the parameters are. With ``--table`` each row of a table that grows gets 1 with
+each push, too. A task that logs what ``--stop-at`` looks like stops there,
 until a file ``go`` is in the folder.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 import optax
 
 from headwater import ParameterServer
+from headwater.tables import SGD, Initializer
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--size", type=int, default=64)
@@ -24,6 +26,8 @@ parser.add_argument("--shards", type=int, default=6, help="0: as the environment
 parser.add_argument("--hot", type=int, default=1, help="how many times as large the second leaf is")
 parser.add_argument("--consistency", default="async")
 parser.add_argument("--momentum", type=float, default=0.5)
+parser.add_argument("--replicas", type=int, default=1)
+parser.add_argument("--table", action="store_true", help="there is a table that grows, too")
 parser.add_argument("--stop-at", default="")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
@@ -48,11 +52,20 @@ ps = ParameterServer(
     optax.sgd(1.0, momentum=arguments.momentum or None),
     consistency=arguments.consistency,
     shards=arguments.shards or None,
+    replicas=arguments.replicas,
     snapshot_steps=None,
 )
+table = (
+    ps.table("table", dim=1, optimizer=SGD(1.0), initializer=Initializer(kind="constant", a=0.0))
+    if arguments.table
+    else None
+)
+keys, of_keys = np.arange(64), np.full((64, 1), -1, np.float32)
 gradient = {name: np.full(leaf.shape, -1, np.float32) for name, leaf in params.items()}
 taken = pushed = 0
 while not (arguments.folder / "end").exists():
+    if table is not None:
+        table.push(keys, of_keys)
     taken += ps.push(gradient)
     pushed += 1
     if pushed % (20 if arguments.size < 100000 else 2) == 0:
@@ -70,3 +83,5 @@ while not (arguments.folder / "end").exists():
 print(f"worker {ps.worker}: {taken} of {pushed} pushes were taken", flush=True)
 found = ps.finish()
 print("values", sorted({float(one) for leaf in found.values() for one in np.asarray(leaf)}), flush=True)
+if table is not None and ps.is_chief:
+    print("rows", sorted({float(one) for one in table.lookup(keys, training=False).ravel()}), flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,19 +11,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.processes.parameters.test_replicas import listed
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("moves.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "scales.py"
+WITH_COPIES = Path(__file__).parents[1] / "keras" / "survives.py"
 
 pytestmark = pytest.mark.slow
 
 
-def start(cluster: Processes, job: str, index: int, folder: Path, *arguments: str, known: int = 2) -> Process:
+def start(
+    cluster: Processes,
+    job: str,
+    index: int,
+    folder: Path,
+    *arguments: str,
+    known: int = 2,
+    program: Path = PROGRAM,
+) -> Process:
     """Starts a task that knows of some ``ps``; the first two have the shards at the beginning."""
     hosts = {"ps": cluster.hosts["ps"][:known], "worker": cluster.hosts["worker"]}
     config = json.dumps({"cluster": hosts, "task": {"type": job, "index": index}})
-    return cluster.start(job, index, PROGRAM, *arguments, str(folder), TF_CONFIG=config, HEADWATER_FIRST_PS="2")
+    more = {"TF_CONFIG": config, "HEADWATER_FIRST_PS": "2", "HEADWATER_LOG_DIR": str(folder / "logs")}
+    return cluster.start(job, index, program, *arguments, str(folder), **more)
 
 
 def go_on(*workers: Process) -> None:
@@ -30,8 +42,8 @@ def go_on(*workers: Process) -> None:
         worker.wait_for("pushed", after=worker.line_count())
 
 
-def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> None:
-    """Ends the program: each push that was taken is in the values, once, and no other one is.
+def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> int:
+    """Ends the program: each push that was taken is in the values, once, and no other one is. How many these were.
 
     ``in_rounds`` each update is one of all workers; the worker that sees the end last may make one more.
     """
@@ -45,6 +57,7 @@ def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> Non
         momentum = np.float32(0.5) * momentum + np.float32(1)
         value += momentum
     assert f"values [{float(value)}]" in shown[0]
+    return sum(counts)
 
 
 @pytest.mark.parametrize("consistency", ["async", pytest.param("sync", marks=pytest.mark.long)])
@@ -109,4 +122,69 @@ def test_variables_of_keras_move(tmp_path: Path) -> None:
         for one in ps:
             one.succeeds()
         shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(tmp_path)).succeeds()
+    assert "exact: each example of every epoch that is over (3) was applied once" in shown
+
+
+def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Path) -> None:
+    """Each update is in the values, and in the rows of a table that grows, once."""
+    chosen = "--replicas", "2", "--shards", "4", "--table"
+    with processes(ps=3, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        go_on(*workers)
+        ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3))
+        for name in ("params", "[+]tables"):
+            ps[2].wait_for(f"has joined: . shards of '{name}'")
+        go_on(*workers)
+        assert ps[1].terminate() == 0
+        assert ps[1].output.count("has given away its copies") == 2
+        go_on(*workers)
+        ps[0].kill()
+        go_on(*workers)
+        pushed = end(tmp_path, workers)
+        ps[2].succeeds()
+        assert f"rows [{float(pushed)}]" in workers[0].output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", ["rows", "grows"])
+def test_a_model_of_keras_with_a_table_moves_and_a_ps_is_killed(table: str, tmp_path: Path) -> None:
+    """Each update of the epochs is made, once, and each example counts once."""
+    chosen = "--shards", "4", "--table", table
+    with processes(ps=3, worker=2) as cluster:
+
+        def run(job: str, index: int, known: int = 2) -> Process:
+            return start(cluster, job, index, tmp_path, *chosen, known=known, program=WITH_COPIES)
+
+        def hold(batch: int) -> None:
+            for worker in workers:
+                worker.wait_for(f"holding at {batch}$")
+
+        def let_go(batch: int) -> None:
+            for worker in range(2):
+                (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
+
+        for worker in (0, 1):
+            for batch in (20, 60):
+                os.mkfifo(tmp_path / f"hold-{worker}-{batch}")
+        ps = [run("ps", index) for index in range(2)]
+        workers = [run("worker", index) for index in range(2)]
+        hold(20)
+        ps.append(run("ps", 2, 3))
+        for _ in range(2 if table == "grows" else 1):
+            ps[2].wait_for("has joined: . shards")
+        assert ps[1].terminate() == 0
+        assert "has given away its copies" in ps[1].output
+        let_go(20)
+        hold(60)
+        ps[0].kill()
+        let_go(60)
+        shown = [worker.succeeds() for worker in workers]
+        ps[2].succeeds()
+        weights = [-240.0, -30.0] if table == "rows" else [-240.0]
+        assert f"weights {weights} after 240 updates" in shown[0]
+        if table == "grows":
+            rows = listed(shown[0], "rows")
+            assert rows == [-sum(both) for both in zip(*(listed(text, "pushed") for text in shown), strict=True)]
+        shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(tmp_path / "logs")).succeeds()
     assert "exact: each example of every epoch that is over (3) was applied once" in shown

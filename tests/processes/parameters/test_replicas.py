@@ -156,7 +156,7 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
             other = ps[1 - index]
             if batch == 20:
                 for number, one in enumerate(ps if table == "grows" else ()):
-                    one.wait_for(f"has a copy of the tables of ps {number} ")
+                    one.wait_for(f"has a copy of part {number} of the tables ")
             before = other.line_count()
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
@@ -165,7 +165,7 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
             for shard in (0, 1):
                 other.wait_for(f"has a copy of shard {shard} ", after=before)
                 if table == "grows":
-                    other.wait_for(f"has a copy of the tables of ps {shard} ", after=before)
+                    other.wait_for(f"has a copy of part {shard} of the tables ", after=before)
             for worker in (0, 1):
                 (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
         weights = [-240.0, -30.0] if table == "rows" else [-240.0]

@@ -89,8 +89,9 @@ def test_what_shards_cannot_be_had_for_is_refused_by_name(monkeypatch: pytest.Mo
     assert shards_of(None, 2, replicas=1, saves=False) is None
     assert shards_of(6, 2, replicas=1, saves=False) == 6
     assert shards_of(6, 0, replicas=1, saves=False) is None
-    with pytest.raises(ValueError, match="shards=6 and replicas=2"):
-        shards_of(6, 2, replicas=2, saves=False)
+    assert shards_of(6, 3, replicas=2, saves=False) == 6
+    with pytest.raises(ValueError, match=r"shards=2 and replicas=2 .* with 3 ps at the beginning"):
+        shards_of(2, 3, replicas=2, saves=False)
     with pytest.raises(ValueError, match="shards=6 and recovery='own'"):
         shards_of(6, 2, replicas=1, saves=True)
     with pytest.raises(ValueError, match="at least 1"):
@@ -100,8 +101,10 @@ def test_what_shards_cannot_be_had_for_is_refused_by_name(monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="replicas=2 and consistency 'sync' cannot be had with global_clipnorm"):
         require_no_sums("global_clipnorm", shards=None, replicas=2)
     require_no_sums("global_clipnorm", shards=None, replicas=1)
-    with pytest.raises(ValueError, match=r"shards=6 .*embedding"):
-        require_no_rows(6, ["embedding"])
+    with pytest.raises(ValueError, match=r"shards=6 .*embedding.*: say replicas=2"):
+        require_no_rows(6, ["embedding"], replicas=1)
+    require_no_rows(6, ["embedding"], replicas=2)
+    require_no_rows(None, ["embedding"], replicas=1)
     monkeypatch.setenv("HEADWATER_SHARDS", "8")
     assert shards_of(None, 2, replicas=1, saves=False) == 8
     assert shards_of(4, 2, replicas=1, saves=False) == 4

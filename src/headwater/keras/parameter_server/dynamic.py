@@ -59,7 +59,7 @@ class DynamicTables:
         assert task is not None
         for layer in self.layers:
             config = layer.table_config(self._optimizer(layer))
-            task.tables(self._place.replicas).make(self._name(layer), config, layer.saves)
+            task.tables(self._place.replicas, self._place.shards).make(self._name(layer), config, layer.saves)
             layer.forget()
 
     def use(self, client: TableClient) -> None:
@@ -74,7 +74,7 @@ class DynamicTables:
         if self._given is not None:
             self._client = self._given
         elif task is not None:
-            self._client = connect_tables(task, self._place.replicas)
+            self._client = connect_tables(task, self._place.replicas, self._place.shards)
         else:
             self._local = LocalTables(servers)
             self._client = self._local.client()

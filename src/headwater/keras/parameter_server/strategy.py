@@ -79,8 +79,8 @@ class ParameterServerStrategy(Strategy):
       replicas: how many ``ps`` have each part of the variables. With 2 an update counts when both have it, and where a
         ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
       shards: in how many parts to divide the variables, so that these can move between ``ps`` while training goes on;
-        see `scale`. Twice the greatest number of ``ps`` that there will be is a good number. None for a part on each
-        ``ps``, which stays there.
+        see `scale`. Twice the greatest number of ``ps`` that there will be is a good number. With tables ``replicas=2``
+        is needed, too. None for a part on each ``ps``, which stays there.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.

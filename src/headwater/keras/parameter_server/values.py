@@ -96,7 +96,7 @@ class ModelValues:
     def _in_rows(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
         # What several workers must find alike: the batch, if at all.
-        refused = place.shards is not None or place.momentum_at == "worker"
+        refused = (place.shards is not None and place.replicas == 1) or place.momentum_at == "worker"
         if self._batch is None or not place.small_tables or refused:
             return large
         every = find_tables(self.model, 0)
@@ -133,14 +133,14 @@ class ModelValues:
                 f"may be of other workers' gradients on each of {servers} ps tasks; use clipnorm, one ps, 'sync' or "
                 "'async'"
             )
-        if place.shards is not None:
-            require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])
+        tables = [layer.name for layer in (*self.tables, *dynamic_layers(self.model))]
+        require_no_rows(place.shards, tables, replicas=place.replicas)
         if in_rounds and self._joint_norm:
             require_no_sums("global_clipnorm", shards=place.shards, replicas=place.replicas)
         self.worker_momentum()
-        tables = len(self.tables)
+        in_rows = len(self.tables)
         variables = self.variables
-        optimized = len(self.model.trainable_variables) - tables
+        optimized = len(self.model.trainable_variables) - in_rows
         whole = in_rounds and bool(optimizer.clipnorm)
         specs = [
             VariableSpec(
@@ -148,7 +148,7 @@ class ModelValues:
                 shape=tuple(variable.shape),
                 dtype=variable.dtype,
                 optimized=at < optimized,
-                table=at >= len(variables) - tables,
+                table=at >= len(variables) - in_rows,
             )
             for at, variable in enumerate(variables)
         ]

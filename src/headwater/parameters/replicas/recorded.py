@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from headwater.errors import UnavailableError
 from headwater.parameters.updater import Array, HostedTable, Updater
 from headwater.task import kinds
 
@@ -30,6 +31,14 @@ class RecordedUpdater:
         self.tables: Sequence[HostedTable] = [
             _RecordedTable(table, number, self._note) for number, table in enumerate(updater.tables)
         ]
+
+    def successor(self) -> RecordedUpdater:
+        """The same values, which this one cannot reach any more."""
+        made = RecordedUpdater(self.inner)
+        self.inner = retired = cast(Updater, _Retired())
+        for table in self.tables:
+            cast(_RecordedTable, table).table = cast(HostedTable, retired)
+        return made
 
     def take(self) -> list[Change]:
         """What has happened since this was called last, in order."""
@@ -76,6 +85,13 @@ class RecordedUpdater:
         self._note(kinds.UPDATE_SECOND, (list(changes), list(knobs), scale), [*gradients, *changes.values(), *rows])
 
 
+class _Retired:
+    """What does nothing any more."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnavailableError(None, None, "these values are served no more")
+
+
 class _RecordedTable:
     """A table of such an updater. What `begin` and `restore` do is not noted: no other copy is there yet.
 
@@ -88,7 +104,7 @@ class _RecordedTable:
     def __init__(
         self, table: HostedTable, number: int, note: Callable[[int, Sequence[Any], Sequence[Array]], None]
     ) -> None:
-        self._table = table
+        self.table = table
         self._number = number
         self._note = note
         self.begin = table.begin
@@ -100,7 +116,7 @@ class _RecordedTable:
         self.restore = table.restore
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
-        self._table.write(start, arrays)
+        self.table.write(start, arrays)
         self._note(kinds.WRITE_ROWS, (self._number, start), arrays)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from headwater.cluster.claims import Claim
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.recorded import Change, RecordedUpdater, repeat
+from headwater.parameters.shards.directory import Expect, Load
 from headwater.parameters.state_saver import ROWS_AT_ONCE
 from headwater.parameters.updater import HostedTable
 from headwater.replicas.copy import KeptCopy, Site
@@ -34,6 +34,9 @@ _log = logging.getLogger("headwater")
 #: How long after a copy has taken over workers may take to come to it, in seconds; see `HostMemory.take_over`.
 COME_S = 15.0
 
+#: Makes what holds a shard, with the updater inside: with one that is given, or else an empty one.
+MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, RecordedUpdater]]
+
 
 def shard_name(name: str, shard: int) -> str:
     """What a set's shard is called where each shard has two copies."""
@@ -46,8 +49,9 @@ class ShardCopy(KeptCopy):
     Args:
       name: of the set of parameters.
       shard: its number.
-      make: makes what holds the values, empty, with the updater inside.
+      make: makes what holds the values, with the updater inside: with one that is given, or else empty.
       site: see `KeptCopy`.
+      expect: see `Expect`; None where workers come by themselves.
     """
 
     def __init__(
@@ -55,20 +59,28 @@ class ShardCopy(KeptCopy):
         name: str,
         shard: int,
         *,
-        make: Callable[[], tuple[HostedParameters, RecordedUpdater]],
+        make: MakeHosted,
         site: Site,
+        expect: Expect | None = None,
     ) -> None:
         self._make = make
+        self._expect = expect
+        #: Workers that this task waits for before it ends with the job, and until when.
+        self._awaited: tuple[Collection[str], float] | None = None
         self._steps = 0
+        self._since = 0.0
         super().__init__(name, shard, site=site, called=f"shard {shard} of {name!r}")
         self.start()
 
     def _begin(self) -> None:
+        self._have(*self._make(None))
+
+    def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
+        """From now on it has these."""
         self._memory: Any = None
         self._told: Any = None
         # Changes whose memory has yet to come: without it, it is not known whose they were.
         self._ahead: list[Change] = []
-        host, updater = self._make()
         for table in updater.tables:
             table.watch()
         host.secured = lambda channel: self._secure(host, channel)
@@ -101,6 +113,11 @@ class ShardCopy(KeptCopy):
     def way_back(self) -> WayBack | None:
         """None: it has no state of its own in a folder."""
         return None
+
+    def load(self) -> Load:
+        """What it makes this task do."""
+        rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
+        return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, second=self.second)
 
     def sizes(self) -> list[VariableSize]:
         """What it holds; see `HostedParameters.sizes`."""
@@ -194,8 +211,10 @@ class ShardCopy(KeptCopy):
                 raise bad_header(frame, peer)
 
     def _take_up(self) -> None:
+        self._since = time.monotonic()
         if self._memory is not None:
             self._host.memory.take_over(self._memory, COME_S)
+            self._await_workers(self._host.workers.known_workers())
             _log.warning(
                 "%s serves %s now, from update %d on: %s",
                 self._task,
@@ -242,17 +261,15 @@ class ShardCopy(KeptCopy):
     def _step_down(self) -> None:
         host = self._host
         with host.lock:
-            changes = [
-                Change(kind, header, [np.array(tensor) for tensor in tensors])
-                for kind, header, tensors in self._all(host)
-            ]
-            self._all_sent(host, self._updater.tables)
-            self._stops_serving()
-        self._end()
-        with self._changed:
-            self._begin()
-        for kind, header, tensors in changes:
-            self._carry_out(Frame(kind, (0, *header), tensors), self._task)
+            self._note(host)
+            memory = host.memory.words()
+            with self._changed:
+                self._stops_serving()
+                # The values stay where they are. Who still waits for the lock cannot change them any more.
+                self._have(*self._make(self._updater.successor()))
+                self._memory = memory
+        self._steps += host.steps
+        host.workers.end_talks()
 
     def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
         """All rows of a table, as they were when saving them began."""
@@ -272,3 +289,13 @@ class ShardCopy(KeptCopy):
 
     def _look_after(self) -> None:
         self._host.workers.leave_absent()
+        if self._awaited is not None and time.monotonic() >= self._awaited[1]:
+            self._await_workers(())
+
+    def _await_workers(self, workers: Collection[str]) -> None:
+        """This task does not end with the job before these have come to it, for a while, instead of those before."""
+        if self._expect is not None:
+            if self._awaited is not None:
+                self._expect(self._awaited[0], coming=False)
+            self._awaited = (workers, time.monotonic() + COME_S) if workers else None
+            self._expect(workers)

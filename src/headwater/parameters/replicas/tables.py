@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -32,6 +33,7 @@ from headwater.cluster.claims import Claim
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.parameters.protocol import TABLES
 from headwater.parameters.recovery import WayBack
+from headwater.parameters.shards.directory import Load
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
 from headwater.replicas.copy import DIAL_S, KeptCopy, Site
@@ -79,7 +81,7 @@ class Programs:
 
 
 class CopiedTables(TableService):
-    """All tables of one ``ps``, in one life of a copy of them.
+    """A part of all tables, in one life of a copy of it.
 
     Args:
       copy: that has them.
@@ -103,6 +105,23 @@ class CopiedTables(TableService):
             super().serve(channel, hello)
         finally:
             self._channels.pop(channel, None)
+
+    def successor(self) -> CopiedTables:
+        """The same tables, of which those who are served by this one hear no more. `order` is held."""
+        made = CopiedTables(self._copy, self._task, self._index, self._tasks)
+        made.saving = self.saving
+        with self._lock:
+            made._tables, made._clients = self._tables, self._clients
+        return made
+
+    def _require_served(self) -> None:
+        """Looks whether these are what the copy has; `order` is held.
+
+        Raises:
+          UnavailableError: others have taken their place.
+        """
+        if not self._copy.has(self):
+            raise UnavailableError(None, None, f"{self._task} serves these tables no more")
 
     def end(self, reason: str) -> None:
         """No worker is served any more."""
@@ -129,6 +148,7 @@ class CopiedTables(TableService):
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
     ) -> Generator[None]:
         with self.order:
+            self._require_served()
             for table, of_table in keys():
                 gone: list[NDArray[np.int64]] = []
                 try:
@@ -148,6 +168,7 @@ class CopiedTables(TableService):
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
         with self.order:
+            self._require_served()
             known = name in self._tables
             table = super().make(name, config, folder)
             if not known:
@@ -195,12 +216,13 @@ def _opened(table: Table) -> _Change:
 
 
 class TablesCopy(KeptCopy):
-    """One of the two copies of the tables of a ``ps``.
+    """One of the two copies of a part of all tables: that of the keys that belong to it.
 
     Args:
-      shard: number of the ``ps`` that serves them at the beginning.
-      tasks: how many ``ps`` there are.
+      shard: number of the part.
+      tasks: how many parts there are.
       programs: tables of this task's program.
+      moves: whether parts move between ``ps``.
       site: see `KeptCopy`.
 
     Attributes:
@@ -214,10 +236,13 @@ class TablesCopy(KeptCopy):
         tasks: int,
         programs: Programs,
         site: Site,
+        moves: bool = False,
     ) -> None:
         self.programs: Programs = programs
         self._tasks = tasks
-        super().__init__(TABLES, shard, site=site, called=f"the tables of ps {shard}")
+        self._moving = tasks if moves else None
+        self._since = 0.0
+        super().__init__(TABLES, shard, site=site, called=f"part {shard} of the tables")
         self.start()
 
     def _begin(self) -> None:
@@ -225,6 +250,13 @@ class TablesCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end(f"{self._task} serves {self._called} no more")
+
+    def _step_down(self) -> None:
+        contents = self._contents
+        with contents.order, self._changed:
+            self._stops_serving()
+            self._contents = contents.successor()
+        contents.end(f"{self._task} serves {self._called} no more")
 
     # What the task asks -----------------------------------------------------------------------------------------------
 
@@ -247,6 +279,13 @@ class TablesCopy(KeptCopy):
     def way_back(self) -> WayBack | None:
         """None: it has no state of its own in a folder."""
         return None
+
+    def load(self) -> Load:
+        """What its tables make this task do. Each use of a row is taken for a row that travels."""
+        told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
+        uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
+        rate = uses / max(1.0, time.monotonic() - self._since)
+        return Load(nbytes=sum(one.nbytes for one, _ in told), rate=rate, second=self.second)
 
     def loads(self) -> tuple[TableLoad, ...]:
         """What its tables say of themselves, where this copy serves."""
@@ -293,6 +332,10 @@ class TablesCopy(KeptCopy):
         number = feed.given if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 
+    def has(self, contents: CopiedTables) -> bool:
+        """Whether ``contents`` are what it has."""
+        return self._contents is contents
+
     def feed_of(self, contents: CopiedTables) -> Feed | None:
         """Where changes of ``contents`` go to; None where these are not served, or there is no other copy."""
         return self._feed if self._contents is contents else None
@@ -304,7 +347,7 @@ class TablesCopy(KeptCopy):
         link.reach(DIAL_S)
         channel = link.take_now()
         try:
-            channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard)))
+            channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
             channel.recv(LOOK_S)
         except DeadlineExceededError:
             pass  # it waits, too
@@ -320,6 +363,7 @@ class TablesCopy(KeptCopy):
         self._contents.follow(frame, channel)
 
     def _take_up(self) -> None:
+        self._since = time.monotonic()
         view = self._standing.view
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
@@ -349,15 +393,15 @@ class TablesCopy(KeptCopy):
 
 
 class CopiesOfTables:
-    """What a ``ps`` has of all tables: a copy of its own, and one of the tables of the ``ps`` before it.
+    """What a ``ps`` has of all tables: copies of some parts.
 
     Args:
-      copies: by number of the ``ps`` that serves them at the beginning.
+      copies: by number of the part.
       programs: tables of this task's program.
     """
 
     def __init__(self, copies: dict[int, TablesCopy], programs: Programs) -> None:
-        self._copies = copies
+        self.copies: dict[int, TablesCopy] = copies
         self._programs = programs
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> None:
@@ -367,14 +411,14 @@ class CopiesOfTables:
     def serve(self, channel: Channel, hello: Frame) -> None:
         """Answers a worker; see `TablesCopy.serve`."""
         match hello.header:
-            case (int(), _, int(shard)) if shard in self._copies:
-                self._copies[shard].serve(channel, hello)
+            case (int(), _, int(shard), None | int()) if shard in self.copies:
+                self.copies[shard].serve(channel, hello)
             case _:
                 raise bad_header(hello, channel.peer)
 
     def loads(self) -> tuple[TableLoad, ...]:
         """What all tables that are served say of themselves."""
-        return tuple(load for copy in self._copies.values() for load in copy.loads())
+        return tuple(load for copy in self.copies.values() for load in copy.loads())
 
     def close(self, *, over: bool) -> None:
         """The task ends; so do its copies, by themselves."""

@@ -2,12 +2,17 @@
 
 On a channel of its own, whose first frame names the set; an answer may be preceded by WAIT frames::
 
-    WHERE   (set, asker, places, begins)    answered by DONE (places, whether it takes further shards, whether the job
-                                            is over, (shard, bytes, bytes that travel per second) of each that it has).
-                                            A ``ps`` that ``begins`` has nothing: what it was about to give before is
-                                            void
+    WHERE   (set, asker, places, begins, leaves)   answered by DONE (places, whether it takes further shards, whether
+                                            the job is over, (shard, bytes, bytes that travel per second, second) of
+                                            each that it has). A ``ps`` that ``begins`` has nothing: what it was about
+                                            to give before is void; to one that ``leaves``, no copies go. ``second`` is
+                                            the ``ps`` that has the other copy of the shard, empty where none has, and
+                                            None where there is one copy of each
     MOVE    (set, shard, target, address)   asks the ``ps`` that has a shard to give it to another one; answered by DONE
                                             (seconds for which workers could not have it, bytes)
+    MOVE    (set, shard, primary, address, second, address)   the same where there are two copies: the two ``ps`` that
+                                            are to have them, the one that serves first. Answered when they do, or when
+                                            another one serves, which goes on with that
     OFFER   (set, shard, term, source, places, knobs)   from the ``ps`` that has it: it is about to give a shard;
                                             answered by DONE (whether that is welcome). Then, on the same channel,
     STATE   (names, memory)                 the values of its blocks, then the optimizer's state, of these names; and
@@ -24,9 +29,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.errors import DeadlineExceededError, OpError, UnavailableError
 from headwater.parameters.shards.places import Place, Places
@@ -47,6 +52,12 @@ TELL_S: Final = 2.0
 LinkTo = Callable[[str, str], "PeerServerLink"]
 
 
+class Expect(Protocol):
+    """Has this task not end with the job before some workers have come to it; see `TaskShell.expect`."""
+
+    def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """What a shard makes its ``ps`` do.
@@ -54,10 +65,12 @@ class Load:
     Attributes:
       nbytes: of its values.
       rate: bytes that travel per second.
+      second: the ``ps`` that has its other copy, empty where none has; None where there is one copy of each.
     """
 
     nbytes: int
     rate: float
+    second: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +164,11 @@ class Directory:
         addresses = {task: address} if address else {}
         self.learn(Places(shards={shard: Place(term, task)}, addresses=addresses))
 
+    def note_address(self, task: str, address: str) -> None:
+        """A ``ps`` says where it is; it may have been elsewhere before."""
+        with self._lock:
+            self._places.addresses[task] = address
+
     def link(self, task: str) -> PeerServerLink:
         """The way to a ``ps`` that was heard of."""
         return self._link(task, self.address(task))
@@ -169,7 +187,9 @@ class Directory:
         finally:
             link.give_back(channel, False)
 
-    def ask(self, task: str, *, begins: bool = False, within_s: float = TELL_S) -> tuple[Told, list[int]]:
+    def ask(
+        self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S
+    ) -> tuple[Told, list[int]]:
         """Asks a ``ps`` what it knows, and tells it what is known here.
 
         Returns:
@@ -178,25 +198,31 @@ class Directory:
         Raises:
           OpError: see `exchange`.
         """
-        answer = self.exchange(task, Frame(kinds.WHERE, (self.name, self.me, self.words(), begins)), within_s)
+        answer = self.exchange(task, Frame(kinds.WHERE, (self.name, self.me, self.words(), begins, leaves)), within_s)
         match answer.header:
             case (words, bool(takes), bool(over), [*loads]):
                 moved = self.learn(Places.of(words))
             case _:
                 raise bad_header(answer, task)
         try:
-            told = {int(shard): Load(nbytes=int(nbytes), rate=float(rate)) for shard, nbytes, rate in loads}
+            told = {
+                int(shard): Load(nbytes=int(nbytes), rate=float(rate), second=None if second is None else str(second))
+                for shard, nbytes, rate, second in loads
+            }
         except (TypeError, ValueError) as error:
             raise bad_header(answer, task) from error
         return Told(takes=takes, over=over, loads=told), moved
 
-    def ask_all(self, first: str = "") -> dict[str, Told]:
-        """Asks every ``ps`` that was heard of, ``first`` before the others; what those say that answer."""
+    def ask_all(self, *, but_lost: bool = False) -> dict[str, Told]:
+        """Asks every ``ps`` that was heard of, perhaps all but those that show no sign of life; what those say that
+        answer."""
         found: dict[str, Told] = {}
         asked: set[str] = set()
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
-            task = first if first in left else left[0]
+            task = left[0]
             asked.add(task)
+            if but_lost and self.link(task).lost():
+                continue
             try:
                 found[task], _ = self.ask(task)
             except OpError as error:

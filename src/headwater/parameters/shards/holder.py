@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from headwater.cluster.claims import Claim
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.recovery import WayBack
-from headwater.parameters.shards.directory import Directory, Load, Told, answer_on
+from headwater.parameters.shards.directory import Directory, Expect, Load, Told, answer_on
 from headwater.parameters.shards.moves import hand_over, spread
 from headwater.parameters.shards.places import Place, Places
 from headwater.parameters.updater import Updater
@@ -54,12 +54,6 @@ _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST,
 Make = Callable[[int], tuple[HostedParameters, Updater]]
 #: Has an updater do what it will do, before workers wait for it: its shard, and the knobs of an update.
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
-
-
-class Expect(Protocol):
-    """Has this task not end with the job before some workers have come to it; see `TaskShell.expect`."""
-
-    def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
 
 
 @dataclass(kw_only=True, slots=True)
@@ -328,7 +322,7 @@ class ShardHolder:
         """Answers what another task asks of shards."""
         try:
             match first.kind, first.header:
-                case kinds.WHERE, (str(), str(asker), words, bool(begins)):
+                case kinds.WHERE, (str(), str(asker), words, bool(begins), bool()):
                     answer = self._tell(asker, Places.of(words), begins=begins)
                 case kinds.MOVE, (str(), int(shard), str(target), str(address)):
                     answer = Frame(kinds.DONE, self.give(self._known(shard), target, address))
@@ -362,7 +356,7 @@ class ShardHolder:
                 self._drop(shard)
             self._claim()
         told = self._told()
-        loads = [(shard, load.nbytes, load.rate) for shard, load in told.loads.items()]
+        loads = [(shard, load.nbytes, load.rate, None) for shard, load in told.loads.items()]
         return Frame(kinds.DONE, (self.directory.words(), told.takes, told.over, loads))
 
     def _told(self) -> Told:

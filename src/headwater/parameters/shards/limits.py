@@ -29,10 +29,11 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
         shards, says = int(told), f"{SHARDS}={told}"
     if isinstance(shards, bool) or shards < 1:
         raise ValueError(f"shards must be at least 1, but is {shards!r}")
-    if replicas > 1:
+    first = first_servers(servers)
+    if replicas > 1 and servers and not 2 <= first <= shards:
         raise ValueError(
-            f"{says} and replicas={replicas} cannot be had together: a part with a second copy stays where it is. "
-            "Leave one of them away"
+            f"{says} and replicas={replicas} cannot be had together with {first} ps at the beginning: there must be "
+            "two for the two copies of each shard, and no more than there are shards"
         )
     if saves:
         raise ValueError(
@@ -48,16 +49,17 @@ def first_servers(servers: int) -> int:
     return min(servers, int(told)) if told.isdecimal() and int(told) else servers
 
 
-def require_no_rows(shards: int, tables: list[str]) -> None:
-    """Looks whether a model has tables, which do not move.
+def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> None:
+    """Looks whether there are tables in parts that move, which need a second copy for that.
 
     Raises:
-      ValueError: it has some.
+      ValueError: there are some.
     """
-    if tables:
+    if tables and shards is not None and replicas == 1:
         raise ValueError(
-            f"shards={shards} moves variables between ps, which tables do not, and the model has {', '.join(tables)}: "
-            "leave shards away, or have embeddings used whole (a greater table_bytes)"
+            f"shards={shards} lets parts move between ps, and those of tables ({', '.join(tables)}) are too large to "
+            "be held until they have travelled: say replicas=2, which has a second copy of each part made while "
+            "training goes on, or leave shards away"
         )
 
 

@@ -81,14 +81,14 @@ class ShardLink:
     def _look_for(self) -> Place | None:
         """Asks where the shard is: first the ``ps`` that had it, which knows where it went."""
         directory, before = self._directory, self._directory.of(self._shard)
-        if before is not None:
+        if before is not None and not directory.link(before.task).lost():
             try:
                 directory.ask(before.task)
             except OpError as error:
                 _log.debug("%s does not say where shard %d is: %s", before.task, self._shard, error.message)
             if directory.of(self._shard) != before:
                 return directory.of(self._shard)
-        directory.ask_all()
+        directory.ask_all(but_lost=True)
         return directory.of(self._shard)
 
     def take(self) -> Channel:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
-from headwater.parameters.shards.directory import Directory, Load, Told
+from headwater.parameters.replicas.places import CopyMove, Pair, plan_copies
+from headwater.parameters.shards.directory import TELL_S, Directory, Load, Told
 from headwater.parameters.shards.places import Move, plan_moves
+from headwater.pauses import pause
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
@@ -18,6 +21,10 @@ _log = logging.getLogger("headwater")
 
 #: How long one move may take, in seconds.
 MOVE_S: Final = 180.0
+#: How long a ``ps`` that a shard was handed over to may take to serve it, in seconds.
+TAKE_OVER_S: Final = 20.0
+#: Between two attempts, in seconds.
+PAUSE_S: Final = 0.05
 
 
 #: Gives a shard to a ``ps``, by its name and address.
@@ -80,8 +87,22 @@ def spread(
     away = sorted({task for task in places.values() if task not in told})
     if away:
         raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
-    moves = plan_moves(places, _loads(told, by_rate=by_rate), takers)
-    return [make_move(directory, move) for move in moves]
+    loads = _loads(told, by_rate=by_rate)
+    pairs = {
+        shard: Pair(task, load.second or None)
+        for shard, task in places.items()
+        if (load := told[task].loads.get(shard)) is not None and load.second is not None
+    }
+    if not pairs:
+        return [make_move(directory, move) for move in plan_moves(places, loads, takers)]
+    if len(takers) < 2:
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"the shards of {directory.name!r} have two copies each, and only {takers[0]} is to have some: say at "
+            "least two ps",
+        )
+    return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers)]
 
 
 def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
@@ -92,6 +113,16 @@ def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
     return {shard: 1.0 + (load.rate if by_rate else load.nbytes) for shard, load in loads.items()}
 
 
+def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
+    """What a ``ps`` says of a move that it was asked for: seconds, and bytes."""
+    answer = directory.exchange(task, frame, MOVE_S + TELL_S)
+    match answer.header:
+        case (float(seconds), int(nbytes)):
+            return seconds, nbytes
+        case _:
+            raise bad_header(answer, task)
+
+
 def make_move(directory: Directory, move: Move) -> Moved:
     """Has a ``ps`` give a shard to another one.
 
@@ -100,13 +131,37 @@ def make_move(directory: Directory, move: Move) -> Moved:
     """
     shard, source, target = move
     frame = Frame(kinds.MOVE, (directory.name, shard, target, directory.address(target)))
-    answer = directory.exchange(source, frame, MOVE_S)
-    match answer.header:
-        case (float(seconds), int(nbytes)):
-            pass
-        case _:
-            raise bad_header(answer, source)
-    return Moved(move, seconds, nbytes)
+    return Moved(move, *_moved(directory, source, frame))
+
+
+def move_copies(directory: Directory, change: CopyMove) -> Moved:
+    """Has the copies of a shard go to two ``ps``.
+
+    Returns:
+      From where to where a copy has gone; or, where only the other copy serves now, which that was.
+
+    Raises:
+      OpError: they did not.
+    """
+    shard, before, (primary, second) = change
+    assert second is not None
+    both = primary, directory.address(primary), second, directory.address(second)
+    frame = Frame(kinds.MOVE, (directory.name, shard, *both))
+    seconds, nbytes = _moved(directory, before.primary, frame)
+    give_up_at = time.monotonic() + TAKE_OVER_S
+    while primary != before.primary:  # it goes on with the second
+        try:
+            _moved(directory, primary, frame)
+            break
+        except UnavailableError:
+            if time.monotonic() >= give_up_at:
+                raise
+            pause(PAUSE_S)
+    had = {server for server in before if server is not None}
+    came, gone = {primary, second} - had, had - {primary, second}
+    if came:
+        return Moved(Move(shard, min(gone, default=""), min(came)), seconds, nbytes)
+    return Moved(Move(shard, before.primary, primary), seconds, 0)
 
 
 def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from headwater.errors import InvalidArgumentError
 
 #: A move that makes the busiest ps less busy by no more than this part is none; sums are only so exact.
-_SLACK: Final = 1e-9
+SLACK: Final = 1e-9
 
 
 class Place(NamedTuple):
@@ -132,7 +132,7 @@ def plan_moves(
         least = min(total, key=lambda server: (total[server], server))
         gap = total[busiest] - total[least]
         # Of those that make the greater of the two less, the one that leaves them most alike.
-        useful = [shard for shard in free if now[shard] == busiest and 0 < load(shard) < gap * (1 - _SLACK)]
+        useful = [shard for shard in free if now[shard] == busiest and 0 < load(shard) < gap * (1 - SLACK)]
         if not useful:
             break
         best = min(useful, key=lambda shard: (abs(gap - 2 * load(shard)), shard))

@@ -1,0 +1,143 @@
+"""Histories of parameter servers between which the copies of shards move, with one failure at a time.
+
+Workers have shards move at random moments, parameter servers come with nothing, and are told to end; what is killed,
+stopped or cut off in the midst of that costs nothing: no acknowledged update is lost, and none is applied twice.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from headwater.cluster.variables import FIRST_PS
+from headwater.consistency import Consistency
+from headwater.errors import OpError
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.process import ParameterTask
+from headwater.replicas.copy import KeptCopy
+from tests.simulation.copies import (
+    CopiesHistory,
+    CopiesOfExamples,
+    CopiesOfRows,
+    CopiesOfTables,
+    drawn_history,
+    drawn_setting,
+)
+from tests.simulation.parameters import Setting
+from tests.simulation.scheduler import Simulation, me, running
+
+#: In how many shards the variables are.
+_SHARDS = 5
+#: How often a worker has shards move after a step.
+_MOVES = 0.2
+#: How long a parameter server that was told to end stays away, in seconds.
+_AWAY_S = 0.5
+
+
+class MovedCopies(CopiesHistory):
+    """A history; see `CopiesHistory`."""
+
+    shards = _SHARDS
+
+    def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
+        self._leaves: dict[int, float] = {}
+        self._going: set[int] = set()
+        self._tasks: dict[int, ParameterTask] = {}
+        super().__init__(simulation, setting, *others)
+
+    @property
+    def parts(self) -> int:
+        return _SHARDS
+
+    def begin_with(self, first: int, leaves: dict[int, float]) -> None:
+        """The first parameter servers have the shards at the beginning; some are told to end, each after so many
+        seconds."""
+        self._leaves = leaves
+        os.environ[FIRST_PS] = str(first)
+        self.simulation.note(f"the first {first} have the shards; told to end: {leaves}")
+
+    def close(self) -> None:
+        super().close()
+        os.environ.pop(FIRST_PS, None)  # other histories have their own number
+
+    # Parameter servers ------------------------------------------------------------------------------------------------
+
+    def _hosted(self, index: int, task: ParameterTask) -> None:
+        self._going.discard(index)
+        ends_at = self._leaves.pop(index, None)
+        if ends_at is not None:
+
+            def end() -> None:
+                running().sleep(ends_at)
+                # Who has nobody left to give its copies to takes them along.
+                while self._going or not self._is_whole():
+                    running().sleep(_AWAY_S)
+                self._going.add(index)
+                task.shell.end()
+
+            running().thread(me(), "SIGTERM", end).start()
+
+    def _ended(self, index: int) -> None:
+        self._going.discard(index)
+        task, chief = self.cluster.tasks[f"ps{index}"], self.cluster.tasks["worker0"]
+
+        def come_back() -> None:
+            if not chief.returned:
+                task.done = False
+                task.start()
+
+        if not chief.returned:
+            running().note(f"ps{index} has ended")
+            running().after(_AWAY_S, come_back)
+
+    def _is_whole(self) -> bool:
+        if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
+            return False
+        holders = [task.copy_holders["set"] for task in self._served.values() if "set" in task.copy_holders]
+        return self._wholes(copy for one in holders for copy in one.copies.values() if isinstance(copy, KeptCopy))
+
+    # Workers ----------------------------------------------------------------------------------------------------------
+
+    def _access(self, task: ParameterTask, choice: Consistency, initial: Any) -> ParameterClient:
+        self._tasks[task.members.number] = task
+        return super()._access(task, choice, initial)
+
+    def _after_step(self, index: int) -> None:
+        super()._after_step(index)
+        chance = running().random
+        if chance.random() < _MOVES:
+            servers = chance.choice((None, *range(2, self.setting.servers + 1)))
+            try:
+                moved = self._tasks[index].spread(servers, by_rate=chance.random() < 0.5)
+            except OpError as error:
+                running().note(f"worker{index} has no shards moved: {error.message}")
+            else:
+                running().note(f"worker{index} had {len(moved)} shards moved")
+
+
+class MovedRows(MovedCopies, CopiesOfRows):
+    """See `CopiesOfRows`."""
+
+
+class MovedTables(MovedCopies, CopiesOfTables):
+    """See `CopiesOfTables`."""
+
+    def _is_whole(self) -> bool:
+        held = [task.copy_holders.get("+tables") for task in self._served.values()]
+        copies = [copy for one in held if one is not None for copy in one.copies.values()]
+        return MovedCopies._is_whole(self) and self._wholes(copy for copy in copies if isinstance(copy, KeptCopy))
+
+
+class MovedExamples(MovedCopies, CopiesOfExamples):
+    """See `CopiesOfExamples`."""
+
+
+def history(seed: int) -> tuple[Simulation, MovedCopies]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    setting, chance = drawn_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
+    made = drawn_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))
+    assert isinstance(made, MovedCopies)
+    leaves = {at: 10.0 ** chance.uniform(-1, 1) for at in range(setting.servers) if chance.random() < 0.4}
+    made.begin_with(chance.randint(2, setting.servers), leaves)
+    return simulation, made
