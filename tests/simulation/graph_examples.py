@@ -21,7 +21,7 @@ from headwater.training.consistency import ConsistentOptimizer
 from tests.simulation.graphs import GraphHistory, Setting, saver_of
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
-SIZE, BATCH, EPOCHS = 7, 2, 3
+SIZE, BATCH, EPOCHS = 9, 2, 3
 
 _reduced = DenseSum.reduced
 

@@ -162,22 +162,10 @@ def _rows_of_one_moment() -> None:
     changes.will_change = lambda *_: None
 
 
-def _dropped_ranges() -> None:
-    """A gradient that accumulators drop does not give its examples back."""
-    ledger: Any = headwater.resources.example_ledger.ExampleLedger
-    ledger._drop = lambda *_: None
-
-
 def _rounds_of_few() -> None:
     """At the end of the data, an update waits for as many gradients as ever."""
     ledger: Any = headwater.resources.example_ledger.ExampleLedger
     ledger._is_starved = lambda _: False
-
-
-def _held_ranges() -> None:
-    """An update is made though its examples were handed out again."""
-    ledger: Any = headwater.resources.example_ledger.ExampleLedger
-    ledger._require = lambda *_: None
 
 
 MENDS: dict[str, Callable[[], None]] = {
@@ -198,7 +186,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "both have updates": _both_have_updates,
     "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
-    "dropped ranges": _dropped_ranges,
     "rounds of few": _rounds_of_few,
-    "held ranges": _held_ranges,
 }

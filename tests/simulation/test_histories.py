@@ -123,6 +123,7 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("graph-copies", range(100, 101), "known outcomes", "a step has not seen units|more than once"),
         ("graph-copies-queues", range(7070, 7071), "known outcomes", "came out more than once"),
         ("graph-copies", range(728, 729), "both have it", "a step has not seen units|lacks units"),
+        ("graph-examples", range(3), "rounds of few", "OutOfTime"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
     ],
 )
