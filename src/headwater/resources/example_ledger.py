@@ -524,11 +524,10 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
     Raises:
       AbortedError: none of them were handed out here.
     """
-
-    def none() -> ExampleLedger:
+    ledger = resources.find("", name, ExampleLedger)
+    if ledger is None:
         raise AbortedError(None, None, f"no ranges of {name!r} were handed out here: the task was started anew")
-
-    return resources.get_or_make("", name, ExampleLedger, none)
+    return ledger
 
 
 def ledger_bytes(applied: Array, plan: Plan) -> bytes:
