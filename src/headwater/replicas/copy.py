@@ -481,7 +481,8 @@ class KeptCopy:
                     # By that frame it has all there was when it became the feed, which is later than what is to be
                     # secured.
                     feed, number = now, now.secures if now is not None else 0
-                if feed is None or feed.broken.is_set():
+                is_needed = third is not None and self._standing.needs(third.target)
+                if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
                     self._changed.wait(LOOK_S)
             if feed is not None and not feed.broken.is_set():
                 if alone:

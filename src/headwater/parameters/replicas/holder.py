@@ -56,9 +56,6 @@ class MovingCopy(Protocol):
     def is_spare(self) -> bool: ...
 
     @property
-    def is_free(self) -> bool: ...
-
-    @property
     def lacks_second(self) -> bool: ...
 
     @property
@@ -184,8 +181,8 @@ class CopyHolder:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
 
     def _kept(self) -> list[int]:
-        """The shards of which this task has one of the two copies."""
-        return [shard for shard, copy in self.copies.items() if not (copy.is_free or copy.is_spare)]
+        """The shards of which this task has one of the two copies, or is fed one, which may be one by now."""
+        return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
     def _tell_all(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
         """Tells every other ``ps`` of this one; what those say that answer."""
