@@ -74,6 +74,7 @@ class Feed:
         self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of what happened since
         self._receiving = threading.Lock()
+        self._heard = threading.Condition()
         self.broken: threading.Event = threading.Event()
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
@@ -167,14 +168,23 @@ class Feed:
         while self.confirmed < number:
             if self.broken.is_set() or not goes_on():
                 return False
-            if not self._receiving.acquire(timeout=LOOK_S):
+            if not self._receiving.acquire(blocking=False):
+                # The thread that receives says what it hears. It may begin anew at once, so this one need not have its
+                # turn: `fill` sends nothing until it knows that its frame was confirmed.
+                with self._heard:
+                    self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
                 continue
             try:
                 if self.confirmed < number and not self.broken.is_set():
                     self._receive(LOOK_S)
             finally:
-                self._receiving.release()
+                self._stop_receiving()
         return True
+
+    def _stop_receiving(self) -> None:
+        self._receiving.release()
+        with self._heard:
+            self._heard.notify_all()
 
     def _receive(self, timeout_s: float) -> None:
         try:
@@ -200,7 +210,7 @@ class Feed:
             try:
                 self._receive(0)
             finally:
-                self._receiving.release()
+                self._stop_receiving()
 
     def end(self) -> None:
         """Nothing is sent any more."""
