@@ -13,7 +13,7 @@ help:
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
-	@echo 'make demo-survive   3 ps with second copies and 4 workers, one of which is killed, stopped or added every 10 s'
+	@echo 'make demo-survive   3 or 4 ps with second copies and 4 workers; every 10 s one is killed, stopped, added or taken away'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
 	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'

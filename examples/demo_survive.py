@@ -30,7 +30,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 SERVERS, WORKERS = 3, 4
-PARTS = 2 * SERVERS  # on each ps one of the parameters, and one of the tables
+SHARDS = 4  # of the parameters, and of the tables
 PROGRAM = Path(__file__).with_name("survive.py")
 HEADWATER = (sys.executable, "-u", "-m", "headwater")
 
@@ -85,9 +85,9 @@ class Cluster:
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder
         self._arguments = [str(PROGRAM), str(folder)]
-        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(SERVERS + WORKERS)]
+        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(SERVERS + WORKERS + 1)]
         hosts = [f"127.0.0.1:{each.getsockname()[1]}" for each in held]
-        self._hosts = {"ps": hosts[:SERVERS], "worker": hosts[SERVERS:]}
+        self._hosts = {"ps": hosts[: SERVERS + 1], "worker": hosts[SERVERS + 1 :]}
         for each in held:
             each.close()
         self._chance = random.Random(seed)
@@ -114,8 +114,10 @@ class Cluster:
     # Tasks ------------------------------------------------------------------------------------------------------------
 
     def _start(self, job: str, index: int) -> Task:
-        config = json.dumps({"cluster": self._hosts, "task": {"type": job, "index": index}})
-        environment = {**os.environ, "TF_CONFIG": config, "JAX_PLATFORMS": "cpu"}
+        # The tasks of the beginning do not know of the ps that joins.
+        ps = self._hosts["ps"][: max(SERVERS, index + 1) if job == "ps" else SERVERS]
+        config = json.dumps({"cluster": self._hosts | {"ps": ps}, "task": {"type": job, "index": index}})
+        environment = {**os.environ, "TF_CONFIG": config, "JAX_PLATFORMS": "cpu", "HEADWATER_FIRST_PS": str(SERVERS)}
         name = f"{job} {index}"
         if job == "worker":
             self._fresh.add(name)
@@ -130,7 +132,8 @@ class Cluster:
     def _look(self) -> None:
         """Has `headwater status` say again and again how the ps fare."""
         if self._status is None or self._status.process.poll() is not None:
-            command = [*HEADWATER, "status", self._hosts["ps"][0], "--watch", "--json"]
+            # The last one knows of all.
+            command = [*HEADWATER, "status", self._hosts["ps"][len(self.ps) - 1], "--watch", "--json"]
             self._status = Task("status", command, dict(os.environ), self._hear_status)
 
     def _hear_status(self, _: str, line: str) -> None:
@@ -177,7 +180,7 @@ class Cluster:
         self.events.append((self.now, kind))
         print(f"\n{self.events[-1][0]:6.1f} s: {kind}", end="", flush=True)
         self._found_whole = 0
-        index = self._chance.randrange(SERVERS)
+        index = self._chance.randrange(len(self.ps))
         if kind == "a ps is killed":
             self.ps[index].kill()
             self.ps[index] = self._start("ps", index)
@@ -189,6 +192,16 @@ class Cluster:
             self.workers[index] = self._start("worker", index)
         elif kind == "a worker is stopped":
             self._stop_for_a_while(self.workers[self._chance.randrange(WORKERS)])
+        elif kind == "a ps joins, or leaves":
+            if len(self.ps) > SERVERS:
+                leaves = self.ps.pop()
+                leaves.signal(signal.SIGTERM)
+                if leaves.ends():
+                    sys.exit(f"{leaves.name} has failed, see {self._folder / 'tasks.log'}")
+            else:
+                self.ps.append(self._start("ps", SERVERS))
+            if self._status is not None:  # to ask another number of ps
+                self._status.kill()
         elif self._more is None:
             self._more = self._join()
         else:
@@ -204,7 +217,8 @@ class Cluster:
         while True:
             kinds = ["a ps is killed", "a ps is stopped", "a worker is killed", "a worker is stopped"]
             self._chance.shuffle(kinds)
-            yield from [*kinds[:2], "a worker joins, or leaves", *kinds[2:], "a worker joins, or leaves"]
+            for number in (0, 1):
+                yield from [*kinds[2 * number :][:2], "a ps joins, or leaves", "a worker joins, or leaves"]
 
     def acknowledged(self) -> int:
         """How many updates have been acknowledged, of all lives of all workers."""
@@ -228,12 +242,15 @@ class Cluster:
 
 
 def has_all_twice(reports: list[dict[str, Any]]) -> bool:
-    """Whether a look at all tasks finds of each part a copy that serves, and one that can take its place."""
+    """Whether a look at all tasks finds of each shard a copy that serves, and one that can take its place."""
     groups = [group for report in reports if report["snapshot"] for group in report["snapshot"]["groups"]]
-    copies = [group["copies"] for group in groups if group["copies"]]
-    serve = [words for words in copies if re.match("primary of .* second on ", words)]
-    follow = [words for words in copies if words.startswith("second of ")]
-    return len(serve) == len(follow) == len(copies) / 2 == PARTS
+    groups = [group for group in groups if group["copies"]]
+    for role in ("primary", "second"):
+        numbers = [re.search(rf"{role} of ([\d, ]*)", group["copies"]) for group in groups]
+        found = sorted(int(number) for words in numbers if words for number in re.findall(r"\d+", words[1]))
+        if found != sorted([*range(SHARDS), *range(SHARDS)]):  # of the parameters, and of the tables
+            return False
+    return not any(group["lacks_second"] for group in groups)
 
 
 def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: str) -> None:
@@ -246,7 +263,7 @@ def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: s
     loss.plot(found[width - 1 :, 0], mean, color="#2a6f97")
     at, sums = np.array(counts).T
     rate.plot(at[1:], np.diff(sums) / np.diff(at), color="#2a6f97")
-    colours = {"a ps is killed": "#c1121f", "a ps is stopped": "#f4a259"}
+    colours = {"a ps is killed": "#c1121f", "a ps is stopped": "#f4a259", "a ps joins, or leaves": "#588157"}
     for axes in (loss, rate):
         for number, (moment, kind) in enumerate(cluster.events):
             first = kind not in [other for _, other in cluster.events[:number]]

@@ -1,4 +1,4 @@
-"""Two towers learn who clicks on what, on parameter servers that have two copies of all layers and tables.
+"""Two towers learn who clicks on what, on parameter servers that have two copies of all shards.
 
 A task of a cluster (``TF_CONFIG``); `demo_survive.py` starts and disturbs one. Users and items are rows of tables that
 grow. A worker trains until a file ``end`` is in the folder, and writes a byte into a file of its own for each update
@@ -22,7 +22,7 @@ import optax
 from headwater import ParameterServer
 from headwater.tables import SGD, Initializer
 
-USERS, ITEMS, DIM, COUNTERS, COUNTER_SIZE = 400, 400, 16, 3, 10_000
+USERS, ITEMS, DIM, COUNTERS, COUNTER_SIZE, SHARDS = 400, 400, 16, 3, 10_000, 4
 RATE = 0.5
 #: The loss is a mean over 256 examples, and a row is in few of them.
 ROWS = 64.0
@@ -70,7 +70,7 @@ def step(model: dict[str, Any], *batch: jax.Array) -> tuple[jax.Array, tuple[dic
     return loss, (gradients, user, ROWS * item)
 
 
-ps = ParameterServer(params, optax.sgd(RATE), replicas=2, log_dir=str(args.folder / "journals"))
+ps = ParameterServer(params, optax.sgd(RATE), replicas=2, shards=SHARDS, log_dir=str(args.folder / "journals"))
 # Rows begin small, those that count at 0.
 users = ps.table("users", dim=DIM, optimizer=SGD(RATE), initializer=Initializer(kind="constant", a=0))
 items = ps.table("items", dim=DIM, optimizer=SGD(RATE), seed=1)
