@@ -2,11 +2,14 @@
 
 Whatever is killed, stopped or cut off, the next failure comes once each ``ps`` task has two copies again. Then no
 acknowledged step is lost, none is applied twice, and the chief never prepares the model once more. Had two copies of a
-task both acknowledged at the same time, the steps of one of them would be lost.
+task both acknowledged at the same time, the steps of one of them would be lost. In some histories further processes
+come, and are told to end again, so that copies move.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import random
 from collections.abc import Callable
@@ -15,21 +18,43 @@ from typing import Any
 
 import numpy as np
 
-from headwater.cluster.variables import REPLICAS
+from headwater.cluster.variables import FIRST_PS, REPLICAS
+from headwater.compat import tf
 from headwater.server.replicas.copy import GraphCopy
+from tests.simulation.cluster import Task
 from tests.simulation.faults import Fault
 from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
-from tests.simulation.scheduler import HistoryError, Simulation
+from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
 ROUNDS: tuple[Mode, ...] = ("synchronous", "consistent")
 
 
-class GraphCopiesHistory(GraphHistory):
-    """A history; see `GraphHistory`."""
+#: How often a process is told to end, and the mean time before that, in seconds.
+_LEAVES = 0.6
+_STAYS_S = 4.0
+_LOOK_S = 0.1
+#: How long a process that was told to end stays away, and how long it may take to come, in seconds.
+_AWAY_S = 1.0
 
-    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+
+class GraphCopiesHistory(GraphHistory):
+    """A history; see `GraphHistory`.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+      extra: how many processes of ``ps`` come besides those that the graph's tasks begin on.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting, extra: int = 0) -> None:
         super().__init__(simulation, setting)
+        self._extra = extra
+        self._leaving = False
+        os.environ[FIRST_PS] = str(setting.servers)
+        self._closing.callback(os.environ.pop, FIRST_PS, None)
+        for index in range(setting.servers, setting.servers + extra):
+            self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
         self._running: dict[int, Any] = {}
         self._terms: dict[str, int] = {}
         os.environ[REPLICAS] = "2"
@@ -37,7 +62,41 @@ class GraphCopiesHistory(GraphHistory):
 
     def _serve(self, index: int) -> None:
         self._running.pop(index, None)
-        super()._serve(index)
+        if not self._extra:
+            super()._serve(index)
+            return
+        if index >= self.setting.servers:  # it comes while the job runs
+            running().sleep(running().random.random() * _AWAY_S)
+        known = max(self.setting.servers, index + 1)
+        spec = {**self._spec, "ps": [f"ps{number}:1" for number in range(known)]}
+        server = tf.train.Server(spec, job_name="ps", task_index=index)
+        self._begun(index, server)
+        # One that comes when the job is over, and the others have ended, waits for them until a launcher ends it.
+        self.cluster.killed |= self._chief.returned
+        leaves = running().random.random() < _LEAVES
+        if leaves:
+
+            def end() -> None:
+                running().sleep(running().random.expovariate(1.0) * _STAYS_S)
+                while self._leaving or not self._is_whole():  # one at a time
+                    running().sleep(_LOOK_S)
+                self._leaving = True
+                running().note(f"ps{index} is told to end")
+                server._running.shell.end()
+
+            running().thread(me(), "SIGTERM", end).start()
+        with contextlib.suppress(SystemExit):
+            server.join()
+        self._ended(index, server)
+        self._running.pop(index, None)
+        self._leaving = False
+        if leaves and not self._chief.returned:
+            running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
+
+    def _come_back(self, task: Task) -> None:
+        if not self._chief.returned:
+            task.done = False
+            task.start()
 
     def _begun(self, index: int, server: Any) -> None:
         self._running[index] = server._running
@@ -81,6 +140,15 @@ def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     return simulation, GraphCopiesHistory(simulation, drawn(random.Random(f"graph copies {seed}")))
 
 
+def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
+    """The history of a seed in which processes come and go, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"graph copies that move {seed}")
+    extra = chance.choice((1, 1, 2))
+    setting = replace(drawn(chance, extra), steps=chance.randint(40, 120))
+    return simulation, GraphCopiesHistory(simulation, setting, extra)
+
+
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
     """The history of a seed whose examples are accounted for, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
@@ -95,11 +163,11 @@ def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     return simulation, GraphCopiesHistory(simulation, replace(drawn(chance), mode=mode, steps=chance.randint(3, 15)))
 
 
-def drawn(chance: random.Random) -> Setting:
-    """A setting at random for two copies of each ``ps``."""
+def drawn(chance: random.Random, extra: int = 0) -> Setting:
+    """A setting at random for two copies of each ``ps``, with ``extra`` processes of ``ps``."""
     found = Setting.draw(chance)
     servers = max(2, found.servers)
-    tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(found.workers)]
+    tasks = [f"ps{index}" for index in range(servers + extra)] + [f"worker{index}" for index in range(found.workers)]
     return replace(
         found,
         servers=servers,

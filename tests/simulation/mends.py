@@ -17,6 +17,7 @@ import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
 import headwater.parameters.updates
+import headwater.replicas.feed
 import headwater.resources.example_ledger
 import headwater.resources.replica_lives
 import headwater.runtime.first_reads
@@ -168,6 +169,12 @@ def _rounds_of_few() -> None:
     ledger._is_starved = lambda _: False
 
 
+def _third_copies() -> None:
+    """A copy that is to take the place of the second does not get what changes while it is filled up."""
+    feed: Any = headwater.replicas.feed.Feed
+    feed.send = feed._send
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -187,4 +194,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
     "rounds of few": _rounds_of_few,
+    "third copies": _third_copies,
 }

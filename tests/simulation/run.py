@@ -28,7 +28,8 @@ def main() -> int:
         "kinds",
         nargs="+",
         help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
-        "graph-copies-queues, graph-copies-rounds, graph-examples, graphs, jobs, mirrored, moved-copies, moves, own, "
+        "graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, mirrored, moved-copies, "
+        "moves, own, "
         "parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
@@ -83,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
         "ended": rounds.ended_history,
         "examples": examples.history,
         "graph-copies": graph_copies.history,
+        "graph-moves": graph_copies.history_with_moves,
         "graph-copies-examples": graph_copies.history_of_examples,
         "graph-copies-queues": graph_queues.history,
         "graph-copies-rounds": graph_copies.history_of_rounds,

@@ -138,7 +138,7 @@ class CopiedCluster:
             hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
             links = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)
-            return CopiedTaskLink(wiring, task, parse_address("ps0:1"), links, owner)
+            return CopiedTaskLink(wiring, task, parse_address("ps0:1"), lambda: links, owner)
 
         return link
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import ENDED, FIRST_PS, SHARDS
+from headwater.cluster.variables import ENDED, FIRST_PS, REPLICAS, SHARDS
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
@@ -53,6 +53,7 @@ def task_command(
       cluster: the addresses of all tasks, for jobs that ask for them as flags.
       headwater_command: how the task's machine calls ``headwater``.
     """
+    cluster = _known_to(spec, task, cluster)
     arguments = [_filled(argument, spec) for argument in spec.args]
     if spec.flags:
         arguments += [
@@ -74,6 +75,7 @@ def task_environment(
 
     What only the task's machine can know, such as its GPUs, its backend adds; secrets are in `task_secrets`.
     """
+    cluster = _known_to(spec, task, cluster)
     config = {
         "cluster": {job: list(addresses) for job, addresses in cluster.items()},
         "task": {"type": task.job, "index": task.index},
@@ -96,6 +98,16 @@ def task_environment(
         **shards,
         **given,
     }
+
+
+def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    """What ``task`` is told of the cluster. A graph whose ``ps`` have second copies has tasks on the first ``ps``, that
+    are always there; of further ones they tell each other."""
+    least = spec.ps.count.least
+    if spec.ps.count.most == least or _variables(spec, task).get(REPLICAS) != "2":
+        return cluster
+    known = max(least, task.index + 1) if task.job == "ps" else least
+    return {job: addresses[:known] if job == "ps" else addresses for job, addresses in cluster.items()}
 
 
 def task_secrets(spec: JobSpec, task: TaskName) -> dict[str, str]:

@@ -75,21 +75,33 @@ def next_step(view: View, aim: Aim) -> Step:
     return Step(Move.DROP) if aim.second is None else Step(Move.BRING, aim.second)
 
 
-def spread(shards: int, staying: Sequence[int]) -> list[Aim]:
-    """Where the copies of ``shards`` should be so that each ``ps`` has as many as the others, or one more.
+def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
+    """Where the copies of shards should be, so that each ``ps`` has about as many as the others, and few move.
 
-    >>> spread(2, [0, 1])
+    Args:
+      homes: by shard the number of the ``ps`` that serves it at the beginning.
+      staying: those that there are, at least one.
+
+    >>> spread([0, 1], [0, 1])
     [Aim(primary=0, second=1), Aim(primary=1, second=0)]
-    >>> spread(2, [0, 1, 2])
+    >>> spread([0, 1], [0, 1, 2])
     [Aim(primary=0, second=2), Aim(primary=1, second=0)]
-    >>> spread(2, [1])
+    >>> spread([0, 1], [1, 2])
+    [Aim(primary=2, second=1), Aim(primary=1, second=2)]
+    >>> spread([0, 1], [1])
     [Aim(primary=1, second=None), Aim(primary=1, second=None)]
     """
-    count = len(staying)
+    copies = dict.fromkeys(staying, 0)
+    primaries: dict[int, int] = {}
+    for shard, home in sorted(enumerate(homes), key=lambda each: each[1] not in copies):
+        primaries[shard] = home if home in copies else min(staying, key=lambda ps: (copies[ps], ps))
+        copies[primaries[shard]] += 1
     found: list[Aim] = []
-    for shard in range(shards):
-        primary, second = shard % count, (shards + shard) % count
-        if second == primary:
-            second = (second + 1) % count
-        found.append(Aim(staying[primary], staying[second] if second != primary else None))
+    for shard in range(len(homes)):
+        others = [ps for ps in staying if ps != primaries[shard]]
+        beside = homes[(shard + 1) % len(homes)]
+        second = min(others, key=lambda ps: (copies[ps], ps != beside, ps), default=None)
+        if second is not None:
+            copies[second] += 1
+        found.append(Aim(primaries[shard], second))
     return found

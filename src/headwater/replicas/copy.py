@@ -292,9 +292,8 @@ class KeptCopy:
 
     @property
     def is_free(self) -> bool:
-        """Whether this process may end, as no copy would be missed: another one serves."""
-        standing = self._standing
-        return standing.view is not None and standing.me not in standing.view
+        """Whether this process may end without that a copy is missed, as far as is known."""
+        return not (self._standing.serves or self._standing.follows)
 
     @property
     def settled(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
-from headwater.cluster.variables import FIRST_PS, SHARDS
+from headwater.cluster.variables import FIRST_PS, REPLICAS, SHARDS
 from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from headwater.master.session_config import device_counts, process_settings
 from headwater.server.task_server import TaskServer
@@ -132,18 +132,20 @@ class Server:
 
 
 def _require_fixed_servers(cluster: ClusterSpec) -> None:
-    """Raises FailedPreconditionError where the number of ``ps`` may change: variables of graphs would stay behind."""
+    """Raises FailedPreconditionError where the number of ``ps`` may change, and no ``ps`` has a second copy of what
+    another one keeps: variables of graphs would stay behind."""
     shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
-    if not shards or PS not in cluster.jobs:
+    if not shards or PS not in cluster.jobs or os.environ.get(REPLICAS, "").strip() == "2":
         return
     begins = f", which begins with {first} of them," if first else ""
     raise FailedPreconditionError(
         None,
         None,
         f"this job{begins} lets its number of ps change while it runs ({SHARDS}={shards}), and this program builds "
-        "graphs, whose variables stay on the ps where they are. Give the job one number of ps (in its file, 'ps: 2' "
-        f"in the place of a range such as 'ps: 1:3'); or, where no job file says so, take {SHARDS} out of the "
-        "environment. Parameters of Keras and JAX programs move between ps",
+        f"graphs, whose variables stay on the ps where they are, unless each is on two. Set {REPLICAS}=2 for all tasks "
+        "of the job (in its file, under 'env'), with at least 2 ps; or give the job one number of ps (in its file, "
+        f"'ps: 2' in the place of a range such as 'ps: 2:4'); or, where no job file says so, take {SHARDS} out of the "
+        "environment",
     )
 
 

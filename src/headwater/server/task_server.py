@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
@@ -17,7 +19,7 @@ from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
-from headwater.replicas.copy import FixedProcesses, Site
+from headwater.replicas.copy import Site
 from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
@@ -25,8 +27,9 @@ from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.own_state import saver_for
 from headwater.server.replicas.copy import GraphCopy, Surroundings
-from headwater.server.replicas.limits import replicas_of
+from headwater.server.replicas.limits import replicas_of, tasks_of
 from headwater.server.replicas.links import CopiedTaskLink, CopyLink
+from headwater.server.replicas.processes import GraphProcesses
 from headwater.server.replicas.service import CopyService
 from headwater.server.snapshot import add_state
 from headwater.server.steps import StepService
@@ -82,12 +85,15 @@ class TaskServer(Service):
         self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc)
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._twice = replicas_of(cluster) > 1
-        peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
+        self._processes = self._processes_of(cluster) if self._twice else None
+        peers = ClusterPeers(_tasks_of_graph(cluster, self._processes), task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
         keeps = self._twice and task.job == PS
         self._master = MasterService(self.runtime, peers, refuses=self._no_master() if keeps else "")
-        #: The copies of variables that this task has, of its own and of another ``ps``; None where there is one only.
-        self.copies: CopyService | None = self._copies_of(peers) if keeps else None
+        #: The copies of tasks that this process has or may have; None where there is one of each only.
+        self.copies: CopyService | None = None
+        if self._processes is not None and task.job == PS:
+            self.copies = self._copies_of(peers, self._processes)
         self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
         if self.copies is not None:
@@ -105,18 +111,47 @@ class TaskServer(Service):
     def _link(self, task: TaskName) -> PeerLink:
         shell = self.shell
         address = parse_address(shell.cluster.task_address(task.job, task.index))
-        if self._twice and task.job == PS:
-            links = [
-                shell.add_link(
-                    host, CopyLink(shell.wiring, host, parse_address(shell.cluster.task_address(PS, host.index)), task)
-                )
-                for host in (task, _after(shell.cluster, task))
-            ]
-            return CopiedTaskLink(shell.wiring, task, address, links, self._claim)
+        if self._processes is not None and task.job == PS:
+            return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
         return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim))
 
-    def _copies_of(self, peers: ClusterPeers) -> CopyService:
-        """The copies that this ``ps`` has: of its own variables, and of those of the ``ps`` before it."""
+    def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
+        """Gives the links to the processes that may have copies of a task."""
+        shell, processes = self.shell, self._processes
+        assert processes is not None
+        pair = processes.pair(task.index)
+        lock, made = threading.Lock(), dict[tuple[int, str], CopyLink]()
+
+        def learn(words: Sequence[Any]) -> None:
+            processes.learn(words)
+
+        def links() -> Sequence[CopyLink]:
+            with lock:
+                present = processes.present()
+                for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
+                    if (number, address) not in made:
+                        host = TaskName(PS, number)
+                        link = CopyLink(shell.wiring, host, parse_address(address), task, learn)
+                        made[number, address] = shell.add_link(host, link)
+                return list(made.values())
+
+        return links
+
+    def _processes_of(self, cluster: ClusterSpec) -> GraphProcesses:
+        """The processes that may have copies of tasks of job ``ps``."""
+        me, tasks = self.shell.me, cluster.task_indices(PS)[: tasks_of(cluster)]
+        addresses = {index: cluster.task_address(PS, index) for index in tasks}
+        if me.job == PS:  # others than those that the tasks begin on need not have come
+            addresses[me.index] = cluster.task_address(PS, me.index)
+        return GraphProcesses(
+            addresses,
+            tasks=tasks,
+            link=lambda number, address: self.shell.link(TaskName(PS, number), address),
+            me=me.index if me.job == PS else None,
+        )
+
+    def _copies_of(self, peers: ClusterPeers, processes: GraphProcesses) -> CopyService:
+        """The copies that this process has or may have, of each task."""
         shell = self.shell
         chief, me = shell.chief, shell.me
         witness = RemoteWitness(shell.link(chief), str(chief))
@@ -125,18 +160,18 @@ class TaskServer(Service):
             watchdog=shell.watchdog,
             address=lambda task: shell.present_cluster().get(task, ""),
             connected=shell.is_connected,
+            processes=processes.words,
         )
-        before = next(
-            TaskName(PS, i) for i in shell.cluster.task_indices(PS) if _after(shell.cluster, TaskName(PS, i)) == me
-        )
-        copies: list[GraphCopy] = []
-        for served in (me, before):
-            after = _after(shell.cluster, served)
-            other = after if served == me else before
-            processes = FixedProcesses(me.index, str(me), {other.index: (str(other), shell.link(other))})
-            site = Site(ps=me.index, pair=(served.index, after.index), processes=processes, ask=witness.ask)
-            copies.append(GraphCopy(served, site=site, around=around))
-        return CopyService(shell, copies, around)
+        copies = [
+            GraphCopy(
+                TaskName(PS, task),
+                site=Site(ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.ask),
+                around=around,
+                aims=partial(processes.aim, task),
+            )
+            for task in processes.tasks
+        ]
+        return CopyService(shell, copies, around, processes)
 
     def _no_master(self) -> str:
         return (
@@ -264,10 +299,15 @@ class TaskServer(Service):
         self.runtime.reset(list(containers))
 
 
-def _after(cluster: ClusterSpec, server: TaskName) -> TaskName:
-    """The ``ps`` that has the second copy of what ``server`` has at the beginning."""
-    indices = cluster.task_indices(PS)
-    return TaskName(PS, indices[(list(indices).index(server.index) + 1) % len(indices)])
+def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
+    """The cluster without ``ps`` that are no tasks of the graph, only processes that may have copies."""
+    if processes is None:
+        return cluster
+    jobs = {
+        job: {index: cluster.task_address(job, index) for index in cluster.task_indices(job)} for job in cluster.jobs
+    }
+    jobs[PS] = {index: address for index, address in jobs[PS].items() if index in processes.tasks}
+    return ClusterSpec(jobs)
 
 
 def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:

@@ -33,6 +33,8 @@ REPEAT: Final = 36
 REPLACE: Final = 37
 PASSED: Final = 38
 SEAL: Final = 39
+# ... and between their processes: `headwater.server.replicas.processes`
+PROCESSES: Final = 40
 
 # Collectives of mirrored groups: `headwater.collectives`
 OPEN_COLLECTIVE: Final = 16

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def start(cluster: Processes, job: str, index: int, folder: Path) -> Process:
     arguments = [f"--folder={folder}"] if job == "worker" else []
-    return cluster.start(job, index, PROGRAM, *arguments, HEADWATER_REPLICAS="2")
+    return cluster.start(job, index, PROGRAM, *arguments, HEADWATER_REPLICAS="2", HEADWATER_FIRST_PS="2")
 
 
 def begin(cluster: Processes, folder: Path) -> tuple[list[Process], list[Process]]:
@@ -60,6 +60,34 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
                 other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
         go_on(*workers)
         end(tmp_path, ps, workers)
+
+
+def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
+    """A graph's two tasks are on two processes, on three, on two again, on two others, and on one as one is killed."""
+    with processes(ps=3, worker=2) as cluster:
+        ps, workers = begin(cluster, tmp_path)
+        go_on(*workers)
+        before = ps[0].line_count()
+        further = start(cluster, "ps", 2, tmp_path)
+        ps[0].wait_for("/job:ps/task:2 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
+        go_on(*workers)
+        before = ps[0].line_count()
+        further.terminate()
+        further.succeeds()
+        assert "ends with what" not in further.output
+        ps[0].wait_for("/job:ps/task:1 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
+        go_on(*workers)
+        before = ps[0].line_count()
+        further = start(cluster, "ps", 2, tmp_path)
+        ps[0].wait_for("/job:ps/task:2 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
+        ps[0].terminate()
+        assert "/job:ps/task:0 has handed the state of /job:ps/task:0 over to /job:ps/task:2" in ps[0].succeeds()
+        further.wait_for("/job:ps/task:1 has a copy of the state of /job:ps/task:0 now")
+        go_on(*workers)
+        ps[1].kill()
+        further.wait_for("/job:ps/task:2 serves the state of /job:ps/task:1 now")
+        go_on(*workers)
+        end(tmp_path, [further], workers)
 
 
 @pytest.mark.long

@@ -404,7 +404,36 @@ def test_a_graph_is_told_that_its_number_of_ps_is_one_number(running: Server) ->
     job_id = str(running.client.post("/jobs", job)["id"])
     assert running.over(job_id)["phase"] == "failed"
     shown = [line for task in ("ps-0", "worker-0") for line in running.log(job_id, task)]
-    assert any("whose variables stay on the ps where they are. Give the job one number of ps" in line for line in shown)
+    assert any(
+        "stay on the ps where they are, unless each is on two. Set HEADWATER_REPLICAS=2" in line for line in shown
+    )
+
+
+@pytest.mark.long
+def test_processes_with_copies_of_a_graph_come_and_go(running: Server, tmp_path: Path) -> None:
+    program = Path(__file__).parents[1] / "cluster" / "programs" / "two_copies.py"
+    job = {
+        "name": "copies",
+        "program": str(program),
+        "args": [f"--folder={tmp_path}"],
+        "flags": True,
+        "env": {"HEADWATER_REPLICAS": "2"},
+        "ps": "2:3",
+        "workers": 2,
+    }
+    job_id = str(running.client.post("/jobs", job)["id"])
+    running.wait_log(job_id, "worker-0", "step 20")
+    running.client.post(f"/jobs/{job_id}/scale", {"ps": 3})
+    running.wait_log(job_id, "ps-0", "/job:ps/task:2 has a copy of the state of /job:ps/task:0 now")
+    running.client.post(f"/jobs/{job_id}/scale", {"ps": 2})
+    running.until(job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["ps-2"] == "stopped")
+    running.wait_log(job_id, "ps-0", "has a copy of the state of /job:ps/task:0 now, in the place of /job:ps/task:2")
+    (tmp_path / "stop").touch()
+    assert running.over(job_id)["phase"] == "succeeded"
+    shown = ["\n".join(running.log(job_id, f"worker-{index}")) for index in range(2)]
+    found = [re.search(r"acknowledged (\d+)", text) for text in shown]
+    steps = [int(one[1]) for one in found if one is not None]
+    assert f"global step {sum(steps)}, counts {[steps, steps]}" in shown[0]
 
 
 @pytest.mark.long

@@ -243,6 +243,13 @@ class Changes:
     def all(self) -> list[tuple[int, Sequence[object], Tensors]]:
         """Frames that bring another copy what the variables are, and what is known of steps. The lock of the resources
         is held."""
+        feed = self.feed
+        if feed is not None:  # the copy that follows now hears of everything first
+            changed = [
+                (key, its) for key, its in self._resources.kept().items() if self._told.get(key) != (its, its.changes)
+            ]
+            if changed:
+                feed.send(*self._replaced(None, (), changed, ()))
         self._told = {}
         with self._lock:
             outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]

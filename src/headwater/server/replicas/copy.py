@@ -8,7 +8,9 @@ former copy has done of the step the other one knows (`headwater.server.replicas
 The frames of masters::
 
     OPEN_COPY    (task,)                                   answered by DONE (whether it serves, the task's generation,
-                                                           steps run, devices); steps follow, see
+                                                           steps run, devices), or with it as False, 0, 0, and which
+                                                           processes there are, see
+                                                           `headwater.server.replicas.processes`; steps follow, see
                                                            `headwater.master.protocol`, and
     COPY_PLAN    (session, plan, owner's claim)            the plan, as bytes; answered by DONE ()
     COPY_RELEASE (session)                                 answered by DONE ()
@@ -30,9 +32,10 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.passes.plan import decode_plan
+from headwater.replicas.aims import Aim
 from headwater.replicas.copy import KeptCopy, Site
 from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy
+from headwater.replicas.views import Copy, View
 from headwater.resources.training_note import Note, note_of
 from headwater.runtime.task import TaskRuntime
 from headwater.server.replicas.changes import Changes
@@ -63,12 +66,14 @@ class Surroundings:
       watchdog: is told of steps of training.
       address: gives the address that the cluster has for a task; empty where it has none.
       connected: whether a generation of a task is connected.
+      processes: which processes of job ``ps`` there are, for masters; see `GraphProcesses.words`.
     """
 
     push: Push
     watchdog: ProgressWatchdog
     address: Callable[[str], str]
     connected: Callable[[str, int], bool]
+    processes: Callable[[], Sequence[object]] = tuple
 
 
 class _Contents:
@@ -184,14 +189,23 @@ class GraphCopy(KeptCopy):
       served: the task.
       site: where the copy is.
       around: what it needs of its process.
+      aims: says on which processes the copies should be; see `KeptCopy.aim`.
 
     Attributes:
       served: the task.
     """
 
-    def __init__(self, served: TaskName, *, site: Site, around: Surroundings) -> None:
+    def __init__(
+        self,
+        served: TaskName,
+        *,
+        site: Site,
+        around: Surroundings,
+        aims: Callable[[], Aim | None] | None = None,
+    ) -> None:
         self.served: TaskName = served
         self._around = around
+        self._aims = aims
         # What a fill replaces stays until the next one: equal plans find their executables there.
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
@@ -256,7 +270,7 @@ class GraphCopy(KeptCopy):
                 contents.channels[channel] = None
                 contents.met.add(channel.peer_generation)
         if not serving:
-            channel.send(Frame(kinds.DONE, (False, 0, 0, ())))
+            channel.send(Frame(kinds.DONE, (False, 0, 0, self._around.processes())))
             return
         try:
             devices = [device.name() for device in contents.runtime.devices()]
@@ -336,6 +350,11 @@ class GraphCopy(KeptCopy):
         view = self._standing.view
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
+
+    def _wanted(self, view: View) -> Aim:
+        if self._aims is not None:
+            self._aim = self._aims()
+        return super()._wanted(view)
 
     def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
         contents = self._contents

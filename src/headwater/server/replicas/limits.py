@@ -6,9 +6,17 @@ import os
 from collections.abc import Mapping
 
 from headwater.cluster.spec import ClusterSpec
-from headwater.cluster.variables import REPLICAS, SAVES
+from headwater.cluster.variables import FIRST_PS, REPLICAS, SAVES
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.task.lifetime import PS
+
+
+def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
+    """How many tasks of job ``ps`` a graph has of which there are two copies; other ``ps`` of the cluster are processes
+    that may take copies."""
+    environ = os.environ if environ is None else environ
+    count, first = len(cluster.task_indices(PS)), environ.get(FIRST_PS, "")
+    return min(count, int(first)) if first.isdecimal() and int(first) > 1 else count
 
 
 def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:

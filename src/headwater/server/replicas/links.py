@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,8 +49,12 @@ class OneCopy(Protocol):
     def is_lost(self) -> bool: ...
 
 
-def ask_whether_it_serves(channel: Channel, task: TaskName) -> PeerStatus:
+def ask_whether_it_serves(
+    channel: Channel, task: TaskName, learn: Callable[[Sequence[Any]], None] = lambda _: None
+) -> PeerStatus:
     """What the copy of ``task`` says that is at the other end of a new channel; closes it where it raises.
+
+    Where it does not serve, ``learn`` is called with which processes it knows.
 
     Raises:
       UnavailableError: it does not serve, or says nothing.
@@ -64,6 +68,7 @@ def ask_whether_it_serves(channel: Channel, task: TaskName) -> PeerStatus:
             case _:
                 raise bad_header(answer, channel.peer)
         if not serves:
+            learn(devices)
             raise UnavailableError(None, None, f"{channel.peer} does not serve {task} now")
     except DeadlineExceededError as error:
         channel.close()
@@ -83,19 +88,28 @@ class CopyLink(Link):
       host: the task whose process has the copy.
       address: where that is.
       task: the task that there are two copies of.
+      learn: see `ask_whether_it_serves`.
 
     Attributes:
       status: what the copy has said when a channel was opened last.
     """
 
-    def __init__(self, wiring: Wiring, host: TaskName, address: Address, task: TaskName) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        host: TaskName,
+        address: Address,
+        task: TaskName,
+        learn: Callable[[Sequence[Any]], None] = lambda _: None,
+    ) -> None:
         super().__init__(wiring, host, address)
+        self._learn = learn
         self.status: PeerStatus | None = None
         self._task = task
 
     def _open(self) -> Channel:
         channel = super()._open()
-        self.status = ask_whether_it_serves(channel, self._task)
+        self.status = ask_whether_it_serves(channel, self._task, self._learn)
         return channel
 
     def is_lost(self) -> bool:
@@ -110,12 +124,13 @@ class CopiedTaskLink:
       wiring: see `Wiring`.
       task: the other task.
       address: where the cluster has it.
-      links: to its copies, first to the one that serves at the beginning.
+      links: gives those to the processes that may have copies of it, first to the one that serves at the beginning;
+        there may be further ones later.
       owner: the claim of this task.
     """
 
     def __init__(
-        self, wiring: Wiring, task: TaskName, address: Address, links: Sequence[OneCopy], owner: Claim
+        self, wiring: Wiring, task: TaskName, address: Address, links: Callable[[], Sequence[OneCopy]], owner: Claim
     ) -> None:
         self._wiring = wiring
         self._task = task
@@ -135,12 +150,13 @@ class CopiedTaskLink:
 
     def take(self) -> Channel:
         """A channel to the copy that has served last; the other one is tried next where it does not."""
-        link = self._links[self._at]
+        links = self._links()
+        link = links[self._at]
         try:
             self._require_life(link)
             channel = link.take()
         except UnavailableError:
-            self._at = (self._at + 1) % len(self._links)
+            self._at = (links.index(link) + 1) % len(links)
             raise
         self._from[channel] = link
         return channel
@@ -176,21 +192,22 @@ class CopiedTaskLink:
             address=self._address,
             deadline_s=None if deadline_s is None else min(deadline_s, waiter.patience.deadline_s),
             otherwise="gives up" if deadline_s is None else "tries without it",
-            known=any(link.status is not None for link in self._links),
+            known=any(link.status is not None for link in self._links()),
         )
 
     def _attempt(self, check: Callable[[], None]) -> Channel:
         reasons: dict[OneCopy, str] = {}
-        for _ in range(_ROUNDS * len(self._links)):
+        for _ in range(_ROUNDS * len(self._links())):
             check()
-            link = self._links[self._at]
+            links = self._links()
+            link = links[self._at]
             try:
                 self._require_life(link)
                 link.reach(_TRY_S)  # the control plane, too: it is what notices the next loss
                 return self.take()
             except UnavailableError as error:
                 reasons[link] = error.message
-                self._at = (self._links.index(link) + 1) % len(self._links)
+                self._at = (links.index(link) + 1) % len(links)
             pause(_PAUSE_S)
         raise ConnectFailure(Problem.OTHER, "; ".join(reasons.values()))
 

@@ -1,26 +1,35 @@
-"""The copies that a ``ps`` of graphs has: that of its own task, and that of the ``ps`` before it."""
+"""The copies that a process of job ``ps`` has, or may have, of a graph's tasks; and how it ends while others stay."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL
+from headwater.pauses import pause
 from headwater.server.replicas.copy import GraphCopy, Surroundings
+from headwater.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.server.snapshot import add_state
 from headwater.task.answers import bad_header
-from headwater.task.kinds import OPEN_COPY, SECOND
+from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
+from headwater.task.waiting import SPEAK_S
 from headwater.telemetry.snapshot import Snapshot
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
+
+#: How long a process that is told to end while its job goes on waits for others to take what it has, in seconds.
+LEAVE_S: Final = 60.0
+#: Between two looks at that, in seconds.
+_LOOK_S: Final = 0.05
 
 
 class CopyService(Service):
@@ -28,19 +37,24 @@ class CopyService(Service):
 
     Args:
       shell: the task.
-      copies: by name.
+      copies: of each task.
       around: what copies need of their process.
+      processes: that may have copies.
     """
 
-    kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND)
+    kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND, PROCESSES)
 
-    def __init__(self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings) -> None:
+    def __init__(
+        self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings, processes: GraphProcesses
+    ) -> None:
         self.copies: Sequence[GraphCopy] = copies
+        self._processes = processes
         self._shell = shell
         self._around = around
 
     def start(self) -> None:
-        """Begins to ask who serves."""
+        """Begins to ask who serves, and tells other processes of this one."""
+        self._processes.start()
         for copy in self.copies:
             copy.start()
 
@@ -50,6 +64,11 @@ class CopyService(Service):
                 found.serve(channel, lambda: self._shell.disconnected(channel))
             case _, (str(name), *_) if first.kind == SECOND and (found := self._called(name)) is not None:
                 found.take(channel, first)
+            case _, (words, bool(over)) if first.kind == PROCESSES:
+                self._processes.learn(words)
+                channel.send(Frame(DONE, (self._processes.words(),)))
+                if over and self._processes.is_extra:
+                    self._shell.hear_over(f"{channel.peer} has ended with it")
             case _:
                 raise bad_header(first, channel.peer)
 
@@ -96,7 +115,33 @@ class CopyService(Service):
             copy.job_over()
             copy.runtime.resources.job_over(reason)
 
+    def before_end(self, *, over: bool) -> None:
+        """Has other processes take what copies this one has, where the job goes on and there are others."""
+        if not over:
+            self._processes.say(LEAVING)
+            self._processes.tell_now()
+            self._hand_on()
+        self._processes.say(GONE)
+        self._processes.tell_now(over=over)
+
+    def _hand_on(self) -> None:
+        began = spoken = time.monotonic()
+        while had := [copy for copy in self.copies if not copy.is_free]:
+            now = time.monotonic()
+            what = "; ".join(copy.described() for copy in had)
+            if not self._processes.others_stay():
+                _log.warning("%s ends with what no other ps can take: %s", self._shell.me, what)
+                return
+            if now - began >= LEAVE_S:
+                _log.warning("%s ends, though in %g s no other ps has taken: %s", self._shell.me, LEAVE_S, what)
+                return
+            if now - spoken >= SPEAK_S:
+                spoken = now
+                _log.warning("%s waits to end until another ps has taken: %s", self._shell.me, what)
+            pause(_LOOK_S)
+
     def close(self) -> None:
+        self._processes.close()
         for copy in self.copies:
             copy.close()
 
@@ -110,5 +155,5 @@ class CopyService(Service):
         for copy in self.copies:
             if copy.serves:
                 snapshot = add_state(snapshot, copy.runtime)
-        groups = (copy.group() for copy in self.copies)
+        groups = (copy.group() for copy in self.copies if not copy.is_spare)
         return dataclasses.replace(snapshot, groups=(*snapshot.groups, *groups))
