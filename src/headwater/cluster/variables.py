@@ -26,5 +26,7 @@ REPLICAS = "HEADWATER_REPLICAS"
 LOG_DIR = "HEADWATER_LOG_DIR"
 #: In how many shards Keras and JAX programs divide their parameters, so that these can move between ``ps``.
 SHARDS = "HEADWATER_SHARDS"
+#: Seconds after which such shards move by themselves where some ``ps`` have much more to do than others.
+REBALANCE_S = "HEADWATER_REBALANCE_S"
 #: How many ``ps`` have these shards at the beginning; by default all that a task knows.
 FIRST_PS = "HEADWATER_FIRST_PS"

@@ -42,6 +42,7 @@ from headwater.parameters.shards.limits import first_servers
 from headwater.parameters.shards.links import ShardLink
 from headwater.parameters.shards.moves import Moved, spread
 from headwater.parameters.shards.places import Places, first_places
+from headwater.parameters.shards.rebalancing import UNEVEN, Rebalancing
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
@@ -105,6 +106,7 @@ class ParameterTask:
         self.copies: dict[str, ShardCopy] = {}
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
+        self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
         self.shell: TaskShell = TaskShell(
@@ -373,7 +375,7 @@ class ParameterTask:
             )
         return self._directories[name]
 
-    def spread(self, servers: int | None = None, *, by_rate: bool = False) -> list[Moved]:
+    def spread(self, servers: int | None = None, *, by_rate: bool = False, above: float = 0.0) -> list[Moved]:
         """Moves shards of all sets between ``ps``; see `headwater.parameters.shards.moves.spread`.
 
         Raises:
@@ -390,7 +392,7 @@ class ParameterTask:
         return [
             moved
             for directory in self._directories.values()
-            for moved in spread(directory, servers=servers, by_rate=by_rate)
+            for moved in spread(directory, servers=servers, by_rate=by_rate, above=above)
         ]
 
     def client(
@@ -406,6 +408,8 @@ class ParameterTask:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
         links = self.ways(name, replicas, shards)
+        if shards and members.is_chief:
+            self._rebalancing.start()
         client = ParameterClient(
             name,
             worker=str(members.me),

@@ -104,6 +104,19 @@ def test_a_hot_shard_gets_a_ps_of_its_own(tmp_path: Path) -> None:
             one.succeeds()
 
 
+def test_a_hot_shard_moves_by_itself_where_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_REBALANCE_S", "1")
+    arguments = ("--shards", "4", "--size", "1000", "--hot", "100")
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *arguments) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *arguments) for index in range(2)]
+        workers[0].wait_for("shard 3 has moved by itself from /job:ps/task:1 to /job:ps/task:0: ")
+        go_on(*workers)
+        end(tmp_path, workers)
+        for one in ps:
+            one.succeeds()
+
+
 @pytest.mark.long
 def test_variables_of_keras_move(tmp_path: Path) -> None:
     """Each update of the epochs is made, once, on each variable, wherever it is."""

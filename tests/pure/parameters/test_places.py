@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.shards.limits import first_servers, require_no_rows, require_no_sums, shards_of
-from headwater.parameters.shards.places import Place, Places, first_places, plan_moves
+from headwater.parameters.shards.places import Place, Places, excess, first_places, plan_moves
+
+
+def test_by_how_much_the_busiest_is_above_the_mean() -> None:
+    assert excess({"a": 3.0, "b": 1.0}) == 0.5
+    assert excess({"a": 1.0, "b": 1.0}) == 0.0
+    assert excess({"a": 0.0, "b": 0.0}) == 0.0
 
 
 def test_shards_begin_in_turns() -> None:

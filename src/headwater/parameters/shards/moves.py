@@ -11,7 +11,7 @@ from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.parameters.replicas.places import CopyMove, Pair, plan_copies
 from headwater.parameters.shards.directory import TELL_S, Directory, Load, Told
-from headwater.parameters.shards.places import Move, plan_moves
+from headwater.parameters.shards.places import Move, excess, plan_moves
 from headwater.pauses import pause
 from headwater.task import kinds
 from headwater.task.answers import bad_header
@@ -52,6 +52,7 @@ def spread(
     without: Collection[str] = (),
     me: Told | None = None,
     by_rate: bool = False,
+    above: float = 0.0,
 ) -> list[Moved]:
     """Moves shards so that parameter servers have about equally much, one after the other.
 
@@ -61,6 +62,7 @@ def spread(
       without: parameter servers that are to have none.
       me: what this task says of itself, where it is a ``ps``.
       by_rate: whether to even out bytes that travel, rather than bytes of values.
+      above: by which share of the mean the busiest ``ps`` has to have more to do than that for anything to move.
 
     Returns:
       What has moved.
@@ -88,6 +90,8 @@ def spread(
     if away:
         raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
     loads = _loads(told, by_rate=by_rate)
+    if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
+        return []
     pairs = {
         shard: Pair(task, load.second or None)
         for shard, task in places.items()

@@ -83,6 +83,16 @@ def first_places(shards: int, servers: Sequence[str]) -> dict[int, Place]:
     return {shard: Place(0, servers[shard % len(servers)]) for shard in range(shards)}
 
 
+def excess(loads: Mapping[str, float]) -> float:
+    """By which share of the mean the busiest ``ps`` has more to do than that; 0 where there is nothing to do.
+
+    Args:
+      loads: by ``ps`` what it has to do, in any unit; of at least one.
+    """
+    mean = sum(loads.values()) / len(loads)
+    return max(loads.values()) / mean - 1 if mean else 0.0
+
+
 class Move(NamedTuple):
     """A shard is to go to another ``ps``."""
 
