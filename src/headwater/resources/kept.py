@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -95,5 +95,5 @@ def is_handle(value: object) -> bool:
     """Whether a value of a tensor stands for such a resource."""
     if not isinstance(value, np.ndarray):
         return False
-    array: np.ndarray[Any, Any] = value
+    array = cast("np.ndarray[Any, Any]", value)
     return array.dtype == object and not array.ndim and isinstance(array.item(), Kept)
