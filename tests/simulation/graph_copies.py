@@ -76,13 +76,16 @@ class GraphCopiesHistory(GraphHistory):
         leaves = running().random.random() < _LEAVES
         if leaves:
 
+            running_server = server._running
+            assert running_server is not None
+
             def end() -> None:
                 running().sleep(running().random.expovariate(1.0) * _STAYS_S)
                 while self._leaving or not self._is_whole():  # one at a time
                     running().sleep(_LOOK_S)
                 self._leaving = True
                 running().note(f"ps{index} is told to end")
-                server._running.shell.end()
+                running_server.shell.end()
 
             running().thread(me(), "SIGTERM", end).start()
         with contextlib.suppress(SystemExit):

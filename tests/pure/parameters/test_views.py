@@ -234,9 +234,8 @@ class _World:
         standing = copy.standing
         if copy.stopped or not standing.serves or self.push not in copy.log:
             return
-        needed = [
-            self.feeds.get((ps, its.ps)) for its in {standing.pairing, standing.view and standing.view.second} if its
-        ]
+        seconds = {standing.pairing, standing.view.second if standing.view is not None else None}
+        needed = [self.feeds.get((ps, its.ps)) for its in seconds if its is not None]
         second = self.feeds.get((ps, standing.view.second.ps)) if standing.view and standing.view.second else None
         both_have_it = (second is not None or standing.pairing is not None) and all(
             feed is not None and feed.has_all and standing.needs(feed.target) for feed in needed
