@@ -75,6 +75,8 @@ class GraphCopiesHistory(GraphHistory):
         self.cluster.killed |= self._chief.returned
         leaves = running().random.random() < _LEAVES
         if leaves:
+            running_server = server._running
+            assert running_server is not None
 
             running_server = server._running
             assert running_server is not None
