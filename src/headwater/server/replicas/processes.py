@@ -34,8 +34,9 @@ THERE: Final = 0
 LEAVING: Final = 1
 GONE: Final = 2
 
-#: Between two attempts to tell a process that could not be reached, in seconds.
-_AGAIN_S: Final = 2.0
+#: Between the first two attempts to tell processes that could not be reached, and at most, in seconds; it doubles.
+_AGAIN_S: Final = 0.1
+_AT_MOST_S: Final = 2.0
 #: How long a process may take to hear and to answer, in seconds.
 _ANSWER_S: Final = 2.0
 
@@ -175,21 +176,25 @@ class GraphProcesses:
             self._changed.notify_all()
 
     def _tell_all(self) -> None:
+        again_s = _AGAIN_S
         while not self._closed:
-            self._await_news({number for number in self._others() if not self._tell(number)})
+            missed = {number for number in self._others() if not self._tell(number)}
+            self._await_news(missed, again_s)
+            again_s = min(2 * again_s, _AT_MOST_S) if missed else _AGAIN_S
 
     def _others(self) -> list[int]:
         return [number for number in self.numbers() if number != self._me]
 
-    def _await_news(self, missed: Collection[int]) -> None:
-        """Waits until there is something to tell; those that were ``missed`` are tried again after a while."""
+    def _await_news(self, missed: Collection[int], again_s: float) -> None:
+        """Waits until there is something to tell; those that were ``missed`` are tried again after ``again_s``
+        seconds."""
 
         def untold() -> bool:
             others = [number for number in self._others() if number not in missed]
             return self._closed or any(self._told.get(number) != self._records for number in others)
 
         with self._changed:
-            self._changed.wait_for(untold, _AGAIN_S if missed else None)
+            self._changed.wait_for(untold, again_s if missed else None)
 
     def _tell(self, number: int, *, over: bool = False) -> bool:
         """Tells a process what is known here, and takes what it knows; whether it has heard."""
