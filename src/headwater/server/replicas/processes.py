@@ -178,7 +178,7 @@ class GraphProcesses:
     def _tell_all(self) -> None:
         again_s = _AGAIN_S
         while not self._closed:
-            missed = {number for number in self._others() if not self._tell(number)}
+            missed = self._tell_each(self._others())
             self._await_news(missed, again_s)
             again_s = min(2 * again_s, _AT_MOST_S) if missed else _AGAIN_S
 
@@ -195,6 +195,21 @@ class GraphProcesses:
 
         with self._changed:
             self._changed.wait_for(untold, again_s if missed else None)
+
+    def _tell_each(self, numbers: Sequence[int], *, over: bool = False) -> set[int]:
+        """Tells processes what is known here, all at once, as some may not answer; those that have not heard."""
+        missed: set[int] = set()
+
+        def tell(number: int) -> None:
+            if not self._tell(number, over=over):
+                missed.add(number)
+
+        tellers = [threading.Thread(target=tell, args=[number], daemon=True) for number in numbers]
+        for teller in tellers:
+            teller.start()
+        for teller in tellers:
+            teller.join()
+        return missed
 
     def _tell(self, number: int, *, over: bool = False) -> bool:
         """Tells a process what is known here, and takes what it knows; whether it has heard."""
@@ -224,8 +239,7 @@ class GraphProcesses:
 
     def tell_now(self, *, over: bool = False) -> None:
         """Tells all that can be reached at once; ``over``: also that the job is over."""
-        for number in self._others():
-            self._tell(number, over=over)
+        self._tell_each(self._others(), over=over)
 
     def close(self) -> None:
         """Nothing is told any more."""
