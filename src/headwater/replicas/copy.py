@@ -61,6 +61,11 @@ ANSWER_S = 5.0
 SPARE_S: Final = 2.0
 
 
+def _new_life(before: int = 0) -> int:
+    """A number for another life of a copy of this ``ps``: above ``before``, and above those of former processes."""
+    return max(before + 1, (int(time.time() * 1e6) << 10) + new_generation() % 1024)
+
+
 class PeerServerLink(Protocol):
     """The way to another ``ps``."""
 
@@ -172,7 +177,7 @@ class KeptCopy:
         self._task = site.task
         self._called = called
         self._changed = threading.Condition()
-        self._standing = Standing(me=Copy(site.ps, new_generation()))
+        self._standing = Standing(me=Copy(site.ps, _new_life()))
         # Held by the thread that takes what the primary sends, and by who changes what there is: never while
         # `_changed` is held.
         self._taking = threading.Lock()
@@ -565,7 +570,7 @@ class KeptCopy:
             # It has confirmed what it cannot do: what it has is of no use any more.
             _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
             with self._changed:
-                me = Copy(self._standing.me.ps, new_generation())
+                me = Copy(self._standing.me.ps, _new_life(self._standing.me.life))
                 self._standing = replace(self._standing, me=me)
                 self._renew()
             raise UnavailableError(None, None, f"{self._task} could not follow") from error
@@ -582,7 +587,7 @@ class KeptCopy:
 
     def _learn(self, view: View) -> None:
         """Takes note of a view in which this copy is no primary. `_changed` and `_taking` are held."""
-        before, self._standing = self._standing, learn(self._standing, view, new_generation())
+        before, self._standing = self._standing, learn(self._standing, view, _new_life(self._standing.me.life))
         if self._standing.me != before.me:
             _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
             self._renew()

@@ -26,6 +26,10 @@ nothing, and the newest view of those that it is told need not be the newest the
 
 Before there is any view, every ``ps`` has to tell that it knows none.
 
+*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life. Where all copies of a view are,
+nothing is left of the shard: the one that says so last serves in the next term, without anything, and gets from the
+chief what that has.
+
 The model test (``tests/pure/parameters/test_views.py``) runs random histories of it.
 """
 
@@ -38,7 +42,7 @@ from typing import Any, NamedTuple
 
 
 class Copy(NamedTuple):
-    """One copy of a shard: the number of its ``ps``, and the life of what it has: a random number."""
+    """One copy of a shard: the number of its ``ps``, and the life of what it has: a number that grows with each."""
 
     ps: int
     life: int
@@ -96,10 +100,12 @@ class Witness:
     Attributes:
       view: the present one; None before it knows which one that is.
       heard: by ``ps`` what its copy has told since.
+      lost: the copies of the view that are lost.
     """
 
     view: View | None = None
     heard: Mapping[int, Request] = field(default_factory=dict[int, Request])
+    lost: frozenset[Copy] = frozenset()
 
 
 def judge(witness: Witness, request: Request) -> Witness:
@@ -111,13 +117,15 @@ def judge(witness: Witness, request: Request) -> Witness:
         if view is None:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
+    both = {copy for copy in (view.primary, view.second) if copy is not None}
+    lost = {*witness.lost, *(copy for copy in both if copy.ps == me.ps and copy.life < me.life)}
+    after = view
     if me in view:
         if request.view == view:
-            view = _granted(view, request)
-    elif view.second is None and me.ps == view.primary.ps:
-        # The only copy was lost with its task, which was started anew: nothing is left of the shard.
-        view = View(view.term + 1, me, None)
-    return replace(witness, view=view)
+            after = _granted(view, request)
+    elif lost == both and any(copy.ps == me.ps and copy.life < me.life for copy in both):
+        after = View(view.term + 1, me, None)
+    return replace(witness, view=after, lost=frozenset(lost if after == view else ()))
 
 
 def _granted(view: View, request: Request) -> View:

@@ -80,6 +80,23 @@ def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_
             task.succeeds()
 
 
+def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> None:
+    """Both copies of each part are gone: the chief brings what it has."""
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        for shard, one in enumerate(ps):
+            one.wait_for(f"has a copy of shard {shard} ")
+        goes_on(*workers)
+        for one in ps:
+            one.kill()
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        goes_on(*workers)
+        (tmp_path / "end").touch()
+        for task in (*workers, *ps):
+            task.succeeds()
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:

@@ -100,6 +100,16 @@ def test_the_only_copy_begins_anew_when_its_task_does() -> None:
     assert judge(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
 
 
+def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> None:
+    witness = judge(Witness(view=PAIR), _told(Copy(0, 9), None))  # of a former life, and late
+    witness = judge(judge(witness, _told(Copy(1, 21), None)), _told(Copy(1, 21), None))
+    assert witness.view == PAIR
+    assert judge(witness, _told(Copy(2, 30), None)).view == PAIR
+    after = judge(witness, _told(Copy(0, 11), None))
+    assert after.view == View(PAIR.term + 1, Copy(0, 11), None)
+    assert not after.lost
+
+
 def test_who_is_outside_begins_another_life() -> None:
     standing = learn(Standing(me=HOME, view=PAIR), View(5, OTHER, None), 11)
     assert standing == Standing(me=Copy(0, 11), view=View(5, OTHER, None))
@@ -208,7 +218,9 @@ class _World:
             return
         copy.steps_down = False
         for (source, target), feed in list(self.feeds.items()):
-            is_second = after.serves and view.second in (None, feed.target)
+            # One that goes alone begins with another copy anew.
+            was_alone = before.view is None or before.view.second is None
+            is_second = after.serves and (view.second == feed.target or (view.second is None and was_alone))
             if (source == ps and not is_second) or (target == ps and after.serves):
                 del self.feeds[source, target]
 

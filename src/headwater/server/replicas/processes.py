@@ -196,12 +196,18 @@ class GraphProcesses:
         with self._changed:
             self._changed.wait_for(untold, again_s if missed else None)
 
-    def _tell_each(self, numbers: Sequence[int], *, over: bool = False) -> set[int]:
-        """Tells processes what is known here, all at once, as some may not answer; those that have not heard."""
+    def others_answer(self) -> bool:
+        """Whether another process answers, or none ever has."""
+        others = self._others()
+        return not self._told or len(self._tell_each(others, again=True)) < len(others)
+
+    def _tell_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
+        """Tells processes what is known here, all at once, as some may not answer; those that have not heard. See
+        `_tell`."""
         missed: set[int] = set()
 
         def tell(number: int) -> None:
-            if not self._tell(number, over=over):
+            if not self._tell(number, over=over, again=again):
                 missed.add(number)
 
         tellers = [threading.Thread(target=tell, args=[number], daemon=True) for number in numbers]
@@ -211,11 +217,17 @@ class GraphProcesses:
             teller.join()
         return missed
 
-    def _tell(self, number: int, *, over: bool = False) -> bool:
-        """Tells a process what is known here, and takes what it knows; whether it has heard."""
+    def _tell(self, number: int, *, over: bool = False, again: bool = False) -> bool:
+        """Tells a process what is known here, and takes what it knows; whether it has heard.
+
+        Args:
+          number: of the process.
+          over: say that the job is over.
+          again: say it though it has heard that already.
+        """
         with self._changed:
             told = dict(self._records)
-            if not over and self._told.get(number) == told:
+            if not (over or again) and self._told.get(number) == told:
                 return True
         try:
             link = self.link(number)

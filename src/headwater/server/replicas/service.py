@@ -12,6 +12,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.pauses import pause
+from headwater.resources.periodic import Periodic
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.server.snapshot import add_state
@@ -30,6 +31,10 @@ _log = logging.getLogger("headwater")
 LEAVE_S: Final = 60.0
 #: Between two looks at that, in seconds.
 _LOOK_S: Final = 0.05
+#: How often a process that none of the tasks begin on looks whether others are there, and how long none may be while it
+#: has nothing, before it takes the job for over, in seconds.
+OTHERS_S: Final = 5.0
+ALONE_S: Final = 20.0
 
 
 class CopyService(Service):
@@ -51,10 +56,14 @@ class CopyService(Service):
         self._processes = processes
         self._shell = shell
         self._around = around
+        self._alone_since: float | None = None
+        self._looks = Periodic("looks for other ps", OTHERS_S, self._look_for_others)
 
     def start(self) -> None:
         """Begins to ask who serves, and tells other processes of this one."""
         self._processes.start()
+        if self._processes.is_extra:
+            self._looks.start()
         for copy in self.copies:
             copy.start()
 
@@ -71,6 +80,15 @@ class CopyService(Service):
                     self._shell.hear_over(f"{channel.peer} has ended with it")
             case _:
                 raise bad_header(first, channel.peer)
+
+    def _look_for_others(self) -> None:
+        """The job may have ended while this process was not heard of, or was stopped."""
+        if self._processes.others_answer() or not all(copy.is_spare for copy in self.copies):
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since >= ALONE_S:
+            self._shell.hear_over(f"no other ps is there since {ALONE_S:g} s, and this one has nothing")
 
     def _of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
@@ -141,6 +159,7 @@ class CopyService(Service):
             pause(_LOOK_S)
 
     def close(self) -> None:
+        self._looks.stop()
         self._processes.close()
         for copy in self.copies:
             copy.close()
