@@ -49,8 +49,7 @@ class GraphExamplesHistory(GraphHistory):
             case "k of n":
                 return tf.train.SyncReplicasOptimizer(inner, max(1, workers - 1), workers)
             case _:
-                kind = f"sync={workers}" if self.simulation.seed % 2 else f"k={max(1, workers - 1)} of {workers}"
-                return ConsistentOptimizer(inner, kind)
+                return ConsistentOptimizer(inner, f"sync={workers}")
 
     def _train(self, index: int) -> None:
         over: list[int] = []

@@ -61,10 +61,16 @@ def test_batches_that_reach_no_optimizer() -> None:
 @pytest.mark.parametrize("kind", ["sync", "gathered"])
 def test_gathered_gradients_of_two_datasets_are_refused(kind: str) -> None:
     inner = tf.train.GradientDescentOptimizer(0.1)
-    opt = tf.train.SyncReplicasOptimizer(inner, 2) if kind == "sync" else ConsistentOptimizer(inner, "k=2 of 2")
+    opt = tf.train.SyncReplicasOptimizer(inner, 2) if kind == "sync" else ConsistentOptimizer(inner, "sync=2")
     both = batch() + batch(name="others")
     with pytest.raises(ValueError, match="one dataset, not of examples/applied, others/applied"):
         opt.minimize(loss(both), tf.train.get_or_create_global_step())
+
+
+def test_rounds_of_k_of_n_are_refused() -> None:
+    opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "k=2 of 3")
+    with pytest.raises(ValueError, match="accounted for, which consistency 'k=2 of 3' cannot: use 'sync', or a Sync"):
+        opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
 
 
 def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +80,7 @@ def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.M
         opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
 
 
-@pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1", "k=1 of 1"])
+@pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1"])
 def test_rounds_of_one_worker_account(kind: str) -> None:
     table = tf.get_variable("table", initializer=np.zeros((8, 1), np.float32))
     rows = tf.nn.embedding_lookup(table, tf.to_int32(batch(epochs=2)))
