@@ -216,7 +216,7 @@ class _Part:
         self._here = no_op()
         self._attrs: dict[str, object] = {"shared_name": name, "consistency": to_text(choice)}
         self._waits = isinstance(choice, BoundedStaleness)
-        self._of_some = isinstance(choice, KOfN)
+        self._choice = choice
         self._worker = worker or _task_of(self._here.device)
         self._devices = list(dict.fromkeys(var.device for grad, var in pairs if grad is not None)) or [""]
 
@@ -238,9 +238,9 @@ class _Part:
         """Updates are of the mean of several gradients."""
         graph = self._graph
         examples = gathered_examples(grad for grad, _ in self._pairs)
-        if examples is not None and self._of_some:
+        if examples is not None and isinstance(self._choice, KOfN):
             raise ValueError(
-                f"the examples {examples.name!r} are accounted for, which consistency {self._attrs['consistency']!r} "
+                f"the examples {examples.name!r} are accounted for, which consistency {str(self._choice)!r} "
                 "cannot: use 'sync', or a SyncReplicasOptimizer, which may aggregate fewer gradients than there are "
                 "workers"
             )
