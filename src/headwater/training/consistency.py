@@ -240,7 +240,7 @@ class _Part:
         examples = gathered_examples(grad for grad, _ in self._pairs)
         if examples is not None and isinstance(self._choice, KOfN):
             raise ValueError(
-                f"the examples {examples.name!r} are accounted for, which consistency {str(self._choice)!r} "
+                f"the examples {examples.name!r} are accounted for, which updates of {self._choice} gradients "
                 "cannot: use 'sync', or a SyncReplicasOptimizer, which may aggregate fewer gradients than there are "
                 "workers"
             )
