@@ -69,9 +69,7 @@ def test_gathered_gradients_of_two_datasets_are_refused(kind: str) -> None:
 
 def test_rounds_of_k_of_n_are_refused() -> None:
     opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "k=2 of 3")
-    with pytest.raises(
-        ValueError, match="accounted for, which updates of 2 of n gradients cannot: use 'sync', or a Sync"
-    ):
+    with pytest.raises(ValueError, match="which updates of 2 of n gradients cannot: use 'sync', or a SyncReplicas"):
         opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
 
 
