@@ -94,6 +94,10 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("copies", 2006300),
         ("graph-copies-rounds", 2049),  # a channel that two steps have
         ("graph-copies", 5000000),  # a step of a worker that has ended sends to a ps that has ended with the job
+        ("graph-moves", 407),  # a ps that comes before others, which end soon
+        ("graph-moves", 12500056),  # one that is stopped until all others have ended
+        ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
+        ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
         ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
         ("examples", 105161),
     ],

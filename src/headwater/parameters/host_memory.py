@@ -43,7 +43,7 @@ class HostMemory:
             if not updates.filled:
                 return None
             # Gradients that wait for those of others are none of it: their workers bring them again.
-            again = updates.asked_again() or ()
+            again = updates.gathered_of()
             answered = {
                 worker: Answered(
                     life=life,
@@ -99,7 +99,7 @@ class HostMemory:
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
         # Gradients that wait for those of others do not go along: their workers bring them again.
-        again = updates.asked_again() or ()
+        again = updates.gathered_of()
         latest = {worker: Request(number=-1) if worker in again else one for worker, one in updates.latest.items()}
         return (
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),

@@ -129,6 +129,13 @@ class Updates:
         if decision.state.updating:
             self.event(Updated())
 
+    def gathered_of(self) -> set[str]:
+        """Whose gradients have been gathered for the next update, whether or not they still wait for it here."""
+        state = self.state
+        if not state.gathers:
+            return set()
+        return {worker for worker, latest in self.latest.items() if latest.applied and latest.version == state.version}
+
     def asked_again(self) -> set[str] | None:
         """Whose gradients have been gathered for the next update, where each of them waits for it here: they bring it
         again to who serves them then. None where one of them does not."""

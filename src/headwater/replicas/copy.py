@@ -761,8 +761,12 @@ class KeptCopy:
         """Takes the next step to where the copies should be; the feed of the second then."""
         standing = self._standing
         view = standing.view
-        if view is None or not standing.serves or standing.pairing is not None:
+        if view is None or not standing.serves:
             return feed
+        if standing.pairing is not None:  # a witness that was started anew had no answer
+            self._ask_pair(standing.pairing)
+            self._part_feeds()
+            return self._feed or feed
         if view.second != feed.target or feed.broken.is_set():
             return feed
         step = next_step(view, self._wanted(view))
