@@ -74,11 +74,11 @@ class Server:
         """The lines that a task has printed."""
         return str(self.client.get(f"/jobs/{job_id}/logs/{task}")["text"]).splitlines()
 
-    def wait_log(self, job_id: str, task: str, line: str) -> None:
-        """Waits until a task has printed ``line``."""
+    def wait_log(self, job_id: str, task: str, line: str, *, within: bool = False) -> None:
+        """Waits until a task has printed ``line``, or, ``within`` a line, that text."""
         with self.client.stream(f"/jobs/{job_id}/logs", task=task) as lines:
             for _, entry in lines:
-                if entry["line"] == line:
+                if entry["line"] == line or (within and line in entry["line"]):
                     return
         raise AssertionError(f"{task} never printed {line!r}: {self.log(job_id, task)}")
 

@@ -422,12 +422,13 @@ def test_processes_with_copies_of_a_graph_come_and_go(running: Server, tmp_path:
         "workers": 2,
     }
     job_id = str(running.client.post("/jobs", job)["id"])
-    running.wait_log(job_id, "worker-0", "step 20")
+    running.wait_log(job_id, "worker-0", "step 20,", within=True)
     running.client.post(f"/jobs/{job_id}/scale", {"ps": 3})
-    running.wait_log(job_id, "ps-0", "/job:ps/task:2 has a copy of the state of /job:ps/task:0 now")
+    running.wait_log(job_id, "ps-0", "/job:ps/task:2 has a copy of the state of /job:ps/task:0 now", within=True)
     running.client.post(f"/jobs/{job_id}/scale", {"ps": 2})
     running.until(job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["ps-2"] == "stopped")
-    running.wait_log(job_id, "ps-0", "has a copy of the state of /job:ps/task:0 now, in the place of /job:ps/task:2")
+    back = "has a copy of the state of /job:ps/task:0 now, in the place of /job:ps/task:2"
+    running.wait_log(job_id, "ps-0", back, within=True)
     (tmp_path / "stop").touch()
     assert running.over(job_id)["phase"] == "succeeded"
     shown = ["\n".join(running.log(job_id, f"worker-{index}")) for index in range(2)]
