@@ -18,6 +18,8 @@ _EXAMPLES = {
     "headwater.ParameterServer": "parameters/pytrees.py",
     "headwater.consistency.from_text": "consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
+    "headwater.replicas.aims.spread": "replicas/aims.py",
+    "headwater.resources.packing.packed": "resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",
     "headwater.compat.tf.Session": "session/session.py",
