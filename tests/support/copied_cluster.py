@@ -14,7 +14,7 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
 from headwater.master.peers import ClusterPeers, PeerStatus
 from headwater.master.targets import forget_master, register_master
-from headwater.replicas.copy import FixedProcesses, Site
+from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService

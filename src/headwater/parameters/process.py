@@ -46,7 +46,7 @@ from headwater.parameters.shards.rebalancing import UNEVEN, Rebalancing
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
-from headwater.replicas.copy import FixedProcesses, Site
+from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said

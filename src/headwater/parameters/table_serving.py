@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headwater.parameters.replicas.tables import CopiesOfTables, Programs, TablesCopy
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
-from headwater.replicas.copy import Site
+from headwater.replicas.sites import Site
 from headwater.resources.state_saver import Saves
 from headwater.task.members import Members
 

@@ -17,14 +17,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, Move, next_step, settle
 from headwater.replicas.feed import Feed
+from headwater.replicas.sites import PeerServerLink, Site
 from headwater.replicas.views import (
     Copy,
     Request,
@@ -36,7 +37,6 @@ from headwater.replicas.views import (
     from_words,
     learn,
 )
-from headwater.replicas.witness import Ask
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S, SPEAK_S
@@ -48,8 +48,6 @@ _log = logging.getLogger("headwater")
 
 _Contents = TypeVar("_Contents")
 
-#: How long a second waits for its primary by default, in seconds.
-GRACE_S = 0.8
 #: How long a primary tries to reach the other copy before it asks to be alone, in seconds.
 DIAL_S = 0.4
 #: Between two attempts, in seconds.
@@ -64,95 +62,6 @@ SPARE_S: Final = 2.0
 def _new_life(before: int = 0) -> int:
     """A number for another life of a copy of this ``ps``: above ``before``, and above those of former processes."""
     return max(before + 1, (int(time.time() * 1e6) << 10) + new_generation() % 1024)
-
-
-class PeerServerLink(Protocol):
-    """The way to another ``ps``."""
-
-    def reach(self, deadline_s: float | None = None) -> object: ...
-
-    def take_now(self) -> Channel: ...
-
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
-
-    def watch(self, channel: Channel) -> None: ...
-
-    def lost(self) -> bool: ...
-
-
-class Processes(Protocol):
-    """The processes of job ``ps`` that may have a copy, by number, as this one knows them. They may change."""
-
-    def numbers(self) -> Sequence[int]:
-        """Of all that there are, in order; this one among them."""
-        ...
-
-    def staying(self) -> Sequence[int]:
-        """Of those of them that are not about to end, in order."""
-        ...
-
-    def name(self, number: int) -> str:
-        """What a process is called; also one that is gone."""
-        ...
-
-    def link(self, number: int) -> PeerServerLink:
-        """The way to another process.
-
-        Raises:
-          UnavailableError: it is not known.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FixedProcesses:
-    """`Processes` that stay the same.
-
-    Attributes:
-      me: number of this one.
-      task: its name.
-      others: name of, and way to, each other one, by number.
-    """
-
-    me: int
-    task: str
-    others: Mapping[int, tuple[str, PeerServerLink]]
-
-    def numbers(self) -> Sequence[int]:
-        return sorted({self.me, *self.others})
-
-    def staying(self) -> Sequence[int]:
-        return self.numbers()
-
-    def name(self, number: int) -> str:
-        return self.task if number == self.me else self.others[number][0]
-
-    def link(self, number: int) -> PeerServerLink:
-        return self.others[number][1]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Site:
-    """Where a copy is, and what it knows of others.
-
-    Attributes:
-      ps: number of this ``ps``.
-      pair: the numbers of the ``ps`` that have copies at the beginning; first of that which serves.
-      processes: that may have copies.
-      ask: asks the witness, see `headwater.replicas.witness`.
-      grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
-    """
-
-    ps: int
-    pair: tuple[int, int]
-    processes: Processes
-    ask: Ask
-    grace_s: float = GRACE_S
-
-    @property
-    def task(self) -> str:
-        """This task's name."""
-        return self.processes.name(self.ps)
 
 
 class KeptCopy:

@@ -19,7 +19,7 @@ from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
-from headwater.replicas.copy import Site
+from headwater.replicas.sites import Site
 from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure

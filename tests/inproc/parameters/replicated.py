@@ -22,7 +22,7 @@ from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.service import ParameterService
 from headwater.parameters.updater import Updater
-from headwater.replicas.copy import FixedProcesses, Site
+from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair

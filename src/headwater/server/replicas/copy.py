@@ -33,8 +33,9 @@ from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.passes.plan import decode_plan
 from headwater.replicas.aims import Aim
-from headwater.replicas.copy import KeptCopy, Site
+from headwater.replicas.copy import KeptCopy
 from headwater.replicas.feed import Feed
+from headwater.replicas.sites import Site
 from headwater.replicas.views import Copy, View
 from headwater.resources.training_note import Note, note_of
 from headwater.runtime.task import TaskRuntime
