@@ -27,9 +27,9 @@ from headwater.consistency import KOfN
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
-from headwater.parameters.shards.directory import answer_on
 from headwater.task import kinds
 from headwater.task.answers import bad_header
+from headwater.task.exchange import exchange
 from headwater.task.links import WaitingLink
 from headwater.task.service import Service
 from headwater.transport.channel import Channel
@@ -137,12 +137,7 @@ class LeavingState:
             )
 
     def _ask(self, frame: Frame) -> Frame:
-        channel = self._link.take_now()
-        try:
-            channel.send(frame)
-            return answer_on(channel, self._chief, CHIEF_S)
-        finally:
-            self._link.give_back(channel, False)
+        return exchange(self._link, self._chief, frame, CHIEF_S)
 
 
 def _state_of(facts: Any, names: list[str], accounts: bool, arrays: list[Any]) -> HostState:

@@ -28,20 +28,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from headwater.errors import DeadlineExceededError, OpError, UnavailableError
+from headwater.errors import OpError
 from headwater.parameters.shards.places import Place, Places
 from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.transport.channel import Channel
+from headwater.task.answers import bad_header
+from headwater.task.exchange import exchange
 from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
-    from headwater.replicas.copy import PeerServerLink
+    from headwater.replicas.sites import PeerServerLink
 
 _log = logging.getLogger("headwater")
 
@@ -86,26 +85,6 @@ class Told:
     takes: bool
     over: bool
     loads: Mapping[int, Load]
-
-
-def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
-    """The next answer on a channel.
-
-    Raises:
-      OpError: what the other end says went wrong; UnavailableError where it has not answered within that time.
-    """
-    until = time.monotonic() + within_s
-    while True:
-        try:
-            answer = channel.recv(max(0.0, until - time.monotonic()))
-        except DeadlineExceededError as error:
-            raise UnavailableError(None, None, f"{task} has not answered within {within_s:g} s") from error
-        if answer.kind == kinds.ERROR:
-            raise_error(answer, task)
-        if answer.kind == kinds.DONE:
-            return answer
-        if answer.kind != kinds.WAIT:
-            raise bad_header(answer, task)
 
 
 class Directory:
@@ -179,13 +158,7 @@ class Directory:
         Raises:
           OpError: it cannot be reached, does not answer in time, or says that something went wrong.
         """
-        link = self.link(task)
-        channel = link.take_now()
-        try:
-            channel.send(frame)
-            return answer_on(channel, task, within_s)
-        finally:
-            link.give_back(channel, False)
+        return exchange(self.link(task), task, frame, within_s)
 
     def ask(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S

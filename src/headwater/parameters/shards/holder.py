@@ -18,12 +18,13 @@ from headwater.cluster.claims import Claim
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.recovery import WayBack
-from headwater.parameters.shards.directory import Directory, Expect, Load, Told, answer_on
+from headwater.parameters.shards.directory import Directory, Expect, Load, Told
 from headwater.parameters.shards.moves import hand_over, spread
 from headwater.parameters.shards.places import Place, Places
 from headwater.parameters.updater import Updater
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
+from headwater.task.exchange import answer_on
 from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog

@@ -22,9 +22,10 @@ from typing import Any, Final, NamedTuple
 from headwater.cluster.names import TaskName
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, spread
-from headwater.replicas.copy import PeerServerLink
+from headwater.replicas.sites import PeerServerLink
 from headwater.task import kinds
 from headwater.task.answers import bad_header
+from headwater.task.exchange import exchange
 from headwater.task.lifetime import PS
 from headwater.transport.frames import Frame
 
@@ -79,7 +80,7 @@ class GraphProcesses:
         self._closed = False
         self._teller = threading.Thread(target=self._tell_all, name="processes", daemon=True)
 
-    # What copies ask (`headwater.replicas.copy.Processes`) ------------------------------------------------------------
+    # What copies ask (`headwater.replicas.sites.Processes`) -----------------------------------------------------------
 
     def numbers(self) -> Sequence[int]:
         with self._changed:
@@ -230,18 +231,13 @@ class GraphProcesses:
             if not (over or again) and self._told.get(number) == told:
                 return True
         try:
-            link = self.link(number)
-            channel = link.take_now()
-            try:
-                channel.send(Frame(kinds.PROCESSES, (self.words(), over)))
-                answer = channel.recv(_ANSWER_S)
-                match answer.kind, answer.header:
-                    case kinds.DONE, (words,):
-                        self.learn(words)
-                    case _:
-                        raise bad_header(answer, channel.peer)
-            finally:
-                link.give_back(channel, False)
+            frame = Frame(kinds.PROCESSES, (self.words(), over))
+            answer = exchange(self.link(number), self.name(number), frame, _ANSWER_S)
+            match answer.header:
+                case (words,):
+                    self.learn(words)
+                case _:
+                    raise bad_header(answer, self.name(number))
         except OpError as error:
             _log.debug("%s does not hear which processes there are: %s", self.name(number), error.message)
             return False
