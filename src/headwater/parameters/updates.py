@@ -142,12 +142,8 @@ class Updates:
         state = self.state
         waiting = {
             worker
-            for worker, member in state.members.items()
-            if member.gave == 1
-            and member.waits_since is not None
-            and worker in self.talks
-            and self.latest[worker].applied
-            and self.latest[worker].version == state.version
+            for worker in self.gathered_of() & state.members.keys() & self.talks.keys()
+            if state.members[worker].gave == 1 and state.members[worker].waits_since is not None
         }
         return waiting if len(waiting) == state.gathered else None
 

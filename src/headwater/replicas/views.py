@@ -118,14 +118,15 @@ def judge(witness: Witness, request: Request) -> Witness:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
     both = {copy for copy in (view.primary, view.second) if copy is not None}
-    lost = {*witness.lost, *(copy for copy in both if copy.ps == me.ps and copy.life < me.life)}
+    gone = {copy for copy in both if copy.ps == me.ps and copy.life < me.life}
+    lost = witness.lost | gone
     after = view
     if me in view:
         if request.view == view:
             after = _granted(view, request)
-    elif lost == both and any(copy.ps == me.ps and copy.life < me.life for copy in both):
+    elif gone and both <= lost:
         after = View(view.term + 1, me, None)
-    return replace(witness, view=after, lost=frozenset(lost if after == view else ()))
+    return replace(witness, view=after, lost=lost if after == view else frozenset())
 
 
 def _granted(view: View, request: Request) -> View:
