@@ -11,7 +11,6 @@ from typing import Any
 
 from headwater.cluster.variables import FIRST_PS
 from headwater.consistency import Consistency
-from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.process import ParameterTask
 from headwater.replicas.copy import KeptCopy
@@ -23,6 +22,7 @@ from tests.simulation.copies import (
     drawn_history,
     drawn_setting,
 )
+from tests.simulation.moves import move_some
 from tests.simulation.parameters import Setting
 from tests.simulation.scheduler import Simulation, me, running
 
@@ -104,15 +104,7 @@ class MovedCopies(CopiesHistory):
 
     def _after_step(self, index: int) -> None:
         super()._after_step(index)
-        chance = running().random
-        if chance.random() < _MOVES:
-            servers = chance.choice((None, *range(2, self.setting.servers + 1)))
-            try:
-                moved = self._tasks[index].spread(servers, by_rate=chance.random() < 0.5)
-            except OpError as error:
-                running().note(f"worker{index} has no shards moved: {error.message}")
-            else:
-                running().note(f"worker{index} had {len(moved)} shards moved")
+        move_some(self._tasks[index], _MOVES, 2, self.setting.servers)
 
 
 class MovedRows(MovedCopies, CopiesOfRows):

@@ -31,6 +31,26 @@ _MOVES = 0.4
 _AWAY_S = 0.2
 
 
+def move_some(task: ParameterTask, often: float, least: int, most: int) -> None:
+    """A worker has shards move, perhaps.
+
+    Args:
+      task: of the worker.
+      often: with which chance.
+      least, most: between how many parameter servers, or among all.
+    """
+    chance = running().random
+    if chance.random() >= often:
+        return
+    servers, worker = chance.choice((None, *range(least, most + 1))), task.members.number
+    try:
+        moved = task.spread(servers, by_rate=chance.random() < 0.5)
+    except OpError as error:
+        running().note(f"worker{worker} has no shards moved: {error.message}")
+    else:
+        running().note(f"worker{worker} had {len(moved)} shards moved")
+
+
 class Moves(ParameterHistory):
     """A history; see `ParameterHistory`.
 
@@ -100,15 +120,7 @@ class Moves(ParameterHistory):
         return task.client("set", self._layout, choice, initial, shards=_SHARDS)
 
     def _after_step(self, index: int) -> None:
-        chance = running().random
-        if chance.random() < _MOVES:
-            servers = chance.choice((None, *range(1, self.setting.servers + 1)))
-            try:
-                moved = self._tasks[index].spread(servers, by_rate=chance.random() < 0.5)
-            except OpError as error:
-                running().note(f"worker{index} has no shards moved: {error.message}")
-            else:
-                running().note(f"worker{index} had {len(moved)} shards moved")
+        move_some(self._tasks[index], _MOVES, 1, self.setting.servers)
 
     def _trained(self) -> None:
         tasks = self.cluster.tasks

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 from acknowledged import Acknowledged, Counted
+from arguments import parsed
 
 from headwater import tf
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--ps_hosts", required=True)
-parser.add_argument("--worker_hosts", required=True)
-parser.add_argument("--job_name", required=True)
-parser.add_argument("--task_index", type=int, required=True)
-parser.add_argument("--folder", type=Path, required=True)
-parser.add_argument("--until", type=float, required=True, help="when to end, as time.time() says")
-args = parser.parse_args()
+args = parsed()
 cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
 servers, workers, index = cluster.num_tasks("ps"), cluster.num_tasks("worker"), args.task_index
 

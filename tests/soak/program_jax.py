@@ -6,27 +6,19 @@ of one array on each ps.
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optax
 from acknowledged import Acknowledged, Counted
+from arguments import parsed
 
 from headwater import ParameterServer
 
 EXAMPLES, BATCH, WIDTH = 10_000, 64, 10_000
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--ps_hosts", required=True)
-parser.add_argument("--worker_hosts", required=True)
-parser.add_argument("--job_name", required=True)
-parser.add_argument("--task_index", type=int, required=True)
-parser.add_argument("--folder", type=Path, required=True)
-parser.add_argument("--until", type=float, required=True, help="when to end, as time.time() says")
-args = parser.parse_args()
+args = parsed()
 servers, workers, me = len(args.ps_hosts.split(",")), len(args.worker_hosts.split(",")), args.task_index
 
 

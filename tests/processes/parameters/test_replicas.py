@@ -26,6 +26,17 @@ def start(cluster: Processes, job: str, index: int, folder: Path, program: Path 
     return cluster.start(job, index, program, str(folder), *options, TF_CONFIG=config, HEADWATER_LOG_DIR=logs)
 
 
+def begin(
+    cluster: Processes, folder: Path, program: Path = PROGRAM, *options: str
+) -> tuple[list[Process], list[Process]]:
+    """Two ``ps``, each with a copy of both parts, and two workers."""
+    ps = [start(cluster, "ps", index, folder, program, *options) for index in range(2)]
+    workers = [start(cluster, "worker", index, folder, program, *options) for index in range(2)]
+    for shard, one in enumerate(ps):
+        one.wait_for(f"has a copy of shard {shard} ")
+    return ps, workers
+
+
 def goes_on(*workers: Process) -> None:
     for worker in workers:
         worker.wait_for("pushed", after=worker.line_count())
@@ -44,10 +55,7 @@ def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
 
 def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
-        for shard, one in enumerate(ps):
-            one.wait_for(f"has a copy of shard {shard} ")
+        ps, workers = begin(cluster, tmp_path)
         for index in (0, 1):
             other = ps[1 - index]
             goes_on(*workers)
@@ -64,10 +72,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
 
 def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
-        for shard, one in enumerate(ps):
-            one.wait_for(f"has a copy of shard {shard} ")
+        ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
         workers[1].kill()
         before = ps[1].line_count()
@@ -83,10 +88,7 @@ def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_
 def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> None:
     """Both copies of each part are gone: the chief brings what it has."""
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
-        for shard, one in enumerate(ps):
-            one.wait_for(f"has a copy of shard {shard} ")
+        ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
         for one in ps:
             one.kill()
@@ -100,10 +102,7 @@ def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> No
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
-        for shard, one in enumerate(ps):
-            one.wait_for(f"has a copy of shard {shard} ")
+        ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
         stopped, other = ps[index], ps[1 - index]
         os.kill(stopped.pid, signal.SIGSTOP)
@@ -125,10 +124,7 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
     with processes(ps=2, worker=2) as cluster:
         for number in holds:
             os.mkfifo(tmp_path / f"hold-{number}")
-        ps = [start(cluster, "ps", index, tmp_path, ROUNDS, *options) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, ROUNDS, *options) for index in range(2)]
-        for shard, one in enumerate(ps):
-            one.wait_for(f"has a copy of shard {shard} ")
+        ps, workers = begin(cluster, tmp_path, ROUNDS, *options)
         for number, index in holds.items():
             for worker in workers:
                 worker.wait_for(f"holding at {number}$")

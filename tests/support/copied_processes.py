@@ -1,0 +1,69 @@
+"""Two ``ps`` of a graph with second copies of each other, and two workers, as processes that are killed and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.support.processes import Process, Processes
+
+
+class CopiedTasks:
+    """The processes of a program, whose workers print lines that begin with ``step``, and take a ``--folder``.
+
+    Args:
+      cluster: the processes.
+      folder: of the program.
+      program: it.
+
+    Attributes:
+      ps: the two ``ps``, each with a copy of both of the graph's tasks.
+      workers: the two workers.
+    """
+
+    def __init__(self, cluster: Processes, folder: Path, program: Path) -> None:
+        self._cluster = cluster
+        self._program = program
+        self._folder = folder
+        self.ps: list[Process] = [self.start("ps", index) for index in range(2)]
+        self.workers: list[Process] = [self.start("worker", index) for index in range(2)]
+        for task, one in enumerate(self.ps):
+            one.wait_for(f"has a copy of the state of /job:ps/task:{task} ")
+
+    def start(self, job: str, index: int) -> Process:
+        """Starts a task."""
+        environment = {"HEADWATER_REPLICAS": "2", "HEADWATER_FIRST_PS": "2"}
+        return self._cluster.start(job, index, self._program, f"--folder={self._folder}", **environment)
+
+    def go_on(self) -> None:
+        """Waits until each worker has made further steps."""
+        for worker in self.workers:
+            worker.wait_for("^step ", after=worker.line_count())
+
+    def kill_each_ps_in_turn(self) -> None:
+        """Each ``ps`` is killed, the other one serves both tasks, and fills it up when it is started anew."""
+        for index in (0, 1):
+            other = self.ps[1 - index]
+            self.go_on()
+            self.ps[index].kill()
+            other.wait_for(rf"/job:ps/task:{1 - index} serves the state of /job:ps/task:{index} now")
+            self.go_on()
+            before = other.line_count()
+            self.ps[index] = self.start("ps", index)
+            for task in (0, 1):
+                other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
+        self.go_on()
+
+    def stop_a_ps(self) -> None:
+        """The first ``ps`` is stopped, the other one serves; then it goes on, drops what it has, and is filled up."""
+        self.go_on()
+        os.kill(self.ps[0].pid, signal.SIGSTOP)
+        self.ps[1].wait_for("/job:ps/task:1 serves the state of /job:ps/task:0 now")
+        self.go_on()
+        before = self.ps[1].line_count()
+        os.kill(self.ps[0].pid, signal.SIGCONT)
+        self.ps[0].wait_for("drops its copy of the state of /job:ps/task:0")
+        for task in (0, 1):
+            self.ps[1].wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
+        self.go_on()
