@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from headwater.cluster.claims import Claim
 from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.hosted import Hosted
 from headwater.parameters.left_states import LeavingState
-from headwater.parameters.recovery import WayBack
 from headwater.parameters.replicas.holder import CopyHolder
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
@@ -22,51 +22,13 @@ from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
 from headwater.task.service import Service
 from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
+from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 ENDED_DETAIL: Final = "a worker has ended"
 """Key of the status detail of a ``ps`` that has heard that the program of a worker has ended without an error."""
-
-
-class Hosted(Protocol):
-    """One set of parameters of a task, or one copy of a part of it.
-
-    See `headwater.parameters.host.HostedParameters`, `headwater.parameters.replicas.shard.ShardCopy` and
-    `headwater.parameters.shards.holder.ShardHolder`.
-    """
-
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def counts_steps(self) -> bool: ...
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def way_back(self) -> WayBack | None: ...
-
-    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None: ...
-
-    def take(self, channel: Channel, first: Frame) -> None: ...
-
-    def refusal(self, task: Claim) -> str: ...
-
-    def job_over(self) -> None: ...
-
-    def worker_ended(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def sizes(self) -> list[VariableSize]: ...
-
-    def group(self) -> GroupProgress: ...
-
-    def waits(self) -> list[tuple[str, float]]: ...
 
 
 class ParameterService(Service):

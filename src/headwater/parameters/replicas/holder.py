@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from headwater.cluster.claims import Claim
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.parameters.hosted import Hosted
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.replicas.processes import KnownServers, server_name, server_number
 from headwater.parameters.shards.directory import Directory, Load, Told
@@ -37,8 +38,8 @@ _log = logging.getLogger("headwater")
 LEAVE_S: Final = 300.0
 
 
-class MovingCopy(Protocol):
-    """See `headwater.replicas.copy.KeptCopy`."""
+class MovingCopy(Hosted, Protocol):
+    """A copy of a shard; see `headwater.replicas.copy.KeptCopy`."""
 
     @property
     def view(self) -> View | None: ...
@@ -64,36 +65,9 @@ class MovingCopy(Protocol):
     @property
     def held_up_s(self) -> float: ...
 
-    @property
-    def version(self) -> int: ...
-
-    @property
-    def counts_steps(self) -> bool: ...
-
-    @property
-    def steps(self) -> int: ...
-
     def aim(self, primary: int, second: int | None) -> None: ...
 
     def load(self) -> Load: ...
-
-    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None: ...
-
-    def take(self, channel: Channel, first: Frame) -> None: ...
-
-    def sizes(self) -> list[VariableSize]: ...
-
-    def group(self) -> GroupProgress: ...
-
-    def waits(self) -> list[tuple[str, float]]: ...
-
-    def refusal(self, task: Claim) -> str: ...
-
-    def job_over(self) -> None: ...
-
-    def worker_ended(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class CopyHolder:
