@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 #: JSON from ``host:port`` to the number of an inherited descriptor: a socket that listens there.
 LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 #: How many workers a cluster may have, with those that join it while it runs.
@@ -30,3 +33,8 @@ SHARDS = "HEADWATER_SHARDS"
 REBALANCE_S = "HEADWATER_REBALANCE_S"
 #: How many ``ps`` have these shards at the beginning; by default all that a task knows.
 FIRST_PS = "HEADWATER_FIRST_PS"
+
+
+def has_two_copies(environ: Mapping[str, object] | None = None) -> bool:
+    """Whether the environment wants each variable of a graph on two ``ps``."""
+    return str((os.environ if environ is None else environ).get(REPLICAS, "")).strip() == "2"

@@ -10,7 +10,7 @@ from pathlib import Path
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import ENDED, FIRST_PS, REPLICAS, SHARDS
+from headwater.cluster.variables import ENDED, FIRST_PS, SHARDS, has_two_copies
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
@@ -104,7 +104,7 @@ def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]
     """What ``task`` is told of the cluster. A graph whose ``ps`` have second copies has tasks on the first ``ps``, that
     are always there; of further ones they tell each other."""
     least = spec.ps.count.least
-    if spec.ps.count.most == least or _variables(spec, task).get(REPLICAS) != "2":
+    if spec.ps.count.most == least or not has_two_copies(_variables(spec, task)):
         return cluster
     known = max(least, task.index + 1) if task.job == "ps" else least
     return {job: addresses[:known] if job == "ps" else addresses for job, addresses in cluster.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
-from headwater.cluster.variables import FIRST_PS, REPLICAS, SHARDS
+from headwater.cluster.variables import FIRST_PS, REPLICAS, SHARDS, has_two_copies
 from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from headwater.master.session_config import device_counts, process_settings
 from headwater.server.task_server import TaskServer
@@ -135,7 +135,7 @@ def _require_fixed_servers(cluster: ClusterSpec) -> None:
     """Raises FailedPreconditionError where the number of ``ps`` may change, and no ``ps`` has a second copy of what
     another one keeps: variables of graphs would stay behind."""
     shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
-    if not shards or PS not in cluster.jobs or os.environ.get(REPLICAS, "").strip() == "2":
+    if not shards or PS not in cluster.jobs or has_two_copies():
         return
     begins = f", which begins with {first} of them," if first else ""
     raise FailedPreconditionError(

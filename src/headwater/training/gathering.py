@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.cluster.variables import REPLICAS
+from headwater.cluster.variables import REPLICAS, has_two_copies
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
 from headwater.functional.accumulators import as_int64
@@ -108,7 +107,7 @@ def gather(
     """
     graph = get_default_graph()
     examples = gathered_examples(grad for grad, _ in pairs)
-    if examples is not None and os.environ.get(REPLICAS, "").strip() == "2":
+    if examples is not None and has_two_copies():
         raise ValueError(
             f"the examples {examples.name!r} are accounted for, and their gradients are gathered: with {REPLICAS}=2 "
             "that cannot be had. Use an optimizer that applies each gradient, or leave the variable away"
