@@ -71,13 +71,8 @@ class GraphCopiesHistory(GraphHistory):
         spec = {**self._spec, "ps": [f"ps{number}:1" for number in range(known)]}
         server = tf.train.Server(spec, job_name="ps", task_index=index)
         self._begun(index, server)
-        # One that comes when the job is over, and the others have ended, waits for them until a launcher ends it.
-        self.cluster.killed |= self._chief.returned
         leaves = running().random.random() < _LEAVES
         if leaves:
-            running_server = server._running
-            assert running_server is not None
-
             running_server = server._running
             assert running_server is not None
 
@@ -118,6 +113,12 @@ class GraphCopiesHistory(GraphHistory):
     def _values_of(copy: GraphCopy) -> dict[str, np.ndarray[Any, Any]]:
         cells = copy.runtime.resources.cells()
         return {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
+
+    def _has_stranger(self) -> bool:
+        extra = range(self.setting.servers, self.setting.servers + self._extra)
+        tasks = self.cluster.tasks
+        alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
+        return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
         return self._is_whole

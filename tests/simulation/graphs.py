@@ -148,6 +148,7 @@ class GraphHistory:
         faults.end()
         if self.setting.stale is not None:
             cluster.tasks["stale"].end()
+        cluster.killed |= self._has_stranger()
         cluster.wait_ended(LAUNCHER_S)
         self._check()
 
@@ -174,6 +175,10 @@ class GraphHistory:
         with contextlib.suppress(SystemExit):
             server.join()
         self._ended(index, server)
+
+    def _has_stranger(self) -> bool:
+        """Whether a server has met no other task: it waits for them until a launcher ends it."""
+        return False
 
     def _recovery(self) -> Callable[[], bool] | None:
         """Says whether all has recovered from the last failure, where the next one waits for that."""

@@ -61,6 +61,7 @@ class GraphProcesses:
 
     Attributes:
       tasks: see above.
+      met: whether another task has told what it knows.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class GraphProcesses:
         me: int | None = None,
     ) -> None:
         self.tasks: list[int] = sorted(tasks)
+        self.met: bool = False
         self._link = link
         self._me = me
         self._changed = threading.Condition()
@@ -157,6 +159,7 @@ class GraphProcesses:
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(None, None, f"no processes: {words!r}") from error
         with self._changed:
+            self.met = True
             for number, record in told.items():
                 known = self._records.get(number)
                 if number == self._me:
@@ -200,7 +203,7 @@ class GraphProcesses:
     def others_answer(self) -> bool:
         """Whether another process answers, or none ever has."""
         others = self._others()
-        return not self._told or len(self._tell_each(others, again=True)) < len(others)
+        return not self.met or len(self._tell_each(others, again=True)) < len(others)
 
     def _tell_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
         """Tells processes what is known here, all at once, as some may not answer; those that have not heard. See

@@ -45,6 +45,10 @@ class CopyService(Service):
       copies: of each task.
       around: what copies need of their process.
       processes: that may have copies.
+
+    Attributes:
+      copies: see above.
+      processes: see above.
     """
 
     kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND, PROCESSES)
@@ -53,7 +57,7 @@ class CopyService(Service):
         self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings, processes: GraphProcesses
     ) -> None:
         self.copies: Sequence[GraphCopy] = copies
-        self._processes = processes
+        self.processes: GraphProcesses = processes
         self._shell = shell
         self._around = around
         self._alone_since: float | None = None
@@ -61,8 +65,8 @@ class CopyService(Service):
 
     def start(self) -> None:
         """Begins to ask who serves, and tells other processes of this one."""
-        self._processes.start()
-        if self._processes.is_extra:
+        self.processes.start()
+        if self.processes.is_extra:
             self._looks.start()
         for copy in self.copies:
             copy.start()
@@ -74,16 +78,16 @@ class CopyService(Service):
             case _, (str(name), *_) if first.kind == SECOND and (found := self._called(name)) is not None:
                 found.take(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
-                self._processes.learn(words)
-                channel.send(Frame(DONE, (self._processes.words(),)))
-                if over and self._processes.is_extra:
+                self.processes.learn(words)
+                channel.send(Frame(DONE, (self.processes.words(),)))
+                if over and self.processes.is_extra:
                     self._shell.hear_over(f"{channel.peer} has ended with it")
             case _:
                 raise bad_header(first, channel.peer)
 
     def _look_for_others(self) -> None:
         """The job may have ended while this process was not heard of, or was stopped."""
-        if self._processes.others_answer() or not all(copy.is_spare for copy in self.copies):
+        if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
             self._alone_since = None
         elif self._alone_since is None:
             self._alone_since = time.monotonic()
@@ -136,18 +140,18 @@ class CopyService(Service):
     def before_end(self, *, over: bool) -> None:
         """Has other processes take what copies this one has, where the job goes on and there are others."""
         if not over:
-            self._processes.say(LEAVING)
-            self._processes.tell_now()
+            self.processes.say(LEAVING)
+            self.processes.tell_now()
             self._hand_on()
-        self._processes.say(GONE)
-        self._processes.tell_now(over=over)
+        self.processes.say(GONE)
+        self.processes.tell_now(over=over)
 
     def _hand_on(self) -> None:
         began = spoken = time.monotonic()
         while had := [copy for copy in self.copies if not copy.is_free]:
             now = time.monotonic()
             what = "; ".join(copy.described() for copy in had)
-            if not self._processes.others_stay():
+            if not self.processes.others_stay():
                 _log.warning("%s ends with what no other ps can take: %s", self._shell.me, what)
                 return
             if now - began >= LEAVE_S:
@@ -160,7 +164,7 @@ class CopyService(Service):
 
     def close(self) -> None:
         self._looks.stop()
-        self._processes.close()
+        self.processes.close()
         for copy in self.copies:
             copy.close()
 
