@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
 	@echo 'make bench-precautions  what second copies and own states cost: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
+	@echo 'make bench-scaling   how long a worker waits while ps come and go, with 100 MB on each'
 	@echo 'make bench-quality    the loss of a model whose ps are killed, in each mode of recovery; ARGS="--mnist FOLDER"'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make pictures  those of running jobs in docs: headwater status of a Keras and a JAX job, and a page'
@@ -65,6 +66,9 @@ bench-recovery: $(READY)
 
 bench-precautions: $(READY)
 	$(BIN)/python benchmarks/precautions.py $(ARGS)
+
+bench-scaling: $(READY)
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py $(ARGS)

@@ -13,22 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 
-from tasks import HEADWATER, PATIENCE_S, Task, free_addresses
+from tasks import HEADWATER, PATIENCE_S, Steps, free_addresses
 
 PROGRAMS = Path(__file__).parent / "programs"
 GRAPH, JAX, COORDINATED = PROGRAMS / "recovery.py", PROGRAMS / "recovery_jax.py", PROGRAMS / "recovery_tf2.py"
 #: The other copy serves within this time of a loss, in seconds.
 _TAKEN_OVER_S = 10.0
-LINE = re.compile(r"at ([\d.]+) counts (\d+) (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,29 +68,6 @@ class Outcome:
     steps_per_s: float
 
 
-class Steps(Task):
-    """A worker whose steps are read, or a ps."""
-
-    def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self.steps: list[tuple[float, int, int]] = []
-        super().__init__(command, env)
-
-    def hear(self, line: str) -> None:
-        if found := LINE.match(line):
-            self.steps.append((float(found[1]), int(found[2]), int(found[3])))
-
-    def step_after(self, at: float) -> tuple[float, int, int]:
-        """The first step that ended after a time."""
-        self.wait_for(lambda: bool(self.steps) and self.steps[-1][0] > at)
-        return next(step for step in self.steps if step[0] > at)
-
-    def longest_after(self, at: float, seconds: float) -> tuple[tuple[float, int, int], tuple[float, int, int]]:
-        """The two steps with the most time between them, of those that ended in some seconds after a time."""
-        self.step_after(at + seconds)
-        found = [step for step in self.steps if step[0] <= at][-1:] + [step for step in self.steps if step[0] > at]
-        return max(pairwise(found), key=lambda both: both[1][0] - both[0][0])
-
-
 def measure(way: Way, mb: int, train_s: float) -> Outcome:
     hosts = free_addresses(4)
     cluster = {"ps": hosts[:2], "worker": hosts[2:3]}
@@ -106,6 +80,11 @@ def measure(way: Way, mb: int, train_s: float) -> Outcome:
             env |= {"HEADWATER_SAVES": str(folder / "saves"), "HEADWATER_SAVE_EVERY_S": "5"}
         if way.copies > 1 and way.program is GRAPH:
             env["HEADWATER_REPLICAS"] = str(way.copies)
+        arguments = [f"--mb={mb}"]
+        if way.program is JAX:
+            arguments.append(f"--replicas={way.copies}")
+        if way.checkpoints:
+            arguments.append(f"--checkpoints={folder / 'checkpoints'}")
 
         def start(job: str, index: int) -> Steps:
             command = [*way.python, str(way.program)]
@@ -113,9 +92,7 @@ def measure(way: Way, mb: int, train_s: float) -> Outcome:
             if way.program is GRAPH:
                 command += [f"--{name}_hosts={','.join(its)}" for name, its in cluster.items()]
                 command += [f"--job_name={job}", f"--task_index={index}"]
-            command.append(f"--mb={mb}")
-            command += [f"--checkpoints={folder / 'checkpoints'}"] if way.checkpoints else []
-            task = Steps(command, dict(env))
+            task = Steps([*command, *arguments], dict(env))
             ends.callback(task.end)
             return task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 
 HEADWATER = [sys.executable, "-m", "headwater", "exec"]
 PATIENCE_S = 180.0
+_STEP = re.compile(r"at ([\d.]+) counts (\d+) (\d+)")
 
 
 class Task:
@@ -82,6 +85,33 @@ class Task:
         """Kills it."""
         self.process.kill()
         self.process.wait()
+
+
+class Steps(Task):
+    """A worker whose steps are read, or a ps.
+
+    Attributes:
+      steps: when each ended, in seconds since 1970, and how often each of two variables was changed before.
+    """
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.steps: list[tuple[float, int, int]] = []
+        super().__init__(command, env)
+
+    def hear(self, line: str) -> None:
+        if found := _STEP.match(line):
+            self.steps.append((float(found[1]), int(found[2]), int(found[3])))
+
+    def step_after(self, at: float) -> tuple[float, int, int]:
+        """The first step that ended after a time."""
+        self.wait_for(lambda: bool(self.steps) and self.steps[-1][0] > at)
+        return next(step for step in self.steps if step[0] > at)
+
+    def longest_after(self, at: float, seconds: float) -> tuple[tuple[float, int, int], tuple[float, int, int]]:
+        """The two steps with the most time between them, of those that ended in some seconds after a time."""
+        self.step_after(at + seconds)
+        found = [step for step in self.steps if step[0] <= at][-1:] + [step for step in self.steps if step[0] > at]
+        return max(pairwise(found), key=lambda both: both[1][0] - both[0][0])
 
 
 def free_addresses(count: int) -> list[str]:
