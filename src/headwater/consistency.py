@@ -234,6 +234,8 @@ class State:
       updating: whether an update was asked for that has not been reported yet.
       dropped: gradients that came too late, so far.
       started: whether training was started, with `Restarted`.
+      held: whether no update of several gradients may be made before that: it would be under way while the tasks are
+        started one after the other, and some would count it, and others not.
       arriving: workers that may be in their first step, and are no members yet.
       void: workers that are in a step which began before training was restarted: its gradient does not count.
     """
@@ -246,6 +248,7 @@ class State:
     updating: bool = False
     dropped: int = 0
     started: bool = False
+    held: bool = False
     arriving: frozenset[str] = frozenset()
     void: frozenset[str] = frozenset()
 
@@ -428,7 +431,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
         case Tick():
             return _out_of_patience(state, now)
         case DataEnd():
-            if not state.gathers or not state.gathered or state.updating:
+            if not state.gathers or not state.gathered or state.updating or _waits_for_start(state):
                 return Decision(state)
             return Decision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
 
@@ -453,6 +456,8 @@ def waiting_text(state: State, now: float) -> str:
     missing = _missing(state)
     if state.updating:
         whom = "the update to be made"
+    elif _waits_for_start(state) and _complete(state):
+        whom = "the chief to start the training"
     elif missing > 0:
         whom = f"{missing} more worker{'s' if missing > 1 else ''} to come"
     else:
@@ -502,7 +507,7 @@ def _settled(
     """
     if not state.formed and _missing(state) <= 0:
         state, giver = replace(state, formed=True), None
-    if state.gathers and not state.updating and _complete(state):
+    if state.gathers and not state.updating and not _waits_for_start(state) and _complete(state):
         actions += (Apply(state.gathered),)
         state = replace(state, updating=True)
     names = sorted(state.members) if giver is None or not state.gathers else [giver]
@@ -526,6 +531,10 @@ def _missing(state: State) -> int:
             return (n or k) - len(state.members)
         case _:
             return 0
+
+
+def _waits_for_start(state: State) -> bool:
+    return state.held and not state.started
 
 
 def _complete(state: State) -> bool:
@@ -554,7 +563,7 @@ def _rule(state: State) -> Callable[[Member], bool]:
 def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
     first, state = not (state.started or again), replace(state, started=True)
     if first and version == state.version and not state.updating:
-        return Decision(state)
+        return _settled(state, now)
     reason = ""
     if state.members and (version != state.version + state.updating or (state.gathered and not state.updating)):
         reason = f"the variables are at version {version}, after {state.version}; {state.gathered} gradients are lost"

@@ -41,8 +41,8 @@ from headwater.consistency import (
 class Story:
     """Events one after the other; ``actions`` are those of the last."""
 
-    def __init__(self, choice: Consistency) -> None:
-        self.state = State(choice=choice)
+    def __init__(self, choice: Consistency, *, held: bool = False) -> None:
+        self.state = State(choice=choice, held=held)
         self.actions: tuple[Action, ...] = ()
         self.reason = ""
 
@@ -207,6 +207,24 @@ def test_the_first_start_keeps_what_is_there() -> None:
     story(Gave("a", 60))  # before the chief has said that a checkpoint of version 60 was restored
     assert story(Restarted(60)) == ()
     assert story(Gave("b", 60)) == (Apply(2),)
+
+
+def test_no_update_is_made_before_the_start() -> None:
+    story = Story(KOfN(k=2, n=3), held=True)
+    assert story(Gave("a", 60)) == ()
+    assert story(Gave("b", 60), 1.0) == ()
+    assert waiting_text(story.state, 3.0) == "a, b (2 of n) since 3 s for the chief to start the training"
+    assert story(DataEnd()) == ()
+    assert story(Restarted(60)) == (Apply(2),)
+    assert story(Updated()) == (Go("a", 61), Go("b", 61))
+
+
+def test_the_data_end_before_the_start() -> None:
+    story = Story(Synchronous(workers=2), held=True)
+    assert story(Gave("a", 0)) == ()
+    assert story(DataEnd()) == ()
+    assert story(Restarted(0)) == ()
+    assert story(DataEnd()) == (Apply(1),)
 
 
 def test_a_gate_that_is_lost_asks_once_more_for_what_other_tasks_have_forgotten() -> None:

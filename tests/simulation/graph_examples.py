@@ -49,7 +49,8 @@ class GraphExamplesHistory(GraphHistory):
             case "k of n":
                 return tf.train.SyncReplicasOptimizer(inner, max(1, workers - 1), workers)
             case _:
-                return ConsistentOptimizer(inner, f"sync={workers}")
+                kind = f"sync={workers}" if self.simulation.seed % 2 else f"k={max(1, workers - 1)} of {workers}"
+                return ConsistentOptimizer(inner, kind)
 
     def _train(self, index: int) -> None:
         over: list[int] = []

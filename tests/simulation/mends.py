@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import headwater.cluster.claims
+import headwater.consistency
 import headwater.parameters.attendance
 import headwater.parameters.conversation
 import headwater.parameters.host_state
@@ -169,6 +170,12 @@ def _rounds_of_few() -> None:
     ledger._is_starved = lambda _: False
 
 
+def _held_updates() -> None:
+    """An update of a few workers' gradients is made while the chief has yet to start the training."""
+    consistency: Any = headwater.consistency
+    consistency._waits_for_start = lambda _: False
+
+
 def _third_copies() -> None:
     """A copy that is to take the place of the second does not get what changes while it is filled up."""
     feed: Any = headwater.replicas.feed.Feed
@@ -194,5 +201,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
     "rounds of few": _rounds_of_few,
+    "held updates": _held_updates,
     "third copies": _third_copies,
 }

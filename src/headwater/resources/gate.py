@@ -66,7 +66,7 @@ class Gate(kept.Kept):
         self._name = name
         self._clock = clock
         self._condition = threading.Condition()
-        self._state = State(choice=choice)
+        self._state = State(choice=choice, held=True)
         self._go: dict[str, int] = {}
         self._due: int | None = None
         self._start = Start()
@@ -88,7 +88,7 @@ class Gate(kept.Kept):
         with self._condition:
             if choice != self._state.choice:
                 _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
-                self._state = State(choice=choice, version=self._state.version)
+                self._state = State(choice=choice, held=True, version=self._state.version)
                 self.changes += 1
 
     def arrive(self, session: str, worker: str) -> None:
@@ -170,7 +170,8 @@ class Gate(kept.Kept):
             )
             self.changes += 1
             if self._abandoned:
-                self._updater, self._abandoned = None, False
+                # Where this one is gone as well before it has set all up again, the next one hears of it.
+                self._updater, self._abandoned = session, False
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
@@ -195,6 +196,8 @@ class Gate(kept.Kept):
             self._due, self._updater, self._abandoned = None, None, False
             self.changes += 1
             self._hear(Restarted(version, again))
+            if self._data is not None and self._data.is_starved():
+                self._hear(DataEnd())
 
     def session_ended(self, session: str, reason: str) -> None:
         """A session is over, or its client is gone."""
@@ -292,6 +295,7 @@ class Gate(kept.Kept):
             updating=updating,
             dropped=dropped,
             started=started,
+            held=True,
             arriving=frozenset(arriving),
             void=frozenset(void),
         )

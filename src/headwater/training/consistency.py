@@ -216,7 +216,6 @@ class _Part:
         self._here = no_op()
         self._attrs: dict[str, object] = {"shared_name": name, "consistency": to_text(choice)}
         self._waits = isinstance(choice, BoundedStaleness)
-        self._choice = choice
         self._worker = worker or _task_of(self._here.device)
         self._devices = list(dict.fromkeys(var.device for grad, var in pairs if grad is not None)) or [""]
 
@@ -238,12 +237,6 @@ class _Part:
         """Updates are of the mean of several gradients."""
         graph = self._graph
         examples = gathered_examples(grad for grad, _ in self._pairs)
-        if examples is not None and isinstance(self._choice, KOfN):
-            raise ValueError(
-                f"the examples {examples.name!r} are accounted for, which updates of {self._choice} gradients "
-                "cannot: use 'sync', or a SyncReplicasOptimizer, which may aggregate fewer gradients than there are "
-                "workers"
-            )
         if examples is not None:  # which know when the data end
             self._devices = [examples.device, *(device for device in self._devices if device != examples.device)]
         record = self._record(0)

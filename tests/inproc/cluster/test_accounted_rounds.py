@@ -142,6 +142,7 @@ def check(workers: list[Worker], logs: Path, several: bool = True) -> None:
         ("replicas 3", 3, 3),  # the last of two gradients
         ("sync=2", 2, RANGES // 2),
         ("sync=3", 3, None),
+        ("k=3 of 3", 3, None),
     ],
 )
 @pytest.mark.parametrize("alone", [False, True])
@@ -157,7 +158,7 @@ def test_workers_share_the_epochs(mode: str, workers: int, updates: int | None, 
     assert sum(worker.steps for worker in made) >= RANGES
 
 
-@pytest.mark.parametrize("mode", ["replicas 2"])
+@pytest.mark.parametrize("mode", ["replicas 2", "k=2 of 3"])
 def test_gradients_that_are_too_late_give_their_examples_back(mode: str, logs: Path) -> None:
     with memory_cluster(ps=2, worker=3) as cluster:
         made = [Worker(cluster, index, mode, 3) for index in range(3)]
@@ -169,7 +170,7 @@ def test_gradients_that_are_too_late_give_their_examples_back(mode: str, logs: P
     check(made, logs, several=False)
 
 
-@pytest.mark.parametrize("mode", ["replicas 1", "sync=1"])
+@pytest.mark.parametrize("mode", ["replicas 1", "sync=1", "k=1 of 1"])
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(*[st.sets(st.integers(0, 90), max_size=20)] * 3)
 def test_cuts_anywhere(mode: str, before: set[int], after: set[int], unnoticed: set[int]) -> None:

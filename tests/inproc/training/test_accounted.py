@@ -67,12 +67,6 @@ def test_gathered_gradients_of_two_datasets_are_refused(kind: str) -> None:
         opt.minimize(loss(both), tf.train.get_or_create_global_step())
 
 
-def test_rounds_of_k_of_n_are_refused() -> None:
-    opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "k=2 of 3")
-    with pytest.raises(ValueError, match="which updates of 2 of n gradients cannot: use 'sync', or a SyncReplicas"):
-        opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
-
-
 def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_REPLICAS", "2")
     opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "sync=2")
@@ -80,7 +74,7 @@ def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.M
         opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
 
 
-@pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1"])
+@pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1", "k=1 of 1"])
 def test_rounds_of_one_worker_account(kind: str) -> None:
     table = tf.get_variable("table", initializer=np.zeros((8, 1), np.float32))
     rows = tf.nn.embedding_lookup(table, tf.to_int32(batch(epochs=2)))
