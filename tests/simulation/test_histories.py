@@ -96,6 +96,9 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graph-copies", 5000000),  # a step of a worker that has ended sends to a ps that has ended with the job
         ("graph-moves", 407),  # a ps that comes before others, which end soon
         ("graph-moves", 12500056),  # one that is stopped until all others have ended
+        ("graph-moves", 20000042),  # one that is told to end when the job is about to be over
+        ("graph-moves", 20000150),  # a former primary that does not know a session is sent a tensor
+        ("graph-copies-rounds", 20000053),  # both ps change places after an answer, and before a tensor has come
         ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
         ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
         ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from headwater.errors import InvalidArgumentError, OpError, UnavailableError
+from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import WANTS_VALUES
 from headwater.pauses import pause
 from headwater.runtime.executor import CompiledPlan
@@ -53,6 +53,11 @@ class Follower(Protocol):
 
     def secured(self, waits: Callable[[str], None]) -> None:
         """See `Secured`."""
+        ...
+
+    def failed(self) -> None:
+        """A step has failed, and the next answer says so: `secured` returns only where this copy serves still. One that
+        serves no more may not know what the step needs."""
         ...
 
     def ended(self, session: str, step: int) -> None:
@@ -324,7 +329,8 @@ class StepService:
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
-            if step.unconfirmed and not step.resumes:
+            # A step that resumes sends again what was lost. With a copy it may go on there, and not here.
+            if step.unconfirmed and (not step.resumes or self._follower is not None):
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
             self._failed(step, error)
@@ -361,6 +367,8 @@ class StepService:
         if step.answered:
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
+            if self._follower is not None and not isinstance(error, DeadlineExceededError):
+                self._follower.failed()
             step.fail(error)
 
 

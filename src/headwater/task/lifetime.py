@@ -140,11 +140,11 @@ def decide(state: State, event: Event) -> Decision:
             return _disconnected(state, life, served)
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
-            return Decision(state, ends=_is_over(state), reason=f"the job is over{_missing(state)}")
+            return Decision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
         case Expected(tasks, coming):
             awaited = state.awaited | tasks if coming else state.awaited - tasks
             state = replace(state, awaited=awaited)
-            return Decision(state, ends=not coming and _is_over(state))
+            return Decision(state, ends=not coming and is_over(state))
         case Joined(task, address):
             joined = {**state.joined, task: address}
             return Decision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")
@@ -213,10 +213,11 @@ def _disconnected(state: State, life: Life, served: bool) -> Decision:
         state, reason = replace(state, joined=joined), f"{task} has left the cluster"
     elif served and task in state.tasks:
         state = replace(state, left=state.left | {task})
-    return Decision(state, lost=life, ends=_is_over(state), reason=reason)
+    return Decision(state, lost=life, ends=is_over(state), reason=reason)
 
 
-def _is_over(state: State) -> bool:
+def is_over(state: State) -> bool:
+    """Whether the job is over, and no task or client uses this one or has yet to come."""
     return state.over and not state.awaited and not _users(state)
 
 

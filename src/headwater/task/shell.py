@@ -253,6 +253,11 @@ class TaskShell:
         return self.me == self.chief
 
     @property
+    def is_over(self) -> bool:
+        """Whether the job is over, and nothing uses this task or has yet to come."""
+        return lifetime.is_over(self._state)
+
+    @property
     def chief(self) -> TaskName:
         """The task whose program's end ends the job, in a cluster with a chief or workers."""
         job = "chief" if "chief" in self.cluster.jobs else "worker"

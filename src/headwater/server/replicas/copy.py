@@ -99,6 +99,9 @@ class _Contents:
     def secured(self, waits: Callable[[str], None]) -> None:
         self._copy.secure(self, waits)
 
+    def failed(self) -> None:
+        self.changes.ask()
+
     def ended(self, session: str, step: int) -> None:
         self.changes.ended(session, step)
 
@@ -301,6 +304,8 @@ class GraphCopy(KeptCopy):
         except UnavailableError:
             raise
         except OpError as error:
+            contents.failed()
+            self.secure(contents, lambda _: _require_there(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
         else:
             channel.send(Frame(kinds.DONE, ()))

@@ -144,11 +144,11 @@ class CopyService(Service):
             self.processes.tell_now()
             self._hand_on()
         self.processes.say(GONE)
-        self.processes.tell_now(over=over)
+        self.processes.tell_now(over=over or self._shell.is_over)
 
     def _hand_on(self) -> None:
         began = spoken = time.monotonic()
-        while had := [copy for copy in self.copies if not copy.is_free]:
+        while not self._shell.is_over and (had := [copy for copy in self.copies if not copy.is_free]):
             now = time.monotonic()
             what = "; ".join(copy.described() for copy in had)
             if not self.processes.others_stay():
