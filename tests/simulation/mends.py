@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import headwater.accounting.ledger
 import headwater.cluster.claims
 import headwater.consistency
 import headwater.parameters.attendance
@@ -164,6 +165,12 @@ def _rows_of_one_moment() -> None:
     changes.will_change = lambda *_: None
 
 
+def _held_ranges() -> None:
+    """A ledger of examples that goes on in the place of another one does not know what workers hold."""
+    ledger: Any = headwater.accounting.ledger.Ledger
+    ledger._take_hands = lambda *_: None
+
+
 def _rounds_of_few() -> None:
     """At the end of the data, an update waits for as many gradients as ever."""
     ledger: Any = headwater.resources.example_ledger.ExampleLedger
@@ -200,6 +207,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "both have updates": _both_have_updates,
     "both have tables": _both_have_tables,
     "rows of one moment": _rows_of_one_moment,
+    "held ranges": _held_ranges,
     "rounds of few": _rounds_of_few,
     "held updates": _held_updates,
     "third copies": _third_copies,

@@ -128,6 +128,8 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("copies-in-step", range(95, 96), "numbered requests", "more than once"),
         ("copies", range(7710740, 7710741), "both have tables", "the table lacks units"),
         ("copies-in-step", range(7100061, 7100062), "rows of one moment", "t of shard 1 has units .* more than once"),
+        ("copies", range(13, 14), "held ranges", "a of shard 1 has examples not exactly once"),
+        ("copies-in-step", range(2, 3), "held ranges", "a of shard 1 has examples not exactly once"),
         ("graph-copies", range(100, 101), "known outcomes", "a step has not seen units|more than once"),
         ("graph-copies-queues", range(7070, 7071), "known outcomes", "came out more than once"),
         ("graph-copies", range(728, 729), "both have it", "a step has not seen units|lacks units"),

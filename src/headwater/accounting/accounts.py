@@ -166,7 +166,7 @@ class Accounts:
     def begun_anew(self, worker: str) -> None:
         """A worker's program was started anew."""
         if self._ledger is not None:
-            self._ledger.begun_anew(worker)
+            self._tell(self._ledger.begun_anew(worker))
 
     def _tell(self, backs: Sequence[Back]) -> None:
         ledger = self._ledger
@@ -187,9 +187,9 @@ class Accounts:
 
     # Keeping ----------------------------------------------------------------------------------------------------------
 
-    def to_bytes(self) -> bytes | None:
-        """The ledger; None while there is none."""
-        return None if self._ledger is None else self._ledger.to_bytes()
+    def to_bytes(self, again: Collection[str] | None = None) -> bytes | None:
+        """The ledger, see `Ledger.to_bytes`; None while there is none."""
+        return None if self._ledger is None else self._ledger.to_bytes(again)
 
     def restore(self, data: bytes, update: int) -> int:
         """Takes the ledger that belongs to the parameters of version ``update``; the number of its training.

@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import json
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -428,9 +428,11 @@ class Ledger:
         self._held.setdefault(worker, {})[work] = 0
         return True
 
-    def begun_anew(self, worker: str) -> None:
+    def begun_anew(self, worker: str) -> list[Back]:
         """A worker's program was started anew: it does not come back for what it held."""
+        backs = self.left(worker, "its program was started anew")
         self._away.pop(worker, None)
+        return backs
 
     def _put_back(self, worker: str, work: Work, tries: int, reason: str = "") -> Back:
         known = self._epochs[work.epoch]
@@ -455,14 +457,37 @@ class Ledger:
         ]
         return "; ".join([*ended[-1:], *map(str, self.counts())])
 
-    def to_bytes(self) -> bytes:
-        """What is done and what is set aside; all else is handed out again by a ledger that is made of it."""
+    def to_bytes(self, again: Collection[str] | None = None) -> bytes:
+        """What a ledger can be made of that goes on in the place of this one.
+
+        Args:
+          again: workers that bring the gradients again which are gathered here: the other ledger has them hold their
+            ranges, and all that this one has handed out. None: what is done and what is set aside is all that it has,
+            and all else is handed out again.
+        """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
             for epoch, known in self._epochs.items()
         ]
         state = {"run": self.run, "seed": self.seed, "training": self.training, "over": list(self._over)}
-        return json.dumps({**state, "epochs": epochs}, separators=(",", ":")).encode()
+        hands = {} if again is None else {"hands": self._hands(again)}
+        return json.dumps({**state, "epochs": epochs, **hands}, separators=(",", ":")).encode()
+
+    def _hands(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What workers hold, by worker as (epoch, start, stop, tries); what those that are away have held; and of each
+        epoch from where on it was never handed out, and what waits before that."""
+        held = {worker: dict(its) for worker, its in self._held.items() if its}
+        waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
+        for (worker, work), tries in self._gathered:
+            if worker in again:
+                held.setdefault(worker, {})[work] = tries
+            else:
+                insort(waiting[work.epoch], _Piece(work.start, work.stop, tries))
+        return (
+            [(worker, [(*work, tries) for work, tries in its.items()]) for worker, its in held.items()],
+            list(self._away.items()),
+            [(epoch, known.fresh, waiting[epoch]) for epoch, known in self._epochs.items()],
+        )
 
     @staticmethod
     def from_bytes(data: bytes) -> Ledger:
@@ -478,9 +503,29 @@ class Ledger:
                 made._over.add(start, stop)
             for epoch, plan, done, aside in state["epochs"]:
                 made._epochs[int(epoch)] = _restored(Plan(**plan), list(_spans(done)), aside)
+            made._take_hands(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidArgumentError(None, None, f"this is no ledger of examples: {error}") from error
         return made
+
+    def _take_hands(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
+        """Goes on with what `_hands` has said of another ledger."""
+        out: dict[int, list[Span]] = {}
+        for worker, works in held:
+            for epoch, start, stop, tries in works:
+                self._held.setdefault(str(worker), {})[Work(int(epoch), int(start), int(stop))] = int(tries)
+                out.setdefault(epoch, []).append((start, stop))
+        self._away = {str(worker): [Work(*map(int, work)) for work in works] for worker, works in away}
+        for epoch, fresh, waiting in epochs:
+            known, its = self._epochs[epoch], list(_spans(out.pop(epoch, ())))
+            known.fresh, known.waiting = int(fresh), sorted(_Piece(*map(int, piece)) for piece in waiting)
+            known.out = sum(stop - start for start, stop in its)
+            spans = [*known.done, *known.aside, *its, *_spans(piece[:2] for piece in known.waiting)]
+            every = Intervals(spans)
+            if not sum(stop - start for start, stop in spans) == len(every) == every.end == fresh <= known.plan.size:
+                raise ValueError(f"ranges of epoch {epoch} lie upon each other, or some are missing up to {fresh}")
+        if out:
+            raise ValueError(f"ranges of epochs {sorted(out)} are held, which have not begun")
 
 
 def _restored(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, str]]) -> _Epoch:

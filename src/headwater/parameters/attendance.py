@@ -116,7 +116,7 @@ class Attendance:
         talks = self._updates.talks
         with self._changed:
             if talks.get(talk.worker) is talk:
-                del talks[talk.worker]
+                talks.pop(talk.worker, None)  # unless `end_talks` just did
                 self.leave(talk.worker, "its channel has ended")
             if not talks:
                 self._context.agreement.begin()
@@ -155,6 +155,11 @@ class Attendance:
         """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
         if self._updates.talks.get(talk.worker) is not talk:
             raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
+
+    def going_on(self) -> set[str]:
+        """The workers that take part, and do not wait here for an update."""
+        members = self._updates.state.members.items()
+        return {worker for worker, member in members if member.waits_since is None} | self.resting
 
     def share(self, worker: str) -> tuple[int, int] | None:
         """Which part of a batch that several workers share is this worker's: its number, and of how many. None where
@@ -293,9 +298,11 @@ class Attendance:
         return (self.expected[0] & there) - self._updates.talks.keys()
 
     def end_talks(self) -> None:
-        """Ends all conversations: another copy serves."""
-        for talk in list(self._updates.talks.values()):
-            talk.channel.close()
+        """Ends all conversations: another copy serves, which knows who takes part. Here none has left."""
+        talks = self._updates.talks
+        for worker in list(talks):
+            if (talk := talks.pop(worker, None)) is not None:
+                talk.channel.close()
 
 
 def _place(worker: str) -> tuple[bool, int]:

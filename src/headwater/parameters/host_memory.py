@@ -98,9 +98,15 @@ class HostMemory:
         The lock is held."""
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
-        # Gradients that wait for those of others do not go along: their workers bring them again.
-        again = updates.gathered_of()
-        latest = {worker: Request(number=-1) if worker in again else one for worker, one in updates.latest.items()}
+        # Gradients that wait for those of others do not go along: their workers bring them again, but for those that
+        # were told to go on without the update, as another ``ps`` has not taken their gradient.
+        gathered = updates.gathered_of()
+        again = gathered - workers.going_on()
+        latest = {
+            **updates.latest,
+            **{worker: replace(updates.latest[worker], applied=False) for worker in gathered},
+            **dict.fromkeys(again, Request(number=-1)),
+        }
         return (
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
             (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
@@ -116,7 +122,7 @@ class HostMemory:
                 updates.state.formed,
             ),
             sorted(workers.sums.all().items()),
-            updates.accounts.to_bytes(),
+            updates.accounts.to_bytes(again),
         )
 
     def take_over(self, words: Any, come_s: float) -> None:
@@ -143,6 +149,9 @@ class HostMemory:
                 updates.accounts.restore(ledger, version)
             updates.event(Restarted(version))
             workers.expect(set(members), set(resting), come_s)
+            for worker in updates.accounts.holders():
+                if worker not in members and worker not in resting:
+                    updates.accounts.left(worker, "it was lost before its update was made")
             updates.state = replace(updates.state, formed=formed)
             workers.away, workers.finished = set(away), set(finished)
             updates.filled = filled

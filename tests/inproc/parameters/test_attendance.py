@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import optax
 
-from headwater.consistency import from_text
+from headwater.accounting.ledger import Plan, Work
+from headwater.consistency import Gave, Joined, Left, Released, from_text
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import make_layout
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
+from headwater.parameters.talks import Request
 
-FIRST, SECOND = "/job:worker/task:0", "/job:worker/task:1"
+FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range(4))
+
+
+def hosted(
+    workers: int, clock: Callable[[], float] = lambda: 0.0, answers: Callable[[str], bool] = lambda worker: False
+) -> HostedParameters:
+    """What a ``ps`` has in synchronous training, without values."""
+    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
+    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
+    choice = from_text("sync", workers)
+    return HostedParameters("params", "/job:ps/task:0", 0, layout, updater, choice, clock=clock, answers=answers)
 
 
 def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() -> None:
     now, answering = 0.0, {SECOND}
-    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
-    host = HostedParameters(
-        "params",
-        "/job:ps/task:0",
-        0,
-        layout,
-        OptaxUpdater(layout, 0, structure, optax.sgd(1.0)),
-        from_text("sync", 2),
-        clock=lambda: now,
-        answers=lambda worker: worker in answering,
-    )
+    host = hosted(2, lambda: now, lambda worker: worker in answering)
     with host.lock:
         host.workers.expect({FIRST, SECOND}, set(), 15.0)
 
@@ -40,3 +44,47 @@ def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() ->
     answering.clear()
     assert left_at(29.0) == {SECOND}
     assert left_at(30.0) == set()
+
+
+def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
+    """The first waits for the update, the second goes on without it, the third is gone, the fourth computes."""
+    host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)
+    updates, accounts = host.updates, host.updates.accounts
+    works: dict[str, Work] = {}
+    for worker in (FIRST, SECOND, THIRD, FOURTH):
+        updates.event(Joined(worker))
+        found = accounts.hand_out(worker, 0, 0, 9, plan, None, 0)
+        assert isinstance(found, tuple)
+        works[worker], _ = found
+        updates.latest[worker] = Request(number=5, version=0)
+    for worker in (FIRST, SECOND, THIRD):
+        assert accounts.give(worker, [works[worker]])
+        updates.latest[worker].applied = True
+        updates.event(Gave(worker, 0))
+    updates.event(Released(SECOND))
+    found = accounts.hand_out(SECOND, 0, 0, 9, plan, None, 0)
+    assert isinstance(found, tuple)
+    next_work, seed = found
+    handed = next_work.epoch, next_work.start, next_work.stop, seed
+    updates.latest[SECOND].handed = handed
+    updates.event(Left(THIRD, "its channel has ended"))
+
+    with host.lock:
+        words = host.memory.words()
+    other.memory.take_over(words, 15.0)
+    its = other.updates.accounts
+    assert {worker: its.holds(worker, work) for worker, work in works.items()} == {
+        FIRST: True,
+        SECOND: False,
+        THIRD: False,
+        FOURTH: True,
+    }
+    # Should the answer that handed it out be lost, it is repeated, and does not say that the gradient counts.
+    assert its.holds(SECOND, next_work)
+    assert other.updates.latest[SECOND] == Request(number=5, version=0, handed=handed)
+    assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]
+    its.back(THIRD)
+    assert its.holds(THIRD, works[THIRD])
+    again = its.hand_out(FOURTH, 0, 0, 9, plan, None, 0)
+    assert isinstance(again, tuple)
+    assert again[0] == works[SECOND]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from headwater.accounting.accounts import Accounts
 from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.replicas import shard as shard_copies
 from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.task import kinds
@@ -254,28 +256,131 @@ def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
     servers.stop()
 
 
+COUNTS: dict[str, Any] = {"counts": np.zeros((SIZE, 2), np.float32)}
+BATCHES = {"batch_size": BATCH, "shuffle": False}
+
+
+def counting(folder: Path, cuts: Cuts | None = None) -> Replicated:
+    """Servers that count examples, half of them on each."""
+    return Replicated(COUNTS, optax.sgd(-1.0), cuts=cuts, log_dir=str(folder))
+
+
+def counter(servers: Replicated, number: int = 0) -> ParameterServer:
+    """A worker that goes through examples."""
+    ps = ParameterServer(COUNTS, optax.sgd(-1.0))
+    ps._client = servers.client(number)
+    ps._examples = Examples(ps._client)
+    return ps
+
+
+def ends(servers: Replicated, folder: Path, *workers: ParameterServer, epochs: int) -> None:
+    """All workers finish; each example was applied once in each epoch, on either part."""
+    together(*(ps.finish for ps in workers))
+    client = workers[0]._client
+    client.pull()
+    np.testing.assert_array_equal(client.values()[0], np.full((SIZE, 2), epochs, np.float32))
+    for ps in workers:
+        ps._client.close()
+    servers.stop()
+    exact(folder, epochs)
+
+
 def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -> None:
     """The ledger goes with the updates: an update and its examples are there together, or neither is."""
-    params = {"counts": np.zeros((SIZE, 2), np.float32)}
-    servers = Replicated(params, optax.sgd(-1.0), log_dir=str(tmp_path))
-    client = servers.client()
-    ps = ParameterServer(params, optax.sgd(-1.0))
-    ps._client, ps._examples = client, Examples(client)
+    servers = counting(tmp_path)
+    ps = counter(servers)
     servers.paired()
-    dropped = 0
-    for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=2)):
+    for number, batch in enumerate(ps.batches(np.arange(SIZE), epochs=2, **BATCHES)):
         if number == 6:
             servers.kill(0)
         if number == 12:
             servers.start(0)
             servers.paired()
             servers.kill(1)
-        dropped += not ps.push(counted_examples(batch))
-    assert dropped <= 2  # what a worker held when the first part changed hands is handed out again
-    np.testing.assert_array_equal(ps.finish()["counts"], np.full((SIZE, 2), 2, np.float32))
-    client.close()
-    servers.stop()
-    exact(tmp_path, 2)
+        assert ps.push(counted_examples(batch))
+    ends(servers, tmp_path, ps, epochs=2)
+
+
+def test_what_workers_hold_stays_theirs_where_the_first_part_changes_hands(tmp_path: Path) -> None:
+    """Another worker asks the next primary first: it does not get what the one holds that has yet to come."""
+    servers = counting(tmp_path)
+    one, other = counter(servers, 0), counter(servers, 1)
+    servers.paired()
+    ranges = [iter(ps.batches(np.arange(SIZE), epochs=1, **BATCHES)) for ps in (one, other)]
+    mine, its = next(ranges[0]), next(ranges[1])
+    ahead = next(ranges[0])
+    servers.hand_over(0)
+    for _ in range(2):
+        assert other.push(counted_examples(its))
+        its = next(ranges[1])
+        assert not {*its.tolist()} & {*mine.tolist(), *ahead.tolist()}
+        servers.paired()
+        servers.kill(index := servers.primary(0))
+        servers.start(index)
+        servers.paired()
+
+    def do_the_rest(ps: ParameterServer, first: list[int], batches: Iterator[Any]) -> None:
+        for batch in itertools.chain([first], batches):
+            assert ps.push(counted_examples(batch))
+
+    together(
+        partial(do_the_rest, one, [*mine, *ahead], ranges[0]), partial(do_the_rest, other, its.tolist(), ranges[1])
+    )
+    ends(servers, tmp_path, one, other, epochs=1)
+
+
+@pytest.mark.parametrize("primary", [0, 1])
+@pytest.mark.parametrize("frame", range(9))
+def test_examples_count_once_though_a_server_dies_at_any_frame(frame: int, primary: int, tmp_path: Path) -> None:
+    """The ninth frame is the first of the next step."""
+    cuts = Cuts()
+    servers = counting(tmp_path, cuts)
+    ps = counter(servers)
+    servers.paired()
+    if servers.primary(0) != 0:
+        servers.hand_over(0)
+    for number, batch in enumerate(ps.batches(np.arange(SIZE), epochs=1, **BATCHES)):
+        if number == 3:
+            # In a thread of its own, as the one that loses the frame may have locks.
+            cuts.on_cut = threading.Thread(target=servers.kill, args=(primary,)).start
+            cuts.plan(before=[frame])
+        assert ps.push(counted_examples(batch))
+    assert cuts.made == 1
+    ends(servers, tmp_path, ps, epochs=1)
+
+
+def test_what_a_worker_held_that_is_lost_with_the_primary_is_handed_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_copies, "COME_S", 0.1)
+    servers = counting(tmp_path)
+    one, lost = counter(servers, 0), counter(servers, 1)
+    servers.paired()
+    batches = iter(lost.batches(np.arange(SIZE), epochs=1, **BATCHES))
+    next(batches)
+    servers.kill(servers.primary(0))
+    lost._client.close()
+    for batch in one.batches(np.arange(SIZE), epochs=1, **BATCHES):
+        assert one.push(counted_examples(batch))
+    ends(servers, tmp_path, one, epochs=1)
+
+
+def test_a_program_that_was_started_anew_with_the_primary_has_nothing_of_before(tmp_path: Path) -> None:
+    servers = counting(tmp_path)
+    one, before = counter(servers, 0), counter(servers, 1)
+    servers.paired()
+    batches = iter(before.batches(np.arange(SIZE), epochs=1, **BATCHES))
+    held = next(batches).tolist()
+    servers.kill(servers.primary(0))
+    before._client.close()
+    anew = counter(servers, 1)
+    seen: list[int] = []
+    for ps in (anew, one):
+        for batch in ps.batches(np.arange(SIZE), epochs=1, **BATCHES):
+            seen += batch.tolist()
+            assert ps.push(counted_examples(batch))
+    assert set(held) <= set(seen)
+    ends(servers, tmp_path, one, anew, epochs=1)
 
 
 def test_an_update_is_in_the_journal_before_the_other_copy_has_it(

@@ -20,12 +20,20 @@ SIZE, BATCH, EPOCHS = 400, 8, 3
 parser = argparse.ArgumentParser()
 parser.add_argument("--consistency", default="async")
 parser.add_argument("--hold_at", type=int, action="append", default=[])
+parser.add_argument("--replicas", type=int, default=1)
+parser.add_argument("--shards", type=int)
 parser.add_argument("--data", choices=("arrays", "dataset"), default="arrays")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
 params = {"first": np.zeros(SIZE, np.float32), "second": np.zeros(SIZE, np.float32)}
-ps = ParameterServer(params, optax.sgd(1.0), consistency=arguments.consistency)
+ps = ParameterServer(
+    params,
+    optax.sgd(1.0),
+    consistency=arguments.consistency,
+    replicas=arguments.replicas,
+    shards=arguments.shards,
+)
 source = np.arange(SIZE) if arguments.data == "arrays" else Dataset.range(SIZE).map(lambda number: number)
 for number, batch in enumerate(ps.batches(source, batch_size=BATCH, epochs=EPOCHS), 1):
     if number in arguments.hold_at:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.processes.parameters.test_replicas import listed
+from tests.processes.parameters.test_replicas import COUNTS, exact, listed
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("moves.py")
@@ -157,6 +157,29 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
         pushed = end(tmp_path, workers)
         ps[2].succeeds()
         assert f"rows [{float(pushed)}]" in workers[0].output
+
+
+@pytest.mark.long
+def test_examples_stay_with_those_who_hold_them_where_the_first_shard_moves(tmp_path: Path) -> None:
+    chosen = "--replicas=2", "--shards=2", "--hold_at=10"
+    with processes(ps=3, worker=2) as cluster:
+        for worker in (0, 1):
+            os.mkfifo(tmp_path / f"hold-{worker}")
+        ps = [start(cluster, "ps", index, tmp_path, *chosen, program=COUNTS) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *chosen, program=COUNTS) for index in range(2)]
+        for worker in workers:
+            worker.wait_for("holding as")
+        ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3, program=COUNTS))
+        ps[2].wait_for("has joined: . shards")
+        assert ps[0].terminate() == 0
+        assert "has given away its copies" in ps[0].output
+        before = workers[1].line_count()
+        (tmp_path / "hold-1").write_bytes(b"")
+        workers[1].wait_for("^batch ", after=before)
+        (tmp_path / "hold-0").write_bytes(b"")
+        exact(cluster, tmp_path, workers)
+        for one in ps[1:]:
+            one.succeeds()
 
 
 @pytest.mark.long

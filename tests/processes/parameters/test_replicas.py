@@ -15,6 +15,7 @@ from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("survives.py")
 ROUNDS = Path(__file__).with_name("rounds.py")
+COUNTS = Path(__file__).with_name("counts.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "survives.py"
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -141,6 +142,48 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
         shown = [worker.succeeds() for worker in workers]
         assert all("0 gradients were dropped" in text for text in shown)
         assert f"values [{1.5 * sum(range(1, 101))}]" in shown[0]
+        for one in ps:
+            one.succeeds()
+
+
+def exact(cluster: Processes, folder: Path, workers: list[Process], counts: float = 3.0) -> None:
+    """Each example was applied once in each epoch, on either part, and no gradient was dropped.
+
+    ``counts`` is what that makes of each parameter: 3, or half of that where updates are means of two gradients.
+    """
+    for worker in workers:
+        shown = worker.succeeds()
+        assert f"counts [{counts}]" in shown
+        assert "dropped" not in shown
+    shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(folder / "logs")).succeeds()
+    assert "exact: each example of every epoch that is over (3) was applied once" in shown
+
+
+@pytest.mark.parametrize("consistency", ["async", "sync"])
+def test_examples_stay_with_those_who_hold_them_though_each_ps_is_killed(consistency: str, tmp_path: Path) -> None:
+    """One of the workers comes to the other copy first, and asks for examples while the other worker still computes."""
+    options = ("--replicas=2", f"--consistency={consistency}", "--hold_at=10", "--hold_at=30")
+    with processes(ps=2, worker=2) as cluster:
+        for worker in (0, 1):
+            os.mkfifo(tmp_path / f"hold-{worker}")
+        ps, workers = begin(cluster, tmp_path, COUNTS, *options)
+        seen = [0, 0]
+        for index in (0, 1):
+            for number, worker in enumerate(workers):
+                seen[number] = worker.next_line("holding as", after=seen[number]) + 1
+            other = ps[1 - index]
+            before = other.line_count()
+            ps[index].kill()
+            other.wait_for(rf"serves shard {index} ", after=before)
+            before = other.line_count()
+            ps[index] = start(cluster, "ps", index, tmp_path, COUNTS, *options)
+            for shard in (0, 1):
+                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            (tmp_path / "hold-1").write_bytes(b"")
+            if consistency == "async":  # else it waits for the gradient of the other one
+                workers[1].wait_for("^batch ", after=seen[1])
+            (tmp_path / "hold-0").write_bytes(b"")
+        exact(cluster, tmp_path, workers, 3.0 if consistency == "async" else 1.5)
         for one in ps:
             one.succeeds()
 

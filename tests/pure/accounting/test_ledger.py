@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -189,6 +190,66 @@ def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
         Ledger.from_bytes(book.to_bytes().replace(b"[0,4]", b"[0,40]"))
 
 
+def test_what_workers_hold_goes_along_to_a_ledger_that_goes_on() -> None:
+    book, small = ledger(), plan(size=20, batch=2, tries=2)
+    first, second, third, lost = (book.hand_out(worker, 0, 0, small) for worker in "aabc")
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert isinstance(third, Work)
+    assert isinstance(lost, Work)
+    book.failed("a", first, "it cannot be read")
+    assert book.hand_out("a", 0, 0, small) == first
+    book.left("c", "its channel has ended")
+    other = Ledger.from_bytes(book.to_bytes(()))
+    assert other.to_bytes(()) == book.to_bytes(())
+    assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 handed out, 14 waiting"
+    other.back("c")
+    assert other.give("c", [lost])
+    assert other.give("a", [second])
+    assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
+    assert other.begun_anew("b") == [Back("b", third, 1, False, "its program was started anew")]
+    assert other.hand_out("b", 0, 0, small) == third
+
+
+def test_what_is_gathered_is_held_by_those_who_bring_it_again() -> None:
+    book = ledger()
+    first, second = (book.hand_out(worker, 0, 0, plan()) for worker in "ab")
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert book.give("a", [first])
+    assert book.give("b", [second])
+    other = Ledger.from_bytes(book.to_bytes(["a"]))
+    assert other.holders() == ["a"]
+    assert other.hand_out("c", 0, 0, plan()) == second
+    assert other.give("a", [first])
+    assert not other.give("b", [second])
+    assert Ledger.from_bytes(book.to_bytes()).holders() == []
+
+
+@pytest.mark.parametrize(
+    "hands",
+    [
+        [[["a", [[0, 0, 4, 0]]], ["b", [[0, 2, 6, 0]]]], [], [[0, 6, []]]],
+        [[["a", [[0, 0, 4, 0]]]], [], [[0, 4, [[2, 4, 0]]]]],
+        [[["a", [[0, 0, 4, 0]]]], [], [[0, 8, []]]],
+        [[["a", [[1, 0, 4, 0]]]], [], [[0, 0, []]]],
+        [[["a", [[0, 8, 12, 0]]]], [], [[0, 4, []]]],
+        [[["a", [[0, 0, 4]]]], [], [[0, 4, []]]],
+        [[], [], [[1, 0, []]]],
+        [[], [], [[0, 20, [[0, 20, 0]]]]],
+    ],
+    ids=["twice held", "held and waiting", "missing", "another epoch", "beyond", "no tries", "unknown", "too large"],
+)
+def test_ranges_that_workers_cannot_hold_are_refused(hands: object) -> None:
+    book = ledger()
+    work = book.hand_out("a", 0, 0, plan())
+    assert isinstance(work, Work)
+    book.failed("a", work, "")
+    state = json.loads(book.to_bytes(()))
+    with pytest.raises(InvalidArgumentError, match="no ledger of examples"):
+        Ledger.from_bytes(json.dumps({**state, "hands": hands}).encode())
+
+
 def test_memory_does_not_grow_with_the_examples() -> None:
     book, large = ledger(), plan(size=1_000_000, batch=10)
     sizes: list[int] = []
@@ -198,8 +259,8 @@ def test_memory_does_not_grow_with_the_examples() -> None:
             assert isinstance(work, Work)
             book.give(worker, [work])
         book.applied()
-        sizes.append(len(book.to_bytes()))
-    assert max(sizes) < 200
+        sizes.append(len(book.to_bytes("abcd")))
+    assert max(sizes) < 260
 
 
 class Cluster(RuleBasedStateMachine):
@@ -211,7 +272,7 @@ class Cluster(RuleBasedStateMachine):
         self.plan = plan(size, batch, tries=tries)
         #: What each worker believes to have, whatever the ledger thinks.
         self.mind: dict[str, list[Work]] = {worker: [] for worker in WORKERS}
-        self.gathered: list[Work] = []
+        self.gathered: list[tuple[str, Work]] = []
         self.applied: list[Work] = []
         self.saved: tuple[bytes, int] = (self.book.to_bytes(), 0)
 
@@ -233,15 +294,15 @@ class Cluster(RuleBasedStateMachine):
             if late:
                 self.book.dropped(worker, works)
             else:
-                self.gathered += works
+                self.gathered += [(worker, work) for work in works]
 
     @rule(fails=st.booleans())
     def update(self, fails: bool) -> None:
         if fails:
             self.book.spoiled("it cannot be made")
         else:
-            assert sorted(work for _, work in self.book.applied().given) == sorted(self.gathered)
-            self.applied += self.gathered
+            assert sorted(self.book.applied().given) == sorted(self.gathered)
+            self.applied += [work for _, work in self.gathered]
         self.gathered = []
 
     @rule(worker=st.sampled_from(WORKERS), reason=st.sampled_from(["", "it was lost"]))
@@ -275,6 +336,19 @@ class Cluster(RuleBasedStateMachine):
         data, count = self.saved
         self.book = Ledger.from_bytes(data)
         self.applied, self.gathered = self.applied[:count], []
+
+    @rule(again=st.sets(st.sampled_from(WORKERS)))
+    def hand_over(self, again: set[str]) -> None:
+        """Another process goes on with the ledger; gradients that were gathered are gone, and some come again."""
+        held = {worker: [work for work in self.mind[worker] if self.book.holds(worker, work)] for worker in WORKERS}
+        self.book = Ledger.from_bytes(self.book.to_bytes(again))
+        for worker, works in held.items():
+            assert all(self.book.holds(worker, work) for work in works)
+        for worker, work in self.gathered:
+            assert self.book.holds(worker, work) == (worker in again)
+            if worker in again:
+                self.mind[worker].insert(0, work)
+        self.gathered = []
 
     @invariant()
     def none_is_applied_twice(self) -> None:
