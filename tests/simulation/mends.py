@@ -25,6 +25,7 @@ import headwater.resources.replica_lives
 import headwater.runtime.first_reads
 import headwater.server.replicas.changes
 import headwater.server.replicas.copy
+import headwater.server.steps
 import headwater.task.shell
 import headwater.training.monitored_wrappers
 import headwater.training.session_manager
@@ -189,6 +190,12 @@ def _third_copies() -> None:
     feed.send = feed._send
 
 
+def _held_steps() -> None:
+    """A ``ps`` of a graph leaves its state while steps go on."""
+    steps: Any = headwater.server.steps.StepService
+    steps.hold = lambda *_: ()
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -209,6 +216,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "rows of one moment": _rows_of_one_moment,
     "held ranges": _held_ranges,
     "rounds of few": _rounds_of_few,
+    "held steps": _held_steps,
     "held updates": _held_updates,
     "third copies": _third_copies,
 }

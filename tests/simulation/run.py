@@ -28,9 +28,8 @@ def main() -> int:
         "kinds",
         nargs="+",
         help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
-        "graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, mirrored, moved-copies, "
-        "moves, own, "
-        "parameters and rounds",
+        "graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, left, mirrored, "
+        "moved-copies, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -57,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
         graph_queues,
         graphs,
         jobs,
+        left_states,
         mends,
         mirrored,
         moved_copies,
@@ -91,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
         "graph-examples": graph_examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,
+        "left": left_states.history,
         "mirrored": mirrored.history,
         "moved-copies": moved_copies.history,
         "moves": moves.history,

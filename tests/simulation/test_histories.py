@@ -15,7 +15,7 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind: together 1,834.
+#: How many histories of each kind: together 1,864.
 _HISTORIES = {
     "copies": 40,
     "copies-in-step": 40,
@@ -29,6 +29,7 @@ _HISTORIES = {
     "graph-moves": 20,
     "graphs": 80,
     "jobs": 40,
+    "left": 30,
     "mirrored": 600,
     "moved-copies": 12,
     "moves": 40,
@@ -103,6 +104,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
         ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
         ("examples", 105161),
+        ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
     ],
 )
 def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
@@ -134,6 +136,7 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("graph-copies-queues", range(7070, 7071), "known outcomes", "came out more than once"),
         ("graph-copies", range(728, 729), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
+        ("left", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
     ],
 )

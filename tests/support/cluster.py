@@ -15,6 +15,7 @@ from headwater.master.peers import ClusterPeers, PeerStatus
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
 from headwater.runtime.task import TaskRuntime
+from headwater.server.left_state import LeftState, left_of
 from headwater.server.master_service import MasterService
 from headwater.server.steps import StepService
 from headwater.transport.channel import Channel, memory_pair
@@ -152,6 +153,23 @@ class MemoryCluster:
         forget_master(old.target)
         old.stop()
         self._start(old.name, old.generation + 1000)
+
+    def move_house(self, job: str, index: int = 0) -> None:
+        """Tells a task to end; another life of it goes on with what it has left."""
+        old = self.task(job, index)
+        running = old.steps.hold(60.0)
+        assert not running
+        self.replace(old)
+        old.stop()
+
+    def replace(self, old: MemoryTask) -> None:
+        """Has another life of a task, whose steps are held, go on with what it leaves."""
+        left = LeftState.of(left_of(old.runtime, old.steps, old.generation, ()))
+        new = MemoryTask(self, old.name, left.former.generation if left.former is not None else old.generation + 1000)
+        left.restore(new.runtime, new.steps)
+        forget_master(old.target)
+        self.tasks[old.name] = new
+        register_master(new.target, new.master)
 
     def stop(self) -> None:
         """Ends all tasks."""

@@ -19,6 +19,7 @@ class Cuts:
       frames: the number of the next frame, from 0.
       made: how many channels were cut.
       on_cut: called where a frame is lost.
+      on_frame: called with the number of each frame before it is sent.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class Cuts:
         self.frames = 0
         self.made = 0
         self.on_cut: Callable[[], object] = lambda: None
+        self.on_frame: Callable[[int], object] = lambda _: None
 
     def plan(
         self, *, before: Collection[int] = (), after: Collection[int] = (), unnoticed: Collection[int] = ()
@@ -51,6 +53,7 @@ class Cuts:
         """Sends a frame, or cuts the channel, or both."""
         number = next(self._numbers)
         self.frames = number + 1
+        self.on_frame(number)
         if number in self._before:
             self.made += 1
             channel.break_off(_REASON)

@@ -100,8 +100,9 @@ class Peers(Protocol):
         """Devices of all tasks that ``filters`` let through; waits for tasks that are not there yet."""
         ...
 
-    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan) -> None:
-        """Gives a task its plan; waits for a task that is not there yet."""
+    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
+        """Gives a task its plan; waits for a task that is not there yet, and for one that is lost, where the session's
+        steps outlive connections (``resumes``)."""
         ...
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
@@ -305,7 +306,8 @@ class MasterSession:
             else:
                 assert self.peers is not None, task
                 block = request.block if can_repeat(plan) else 1
-                self.peers.add_plan(task, self.handle, number, replace(plan, block=block))
+                shown = replace(plan, block=block)
+                self.peers.add_plan(task, self.handle, number, shown, resumes=self.options.resumes)
                 remote[task] = plan
         return PreparedStep(self, number, request, local, remote)
 

@@ -11,7 +11,14 @@ from typing import Protocol
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import AbortedError, CancelledError, DeadlineExceededError, OpError, UnavailableError
+from headwater.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    GaveUpError,
+    OpError,
+    UnavailableError,
+)
 from headwater.master.conversation import LOOK_AROUND_S, ChannelConversation
 from headwater.master.master import MasterStep, StepConversation
 from headwater.passes.plan import TaskPlan, encode_plan
@@ -128,7 +135,7 @@ class ClusterPeers:
                 self._links[task] = self._make_link(task)
             return self._links[task]
 
-    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan) -> None:
+    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
         name = TaskName.parse(task)
         link = self._link(name)
         generations = self._generations.setdefault(session, {})
@@ -137,7 +144,16 @@ class ClusterPeers:
             self._known[name] = status
             generations[task] = status.generation
             self._routes[task] = link
-        link.add_plan(session, number, encode_plan(plan), generations[task])
+        while True:
+            try:
+                return link.add_plan(session, number, encode_plan(plan), generations[task])
+            except UnavailableError as error:
+                # A step of the session may have been made already, such as that before a hook runs something else.
+                if not resumes or isinstance(error, GaveUpError):
+                    raise
+                _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
+            if link.wait().generation != generations[task]:
+                raise _started_anew(task)
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
         found: dict[str, ChannelConversation] = {}

@@ -1,25 +1,16 @@
 """A ``ps`` that is told to end leaves its state with the chief, and goes on with that when it is started anew.
 
-For ``recovery="copy"``: without this, it would go on with what the chief read last. Frames to the chief, on a channel
-of their own::
-
-    LEAVE_STATE (set, number, signature, facts, names, accounts)    the state of that ``ps``: values of all blocks, the
-                                                                    optimizer's state, of these names, and, where it
-                                                                    ``accounts`` for examples, the ledger; answered by
-                                                                    DONE ()
-    FETCH_STATE (set, number)   answered by DONE (signature, facts, names, accounts) with the same tensors, and with
-                                DONE () where there is none. The chief has it no more then
-
-``facts`` are those of `headwater.parameters.host_state.HostState`.
+For ``recovery="copy"``: without this, it would go on with what the chief read last. What it leaves
+(`headwater.task.left_states`) are the words (signature, facts, names, accounts): ``facts`` are those of
+`headwater.parameters.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
+names, and, where it ``accounts`` for examples, the ledger.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Collection
-from typing import Any, ClassVar, Final
+from typing import Any
 
 import numpy as np
 
@@ -27,41 +18,11 @@ from headwater.consistency import KOfN
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
-from headwater.task import kinds
 from headwater.task.answers import bad_header
-from headwater.task.exchange import exchange
+from headwater.task.left_states import StateAtChief
 from headwater.task.links import WaitingLink
-from headwater.task.service import Service
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
-
-#: How long the chief may take to take a state, or to give it back, in seconds.
-CHIEF_S: Final = 20.0
-
-
-class LeftStates(Service):
-    """On the chief: keeps the states of ``ps`` that have ended, until they are back."""
-
-    kinds: ClassVar[Collection[int]] = (kinds.LEAVE_STATE, kinds.FETCH_STATE)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[tuple[str, int], Frame] = {}
-
-    def serve(self, channel: Channel, first: Frame) -> None:
-        match first.kind, first.header:
-            case kinds.LEAVE_STATE, (str(name), int(index), *words):
-                with self._lock:
-                    self._kept[name, index] = Frame(kinds.DONE, words, first.tensors)
-                answer = Frame(kinds.DONE)
-            case kinds.FETCH_STATE, (str(name), int(index)):
-                with self._lock:
-                    answer = self._kept.pop((name, index), Frame(kinds.DONE))
-            case _:
-                raise bad_header(first, channel.peer)
-        channel.send(answer)
 
 
 class LeavingState:
@@ -77,10 +38,9 @@ class LeavingState:
 
     def __init__(self, host: HostedParameters, *, index: int, task: str, chief: str, link: WaitingLink) -> None:
         self._host = host
-        self._index = index
         self._task = task
         self._chief = chief
-        self._link = link
+        self._kept = StateAtChief(host.name, index, chief, link)
 
     @staticmethod
     def suits(host: HostedParameters, choice: object) -> bool:
@@ -91,10 +51,10 @@ class LeavingState:
     def restore(self) -> None:
         """Goes on with what it has left, if the chief can be reached and has it. Before the set is served."""
         try:
-            answer = self._ask(Frame(kinds.FETCH_STATE, (self._host.name, self._index)))
+            answer = self._kept.fetch()
+            if answer is None:
+                return
             match answer.header:
-                case ():
-                    return
                 case (str(signature), facts, [*names], bool(accounts)):
                     pass
                 case _:
@@ -120,9 +80,9 @@ class LeavingState:
         tensors = [*state.values, *state.state.values()]
         if state.ledger is not None:
             tensors.append(np.frombuffer(state.ledger, np.uint8))
-        words = (host.name, self._index, host.signature, state.facts(), list(state.state), state.ledger is not None)
+        words = (host.signature, state.facts(), list(state.state), state.ledger is not None)
         try:
-            self._ask(Frame(kinds.LEAVE_STATE, words, tensors))
+            self._kept.leave(words, tensors)
         except OpError as error:
             _log.info(
                 "%s could not leave its state of %r with %s, which will bring what it has read last: %s",
@@ -135,9 +95,6 @@ class LeavingState:
             _log.warning(
                 "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
             )
-
-    def _ask(self, frame: Frame) -> Frame:
-        return exchange(self._link, self._chief, frame, CHIEF_S)
 
 
 def _state_of(facts: Any, names: list[str], accounts: bool, arrays: list[Any]) -> HostState:

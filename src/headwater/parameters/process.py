@@ -26,7 +26,7 @@ from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
-from headwater.parameters.left_states import LeavingState, LeftStates
+from headwater.parameters.left_states import LeavingState
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.protocol import TABLES
 from headwater.parameters.replicas.holder import CopyHolder, MovingCopy
@@ -52,6 +52,7 @@ from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
 from headwater.task.kinds import OPEN_TABLES
+from headwater.task.left_states import LeftStates
 from headwater.task.links import WaitingLink
 from headwater.task.members import Members
 from headwater.task.service import Service

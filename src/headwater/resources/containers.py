@@ -89,6 +89,11 @@ class Resources:
         """The resource ``name`` of class ``kind``; None where there is none."""
         return self._others.get((container, kind, name))
 
+    def kinds(self) -> set[type]:
+        """The classes of the resources that there are besides variables."""
+        with self.lock:
+            return {kind for _, kind, _ in self._others}
+
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         """All resources of a class by name."""
         with self.lock:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.dtypes import to_string_array
-from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError, UnimplementedError
+from headwater.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+)
 from headwater.passes.ahead import EXCHANGE, exchange_of
 from headwater.passes.block_plan import in_blocks
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
@@ -57,6 +64,7 @@ class CompiledPlan:
 
     def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:
         self.plan = plan
+        self._master = master
         self._number = number
         self._executables: dict[int, Executable] = {}
         self._kept: dict[int, KeptOperation] = {}
@@ -203,17 +211,25 @@ class CompiledPlan:
             if copies:
                 assert self._aligned is not None
                 self._aligned.give_back(copies)
+        except CancelledError:
+            step.stopped_at = self._position(action)
+            raise
         except NO_MEMORY as error:
-            found = out_of_memory(error, self.plan.task, self._instruction(action))
+            found = out_of_memory(error, self.plan.task, self.plan.instructions[self._position(action)])
             if found is None:
                 raise
             raise found from error
         return list(map(slots.__getitem__, self._fetches))
 
-    def _instruction(self, action: Any) -> Instruction:
-        """What an action carries out."""
-        actions = [known for known, _ in self._actions]
-        return self.plan.instructions[actions.index(action)]
+    def _position(self, action: Any) -> int:
+        """Of the instruction that an action carries out."""
+        return [known for known, _ in self._actions].index(action)
+
+    def changed_nothing(self, position: int) -> bool:
+        """Whether a run that was cancelled while the instruction at ``position`` waited has changed nothing yet, so
+        that it can be made anew."""
+        *before, at = self.plan.instructions[: position + 1]
+        return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None

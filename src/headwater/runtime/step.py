@@ -42,6 +42,8 @@ class Step:
       ends: what `ended` calls.
       has_read_ahead: whether `take_given` may have something.
       follows: whether it does again what another task has done, for a second copy of that.
+      stopped_at: the position in its plan of the instruction that was in progress when the step was cancelled; None
+        where it was not.
     """
 
     trace: StepTrace | None = None
@@ -51,6 +53,7 @@ class Step:
     ends: tuple[Callable[[], object], ...] = ()
     has_read_ahead = False
     follows: bool = False
+    stopped_at: int | None = None
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number

@@ -46,6 +46,11 @@ class Rendezvous:
             step.wait_until(self._condition, lambda: key in self._arrived, f"tensors from {source}")
             return self._arrived.pop(key)
 
+    def waiting(self) -> dict[tuple[str, int, int], Sequence[AnyArray]]:
+        """The transfers that no step has taken, by session, step and transfer."""
+        with self._condition:
+            return dict(self._arrived)
+
     def forget(self, session: str, step: int) -> None:
         """Drops whatever a step that failed left behind."""
         with self._condition:
@@ -196,6 +201,16 @@ class TaskRuntime:
     def owner(self, session: str) -> str:
         """Full name of the task whose master has ``session``."""
         return self._owners.get(session, NO_TASK).task
+
+    def sessions(self) -> dict[str, tuple[Claim, dict[int, TaskPlan]]]:
+        """The sessions of masters on other tasks that have no state of their own here: their owners, and their plans by
+        number."""
+        with self._lock:
+            return {
+                session: (owner, {number: compiled.plan for number, compiled in self._plans[session].items()})
+                for session, owner in self._owners.items()
+                if owner.task and session not in self._isolated
+            }
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
         """Drops a session's plans and ends its steps."""

@@ -15,7 +15,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,6 +112,53 @@ def loss_of(saved: Mapping[str, tuple[int, int]], counts: Sequence[int] | None, 
     return Loss(at=at, updates={name: (first, last) for name, (first, last) in known.items() if last >= first})
 
 
+HeldCell = tuple[tuple[str, str], int, int, Array]
+"""A variable at one moment: container and name, a number that states know it by, how often it was replaced, its value.
+"""
+
+
+def hold_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
+    """A variable that has a value, as it is now. The lock of the resources is held."""
+    # A NumPy view keeps the buffer, so that the next update makes a new one.
+    return key, number, cell.updates, np.asarray(cell.value)
+
+
+def pack_cells(held: Iterable[HeldCell]) -> tuple[list[list[Any]], list[tuple[Spec, Array]]]:
+    """Variables as a state has them.
+
+    Returns:
+      What is said of each, as JSON takes it; and its value as an array of numbers.
+    """
+    told: list[list[Any]] = []
+    arrays: list[tuple[Spec, Array]] = []
+    for (container, name), number, updates, value in held:
+        strings = None if value.dtype != object else {"shape": list(value.shape), "sizes": _sizes(value)}
+        array = value if strings is None else np.frombuffer(b"".join(map(_bytes, value.ravel())), np.uint8)
+        told.append([container, name, number, updates, strings])
+        arrays.append((Spec.of(f"{container}:{name}", array), array))
+    return told, arrays
+
+
+def unpack_cells(
+    resources: Resources, told: Sequence[Sequence[Any]], arrays: Iterable[Array]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Gives the variables of a task what `pack_cells` has given.
+
+    Returns:
+      Of each its number, and how often it was replaced.
+    """
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    with resources.lock:
+        for (container, name, number, updates, strings), array in zip(told, arrays, strict=True):
+            value = array if strings is None else _strings(array, strings)
+            value.flags.writeable = False  # a program that fetches it gets a copy
+            cell = resources.cell(container, name)
+            cell.value = value
+            cell.counts[cell.slot] = int(updates)
+            found[container, name] = int(number), int(updates)
+    return found
+
+
 class GraphSaver(StateSaver):
     """Saves the variables of a task.
 
@@ -168,17 +215,10 @@ class GraphSaver(StateSaver):
     def _go_on_with(self, chain: Chain, path: str) -> None:
         last = chain.last
         told: Sequence[Sequence[Any]] = last.facts["cells"]
-        saved: dict[str, tuple[int, int]] = {}
         self._life = int(last.facts["life"])
-        with self._resources.lock:
-            for (container, name, slot, updates, strings), array in zip(told, chain.arrays(), strict=True):
-                value = array if strings is None else _strings(array, strings)
-                value.flags.writeable = False  # a program that fetches it gets a copy
-                cell = self._resources.cell(container, name)
-                cell.value = value
-                cell.counts[cell.slot] = int(updates)
-                self._slots[container, name] = int(slot)
-                saved[f"{container}/{name}" if container else name] = int(slot), int(updates)
+        found = unpack_cells(self._resources, told, chain.arrays())
+        self._slots = {key: slot for key, (slot, _) in found.items()}
+        saved = {f"{container}/{name}" if container else name: its for (container, name), its in found.items()}
         self._note.text = base64.b64decode(last.facts["seal"])
         self._fulls = (0, chain.headers[0].number)
         self.loss = loss_of(saved, read_counts(path, self._life), last.at)
@@ -221,21 +261,14 @@ class GraphSaver(StateSaver):
                     self._told = why
                     _log.warning("%s saves no state of its own: %s", self._task, why)
                 return None
-            held: list[tuple[tuple[str, str], int, int, Array]] = []
+            held: list[HeldCell] = []
             for key, cell in self._resources.cells().items():
                 slot = self._slots.setdefault(key, len(self._slots))
                 self._count_in_file(cell, slot)
                 if cell.value is not None:
-                    # A NumPy view keeps the buffer, so that the next update makes a new one.
-                    held.append((key, slot, cell.updates, np.asarray(cell.value)))
+                    held.append(hold_cell(key, slot, cell))
             at = self._clock()
-        told: list[list[Any]] = []
-        arrays: list[tuple[Spec, Array]] = []
-        for (container, name), slot, updates, value in held:
-            strings = None if value.dtype != object else {"shape": list(value.shape), "sizes": _sizes(value)}
-            array = value if strings is None else np.frombuffer(b"".join(map(_bytes, value.ravel())), np.uint8)
-            told.append([container, name, slot, updates, strings])
-            arrays.append((Spec.of(f"{container}:{name}", array), array))
+        told, arrays = pack_cells(held)
         facts = {"life": self._life, "seal": base64.b64encode(note).decode(), "cells": told}
         return Taken(at=at, signature="", facts=facts, arrays=arrays)
 

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
-from headwater.transport.channel import Channel
+from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 
 Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
@@ -52,6 +52,23 @@ _LOST = UnavailableError, CancelledError
 """What using a channel raises that was lost: the first time, and when it is closed here for that."""
 
 
+class LeftStep(NamedTuple):
+    """What is left of a step that is over, whose master may not have its answer.
+
+    Attributes:
+      session, number: of the step.
+      came: the transfers that have come from its master.
+      dropped: how many frames its master has had, and confirmed.
+      kept: the frames after those.
+    """
+
+    session: str
+    number: int
+    came: Sequence[int]
+    dropped: int
+    kept: Sequence[Frame]
+
+
 class ServedStep(Step):
     """A step of a master elsewhere.
 
@@ -69,18 +86,21 @@ class ServedStep(Step):
       gives_values: whether the values of the next run are to go with the answer, so that it has to follow the update.
       answered: whether its end was told, or is kept for its master.
       unconfirmed: each waits until a task has what was sent to it.
+      over: whether nothing of it runs any more.
+      put_off: whether it was stopped since its task ends.
     """
 
     patience_s: float = 0.0
     on_lost: Callable[[], None] | None = None
     answered: bool = False
     gives_values = False
+    over = False
+    put_off = False
     # What few steps have stands here rather than in `__init__`, which each of them calls.
     _sender: threading.Thread | None = None
     _closing: tuple[int, Sequence[Any]] | None = None
     # Of a step that resumes: how many frames there were before those that it keeps.
     _dropped = 0
-    _ended = False
     _away_since: float | None = None
     _changed: threading.Condition | None = None
     # What its master reads ahead, of which version it has what it has sent already, and that.
@@ -251,6 +271,16 @@ class ServedStep(Step):
 
     # The end ----------------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
+        """A step that is over, whose master may ask for its answer again."""
+        channel, _ = memory_pair()
+        channel.close()
+        step = ServedStep(known.number, known.session, None, channel, master, runtime, push)
+        step.resumes = step.answered = step.over = True
+        step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
+        return step
+
     def answer(self, results: Sequence[Any]) -> None:
         """Tells the master that the step is done."""
         self.answered = True
@@ -288,10 +318,20 @@ class ServedStep(Step):
     def end(self) -> None:
         """Nothing of the step runs any more. What it has kept stays until `attach` or the master's next step."""
         with self._sending:
-            self._ended = True
+            self.over = True
         if self._changed is not None:
             with self._changed:
                 self._changed.notify_all()
+
+    def put_it_off(self, reason: str) -> None:
+        """The task ends: the step is to wait for nothing any more. See `StepService.hold`."""
+        self.put_off = True
+        self.cancel(reason)
+        self.channel.break_off(reason)  # wakes who waits for its master
+
+    def left(self) -> LeftStep:
+        """What the task's next life has to know of it, once it is over."""
+        return LeftStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept))
 
     def delivered(self) -> bool:
         """Whether what it has sent has gone to its master, by a channel that is not lost."""
@@ -416,7 +456,7 @@ class ServedStep(Step):
             with condition:
                 condition.notify_all()
         with changed:
-            while not self._ended:
+            while not self.over:
                 changed.wait()
 
 

@@ -8,14 +8,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
+from headwater.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import WANTS_VALUES
 from headwater.pauses import pause
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
-from headwater.server.served_step import Push, Secured, ServedStep
+from headwater.server.served_step import LeftStep, Push, Secured, ServedStep
 from headwater.task.answers import bad_header
 from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
 from headwater.telemetry.step_stats import StepTrace
@@ -27,6 +27,8 @@ from headwater.transport.waiting import Patience
 _log = logging.getLogger("headwater")
 
 _LOOK_S = 0.005
+# How long steps that are put off may take to hear of it, in seconds.
+_PUT_OFF_S = 5.0
 #: Types in the header of RUN, and of RUN and RESUME with a number more: see `headwater.master.protocol`.
 _REQUESTS = frozenset(
     (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
@@ -117,6 +119,8 @@ class StepService:
         self._resumed: dict[str, set[int]] = {}
         #: Known steps that have lost their channel, in the order of that, and until when they stay known.
         self._left: dict[tuple[str, int], float] = {}
+        self._held = self._frozen = False
+        self._stopped = threading.Event()
         runtime.on_release.append(self._forget_session)
 
     def serve(
@@ -198,12 +202,71 @@ class StepService:
                     self._follower.passed(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else it is over, and no thread would ever take it
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
+                    if self._frozen:
+                        self._wait_for_stop()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
                 raise bad_header(frame, channel.peer)
 
+    # The end of the task, whose next life goes on ---------------------------------------------------------------------
+
+    def hold(self, seconds: float) -> Sequence[ServedStep]:
+        """Begins no step from now on, and has those that run end. The masters of steps that come hear nothing until the
+        task stops: they bring these to its next life.
+
+        A step that runs has some time to end. Then it is put off: where it has changed nothing yet, it is as one that
+        has not come; where it has, it fails.
+
+        Args:
+          seconds: how long steps have to end.
+
+        Returns:
+          Those that run on.
+        """
+        self._held = True
+        if not _wait_while(lambda: bool(self._running()), seconds):
+            for step in self._running():
+                step.put_it_off(f"{self._runtime.task} ends")
+            _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
+        return self._running()
+
+    def _running(self) -> list[ServedStep]:
+        found = self._unanswered.union(step for step in list(self._known.values()) if not step.over)
+        return sorted(found, key=lambda step: (step.number, step.session))
+
+    def freeze(self) -> Sequence[LeftStep]:
+        """From now on, what comes is not taken any more, see `require_not_frozen`: it would not be among what is left.
+
+        Returns:
+          What is left of steps whose masters may ask for their answers again.
+        """
+        self._frozen = True
+        return [step.left() for step in list(self._known.values()) if step.over]
+
+    def require_not_frozen(self) -> None:
+        """Is called once something has been taken, before that is confirmed.
+
+        Raises:
+          UnavailableError: when the task stops, where what was left of it may not have that.
+        """
+        if self._frozen:
+            self._wait_for_stop()
+
+    def _wait_for_stop(self) -> NoReturn:
+        self._stopped.wait()
+        raise UnavailableError(None, None, f"{self._runtime.task} has ended")
+
+    def know(self, left: Sequence[LeftStep]) -> None:
+        """Knows from now on the steps that a former life of the task has left."""
+        until = time.monotonic() + self._patience_s
+        for known in left:
+            step = ServedStep.of_former_life(known, self._runtime.owner(known.session), self._runtime, self._push)
+            key = step.session, step.number
+            self._known[key], self._left[key] = step, until
+
     def stop(self) -> None:
         """Ends the steps that wait for a master to come back: the task stops."""
+        self._stopped.set()
         self._patience_s = 0.0
         for step in list(self._known.values()):
             step.patience_s = 0.0
@@ -241,6 +304,12 @@ class StepService:
             for old in [old for old, until in self._left.items() if until < now]:
                 self._known.pop(old, None)
                 del self._left[old]
+
+    def _forget(self, step: ServedStep) -> None:
+        """A step is as one that has not come."""
+        with self._lock:
+            if self._known.get((step.session, step.number)) is step:
+                del self._known[step.session, step.number]
 
     def _forget_session(self, session: str) -> None:
         for step in list(self._known.values()):
@@ -286,6 +355,10 @@ class StepService:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, session, number))
         self._unanswered.add(step)
+        if self._held:
+            self._forget(step)
+            self._unanswered.discard(step)
+            self._wait_for_stop()
         try:
             self._run_step(channel, frame, step, plan, compiled, ahead, trained)
         finally:
@@ -333,7 +406,7 @@ class StepService:
             if step.unconfirmed and (not step.resumes or self._follower is not None):
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
-            self._failed(step, error)
+            self._failed(step, error, compiled)
             return
         self.steps += 1
         if not step.answered:
@@ -358,8 +431,13 @@ class StepService:
         finally:
             self.watchdog.ended(worker, step.session, plan, step, done=done)
 
-    def _failed(self, step: ServedStep, error: Exception) -> None:
+    def _failed(self, step: ServedStep, error: Exception, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime
+        if step.put_off and isinstance(error, CancelledError) and not step.answered:
+            if compiled is not None and step.stopped_at is not None and compiled.changed_nothing(step.stopped_at):
+                self._forget(step)
+                return
+            error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)

@@ -24,8 +24,9 @@ from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
+from headwater.server import left_state
 from headwater.server.master_service import MasterService
-from headwater.server.own_state import saver_for
+from headwater.server.own_state import saver_for, saves_of_environment
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.limits import replicas_of, tasks_of
 from headwater.server.replicas.links import CopiedTaskLink, CopyLink
@@ -34,6 +35,7 @@ from headwater.server.replicas.service import CopyService
 from headwater.server.snapshot import add_state
 from headwater.server.steps import StepService
 from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
+from headwater.task.left_states import LeftStates
 from headwater.task.lifetime import PS
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
@@ -82,14 +84,22 @@ class TaskServer(Service):
         _share_machine(cluster, task)
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
-        self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc)
-        self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._twice = replicas_of(cluster) > 1
+        leaves = task.job == PS and not self._twice and saves_of_environment() is None
+        left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
+        former = None if left is None else left.former
+        self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc, former=former)
+        self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._processes = self._processes_of(cluster) if self._twice else None
         peers = ClusterPeers(_tasks_of_graph(cluster, self._processes), task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
+        if left is not None:
+            left.restore(self.runtime, self._steps)
+        self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS
         self._master = MasterService(self.runtime, peers, refuses=self._no_master() if keeps else "")
+        #: Generations of the masters whose steps were served in this life.
+        self._met: set[int] = set()
         #: The copies of tasks that this process has or may have; None where there is one of each only.
         self.copies: CopyService | None = None
         if self._processes is not None and task.job == PS:
@@ -100,6 +110,8 @@ class TaskServer(Service):
             self.shell.add_service(self.copies)
         if self._twice and self.shell.is_chief:
             self.shell.add_service(WitnessService())
+        if self.shell.is_chief:
+            self.shell.add_service(LeftStates())
         self.shell.start(plans=self, master=self._master)
         if self._saver is not None:
             self._saver.start()
@@ -220,6 +232,7 @@ class TaskServer(Service):
                 self._master.hold(channel, frame)
             return frame.kind in (RUN_CALLABLE, HOLD)
 
+        self._met.add(channel.peer_generation)
         try:
             self._steps.serve(channel, first, other, lambda: self.shell.disconnected(channel))
         finally:
@@ -239,7 +252,8 @@ class TaskServer(Service):
         )
 
     def lost(self, task: str, generation: int) -> None:
-        if generation and self.runtime.lose(generation, "its last connection has ended"):
+        # Another one has only looked whether this task is back, to go on with a step that it has begun before.
+        if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
             _log.warning(
                 "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
             )
@@ -252,6 +266,11 @@ class TaskServer(Service):
             self._saver.job_over = True
         self._master.over = reason
         self.runtime.resources.job_over(reason)
+
+    def before_end(self, *, over: bool) -> None:
+        if self._leaving is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
+            self._master.close()
+            self._leaving.leave()
 
     def close(self) -> None:
         self._steps.stop()
@@ -288,6 +307,7 @@ class TaskServer(Service):
             address=self.shell.present_cluster().get(name, ""),
             connected=lambda generation: self.shell.is_connected(name, generation),
         )
+        self._steps.require_not_frozen()
 
     def release(self, session: str) -> None:
         self.runtime.release(session)
@@ -297,6 +317,7 @@ class TaskServer(Service):
 
     def reset(self, containers: Sequence[str]) -> None:
         self.runtime.reset(list(containers))
+        self._steps.require_not_frozen()
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:

@@ -84,9 +84,10 @@ MEMORY: Final = 88
 NEW_VIEW: Final = 89
 RESIGNS: Final = 90
 
-# ... and to the chief, when a ``ps`` ends: `headwater.parameters.left_states`
+# To the chief, when a ``ps`` ends, and is back: `headwater.task.left_states`
 LEAVE_STATE: Final = 112
 FETCH_STATE: Final = 113
+DROP_STATE: Final = 114
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -50,11 +50,26 @@ class State:
         return {**self.tasks, **self.joined}
 
 
-def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = ()) -> State:
-    """The state of a task ``me`` that has just started, after the programs of others have ``ended``."""
+def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), come: Collection[str] = ()) -> State:
+    """The state of a task ``me`` that has just started, after the programs of others have ``ended``, or others have
+    ``come`` to the former life that it goes on as."""
     tasks = {str(name): address for name, address in cluster.tasks()}
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
-    return State(tasks=tasks, awaited=frozenset(map(str, others)).difference(ended))
+    return State(
+        tasks=tasks, left=frozenset(come), awaited=frozenset(map(str, others)).difference(ended).difference(come)
+    )
+
+
+def have_come(state: State) -> frozenset[str]:
+    """Tasks of the cluster spec that have come, whether or not they are still connected."""
+    return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
+
+
+def chief_of(cluster: ClusterSpec) -> TaskName:
+    """The task whose program's end ends the job, in a cluster with a chief or workers."""
+    job = "chief" if "chief" in cluster.jobs else "worker"
+    indices = cluster.task_indices(job) if job in cluster.jobs else (0,)
+    return TaskName(job, min(indices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,19 @@ class PlanHandler(Protocol):
     def reset(self, containers: Sequence[str]) -> None: ...
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class FormerLife:
+    """A life of a task that has left all that it had, so that for others the next one is the same life.
+
+    Attributes:
+      generation: of both.
+      come: tasks that have come to it.
+    """
+
+    generation: int
+    come: frozenset[str] = frozenset()
+
+
 class TaskShell:
     """This process as a task of a cluster.
 
@@ -90,6 +103,7 @@ class TaskShell:
       inside_grpc: keep tensors inside gRPC.
       devices: gives the devices of this process.
       wiring: how it reaches others; made from the environment where None.
+      former: the life of the task that this one goes on as; None where it begins anew.
 
     Attributes:
       me: this task.
@@ -111,10 +125,13 @@ class TaskShell:
         elastic: bool = True,
         inside_grpc: bool = False,
         wiring: Callable[[Identity], Wiring] | None = None,
+        former: FormerLife | None = None,
     ) -> None:
         self.me: TaskName = me
         self.cluster: ClusterSpec = cluster
-        self.identity: Identity = Identity(task=str(me), generation=new_generation())
+        self.identity: Identity = Identity(
+            task=str(me), generation=former.generation if former is not None else new_generation()
+        )
         self.claim: Claim = Claim(
             task=str(me),
             generation=self.identity.generation,
@@ -137,7 +154,7 @@ class TaskShell:
         self._lock = threading.Lock()
         self._open: dict[Channel, lifetime.Life] = {}
         self._ended = frozenset(map(str, ended_tasks(cluster)))
-        self._state = lifetime.first_state(cluster, me, self._ended)
+        self._state = lifetime.first_state(cluster, me, self._ended, former.come if former is not None else ())
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
         self._metrics: MetricsServer | None = None
@@ -260,9 +277,12 @@ class TaskShell:
     @property
     def chief(self) -> TaskName:
         """The task whose program's end ends the job, in a cluster with a chief or workers."""
-        job = "chief" if "chief" in self.cluster.jobs else "worker"
-        indices = self.cluster.task_indices(job) if job in self.cluster.jobs else (0,)
-        return TaskName(job, min(indices))
+        return lifetime.chief_of(self.cluster)
+
+    @property
+    def have_come(self) -> frozenset[str]:
+        """Tasks of the cluster spec that have come to this one."""
+        return lifetime.have_come(self._state)
 
     def leave(self) -> None:
         """The program of this worker has come to its end: every ``ps`` is told; with the chief's, the job is over.

@@ -180,6 +180,36 @@ def test_a_plain_session_raises() -> None:
             assert session.run(step) == 3
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_plan_is_given_again(monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
+    """Else a hook that runs something for the first time after a step would have that step made again."""
+    lost: list[MemoryLink] = []
+    add_plan = MemoryLink.add_plan
+
+    def loses_one(link: MemoryLink, *args: Any) -> None:
+        if not lost:
+            lost.append(link)
+            if restarts:
+                cluster.restart("ps")
+            raise UnavailableError(None, None, "the test has cut it")
+        add_plan(link, *args)
+
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            one, two = tf.constant(1.0) + 0.0, tf.constant(2.0) + 0.0
+        with SupervisedSession(cluster.target("worker")) as session, tf.Session(cluster.target("worker")) as plain:
+            assert session.run(one) == plain.run(one) == 1.0
+            monkeypatch.setattr(MemoryLink, "add_plan", loses_one)
+            if restarts:
+                with pytest.raises(AbortedError, match="was started anew"):
+                    session.run(two)
+                return
+            assert session.run(two) == 2.0
+            lost.clear()
+            with pytest.raises(UnavailableError, match="has cut it"):
+                plain.run(two)
+
+
 def test_a_task_that_was_started_anew_ends_the_step() -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=1, worker=1) as cluster, tf.Graph().as_default():

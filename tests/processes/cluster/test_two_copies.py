@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.copied_processes import CopiedTasks
-from tests.support.processes import processes
+from tests.support.processes import Process, processes
 
 PROGRAM = Path(__file__).with_name("programs") / "two_copies.py"
 
 pytestmark = pytest.mark.slow
 
 
-def end(folder: Path, tasks: CopiedTasks) -> None:
-    """Ends the program: each acknowledged step is in the values on both ``ps``, once, and no other one is."""
+def end(folder: Path, workers: Sequence[Process], ps: Sequence[Process]) -> list[str]:
+    """Ends the program: each acknowledged step is in the values on both ``ps``, once, and no other one is.
+
+    Returns:
+      What the workers have shown.
+    """
     (folder / "stop").touch()
-    shown = [worker.succeeds() for worker in tasks.workers]
+    shown = [worker.succeeds() for worker in workers]
     found = [re.search(r"acknowledged (\d+)", text) for text in shown]
     steps = [int(one[1]) for one in found if one is not None]
     assert f"global step {sum(steps)}, counts {[steps, steps]}" in shown[0]
-    for one in tasks.ps:
+    for one in ps:
         one.succeeds()
+    return shown
 
 
 def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.kill_each_ps_in_turn()
-        end(tmp_path, tasks)
+        end(tmp_path, tasks.workers, tasks.ps)
 
 
 def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
@@ -60,7 +66,7 @@ def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
         further.wait_for("/job:ps/task:2 serves the state of /job:ps/task:1 now")
         tasks.go_on()
         tasks.ps = [further]
-        end(tmp_path, tasks)
+        end(tmp_path, tasks.workers, tasks.ps)
 
 
 @pytest.mark.long
@@ -68,7 +74,7 @@ def test_a_ps_that_was_stopped_is_fenced_when_it_goes_on(tmp_path: Path) -> None
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.stop_a_ps()
-        end(tmp_path, tasks)
+        end(tmp_path, tasks.workers, tasks.ps)
 
 
 def test_a_worker_is_killed_and_started_anew(tmp_path: Path) -> None:

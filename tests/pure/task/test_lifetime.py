@@ -21,6 +21,7 @@ from headwater.task.lifetime import (
     decide,
     first_state,
     gone_from_all,
+    have_come,
     place_in,
     whereabouts,
 )
@@ -116,6 +117,17 @@ def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free()
     left = after(*gone("/job:worker/task:2"), state=joined)
     assert left.reason == "/job:worker/task:2 has left the cluster"
     assert place_in(left.state, "worker", None) == TaskName("worker", 2)
+
+
+def test_the_next_life_of_a_task_awaits_those_that_have_not_come() -> None:
+    """One that was there, and ends while the task is away, never comes again."""
+    before = after(Connected((CHIEF, 1)), Came((CHIEF, 1)), Connected((OTHER, 1))).state
+    assert have_come(before) == {CHIEF}
+    state = first_state(CLUSTER, PS, come=have_come(before))
+    assert have_come(state) == {CHIEF}
+    assert not after(JobOver(), state=state).ends
+    assert after(*gone(OTHER), JobOver(), state=state).ends
+    assert not after(Connected((CHIEF, 1)), *gone(OTHER), JobOver(), state=state).ends
 
 
 def test_one_that_only_looks_around_does_not_leave() -> None:

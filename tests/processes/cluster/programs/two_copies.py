@@ -1,4 +1,4 @@
-"""A worker that counts its steps in variables on both ps, of which there are two copies each.
+"""A worker that counts its steps in variables on both ps, of which each may have two copies.
 
 Until there is a file ``stop`` in its folder it takes steps. Then it says how many were acknowledged, and the chief what
 the variables hold once all workers are done.

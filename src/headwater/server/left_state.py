@@ -1,0 +1,234 @@
+"""A ``ps`` of graphs that is told to end leaves what it has with the chief, and is as before when it is started anew.
+
+What is left (`headwater.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has them
+(`headwater.server.own_state`), the seal of the training, and, where the task keeps nothing else, all by which masters
+know it: its generation, their sessions with the plans, answers that they may not have, and transfers that no step has
+taken. Then the next life is, for the others, the same life, of which they have lost the connections for a while: a step
+goes on where it was, by the protocol of `headwater.master.protocol`, and each is applied once on every ``ps``.
+
+Where the task keeps more than that (queues, iterators, accumulators), which is as new after each start, the masters
+have to know: the next life has a generation of its own, sessions are made anew, and the chief finds the seals, and
+restores nothing, as with saved states. Without a seal, or where all ``ps`` go back together, nothing is left then.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import OpError
+from headwater.io.state_files import Array
+from headwater.passes.plan import decode_plan, encode_plan
+from headwater.resources.example_ledger import ExampleLedger
+from headwater.resources.training_note import Note, note_of
+from headwater.runtime.task import TaskRuntime
+from headwater.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
+from headwater.server.served_step import LeftStep
+from headwater.server.steps import StepService
+from headwater.task.left_states import StateAtChief
+from headwater.task.lifetime import chief_of
+from headwater.task.links import WaitingLink
+from headwater.task.shell import FormerLife, TaskShell
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.links import Wiring
+
+_log = logging.getLogger("headwater")
+
+#: How long steps that run have to end, in seconds.
+_END_S: Final = 5.0
+#: What a task may keep besides variables so that nobody has to know of another life of it: the seal, which is left, and
+#: what is made of a variable.
+_NOTHING_ELSE: Final = {Note, ExampleLedger}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftState:
+    """What a ``ps`` has left.
+
+    Attributes:
+      former: the life that the next one goes on as; None where that has a generation of its own.
+      facts: all but arrays.
+      arrays: in the order in which the facts speak of them.
+    """
+
+    former: FormerLife | None
+    facts: Mapping[str, Any]
+    arrays: Sequence[Any]
+
+    @staticmethod
+    def of(tensors: Sequence[Any]) -> LeftState:
+        """What `left_of` has given."""
+        text, *arrays = tensors
+        facts = json.loads(text.tobytes())
+        former = None
+        if facts["generation"]:
+            former = FormerLife(generation=facts["generation"], come=frozenset(facts["come"]))
+        return LeftState(former=former, facts=facts, arrays=arrays)
+
+    def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
+        """Makes a task that has just begun what its former life was."""
+        facts, rest = self.facts, iter(self.arrays)
+        told = facts["cells"]
+        unpack_cells(runtime.resources, told, [next(rest) for _ in told])
+        note = note_of(runtime.resources)
+        note.text, note.together = base64.b64decode(facts["seal"]), facts["together"]
+        for session, claim, numbers in facts["sessions"]:
+            for number in numbers:
+                plan = decode_plan(next(rest).tobytes())
+                runtime.add_plan(session, number, plan, Claim(**claim), prevails=True)
+        steps.know(
+            [
+                LeftStep(
+                    session,
+                    number,
+                    came,
+                    dropped,
+                    [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in kept],
+                )
+                for session, number, came, dropped, kept in facts["steps"]
+            ]
+        )
+        for session, step, transfer, count in facts["transfers"]:
+            runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
+
+
+def _more_than_variables(runtime: TaskRuntime) -> set[type]:
+    """The classes of what a task keeps besides variables, and what is made of them."""
+    return runtime.resources.kinds() - _NOTHING_ELSE
+
+
+def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
+    """Arrays of all that a task leaves, from which nothing is taken any more.
+
+    Args:
+      runtime: its state and plans.
+      steps: that it serves; they are held.
+      generation: of its life.
+      come: tasks that have come to it.
+    """
+    known, is_all = steps.freeze(), not _more_than_variables(runtime)
+    with runtime.resources.lock:
+        cells = runtime.resources.cells().items()
+        held = [hold_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
+    told, packed = pack_cells(held)
+    arrays: list[Any] = [array for _, array in packed]
+    note = note_of(runtime.resources)
+    sessions = runtime.sessions() if is_all else {}
+    facts: dict[str, Any] = {
+        "cells": told,
+        "seal": base64.b64encode(note.text).decode(),
+        "together": note.together,
+        "generation": generation if is_all else 0,
+        "come": sorted(come),
+        "sessions": [],
+        "steps": [],
+        "transfers": [],
+    }
+    for session, (owner, plans) in sessions.items():
+        facts["sessions"].append([session, dataclasses.asdict(owner), list(plans)])
+        arrays += [_array(encode_plan(plan)) for plan in plans.values()]
+    for step in known:
+        if step.session in sessions:
+            kept = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
+            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, kept])
+            arrays += [tensor for frame in step.kept for tensor in frame.tensors]
+    for key, tensors in runtime.rendezvous.waiting().items():
+        if key[0] in sessions:
+            facts["transfers"].append([*key, len(tensors)])
+            arrays += tensors
+    return [_array(json.dumps(facts).encode()), *arrays]
+
+
+def _array(data: bytes) -> Array:
+    return np.frombuffer(data, np.uint8)
+
+
+def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftState | None:
+    """What a ``ps`` that begins has left with the chief; None where it has left nothing there.
+
+    Args:
+      cluster: the cluster.
+      task: the ``ps``.
+      inside_grpc: keep tensors inside gRPC.
+    """
+    chief = chief_of(cluster)
+    if chief.job not in cluster.jobs:
+        return None
+    # It has no shell yet: that has the generation of what was left.
+    wiring = Wiring(me=Identity(task=str(task), generation=new_generation()), inside_grpc=inside_grpc)
+    link = WaitingLink(wiring, chief, parse_address(cluster.task_address(chief.job, chief.index)))
+    try:
+        frame = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
+    except OpError as error:
+        _log.info("%s has no state with %s: %s", task, chief, error.message)
+        return None
+    finally:
+        link.close()
+    if frame is None:
+        return None
+    found = LeftState.of(frame.tensors)
+    count = len(found.facts["cells"])
+    _log.warning("%s goes on with its state of %d variables, which %s has kept", task, count, chief)
+    return found
+
+
+class Leaving:
+    """On a ``ps``: leaves all that it has with the chief when it is told to end.
+
+    Args:
+      shell: the task.
+      runtime: its state and plans.
+      steps: that it serves.
+    """
+
+    def __init__(self, shell: TaskShell, runtime: TaskRuntime, steps: StepService) -> None:
+        self._shell = shell
+        self._runtime = runtime
+        self._steps = steps
+
+    def leave(self) -> None:
+        """Takes no step from now on, ends those that run, and leaves the rest; where there is something to leave."""
+        shell, chief = self._shell, self._shell.chief
+        if all(cell.value is None for cell in self._runtime.resources.cells().values()):
+            return
+        why = self._why_not()
+        if why:
+            _log.warning("%s ends, and leaves nothing with %s: %s", shell.me, chief, why)
+            return
+        kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
+        try:
+            kept.require_chief()  # else there is nothing to wait for
+            for step in self._steps.hold(_END_S):
+                _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
+            left = left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come)
+            kept.leave((), left)
+        except OpError as error:
+            _log.warning(
+                "%s could not leave its state with %s, so what it has is lost: %s", shell.me, chief, error.message
+            )
+        else:
+            count = len(LeftState.of(left).facts["cells"])
+            _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
+
+    def _why_not(self) -> str:
+        """Why its variables are of no use without what else it keeps; empty where they are."""
+        more = _more_than_variables(self._runtime)
+        if not more:
+            return ""
+        note = note_of(self._runtime.resources)
+        if note.text:
+            return note.together
+        names = ", ".join(sorted(kind.__name__ for kind in more))
+        return f"no chief has sealed its model, and it keeps more than variables ({names})"

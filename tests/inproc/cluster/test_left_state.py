@@ -1,0 +1,192 @@
+"""A ``ps`` that is told to end, and is back: each step counts once on every ``ps``, wherever that comes in between."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+from headwater.errors import AbortedError, UnavailableError
+from headwater.training.supervised_session import SupervisedSession
+from tests.support.cluster import MemoryCluster, memory_cluster
+from tests.support.cuts import Cuts
+
+STEPS = 3
+FRAMES = 10
+"""Frames of a step below: to and from each `ps` a request, values, gradients and an answer; between the `ps` a
+transfer, and that it has come."""
+
+
+@dataclass
+class Training:
+    """A cluster of two `ps`, and a program whose step changes variables of both."""
+
+    cluster: MemoryCluster
+    cuts: Cuts
+    session: tf.Session
+    step: Any
+    state: Any
+
+    def run(self) -> list[Any]:
+        """Some steps; what they gave, then the state that they left."""
+        seen: list[Any] = []
+        for _ in range(STEPS):
+            seen += self.session.run(self.step)
+        self.cuts.plan()
+        return seen + self.session.run(self.state)
+
+
+@contextmanager
+def training() -> Iterator[Training]:
+    cuts = Cuts()
+    with memory_cluster(cuts, ps=2, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=np.full((3,), 0.5, np.float32))
+            global_step = tf.train.get_or_create_global_step()
+        with tf.device("/job:ps/task:1"):
+            v = tf.get_variable("v", initializer=np.full((2,), -0.25, np.float32))
+            names = tf.get_variable("names", initializer=tf.constant([b"a", b"", b"ccc"]))
+        with tf.device("/job:worker/task:0"):
+            loss = tf.reduce_sum(tf.square(w - 1.0)) * tf.reduce_sum(tf.square(v))
+        optimizer = tf.train.MomentumOptimizer(0.01, 0.9)
+        train_op = optimizer.minimize(loss, global_step=global_step)
+        variables = [w, v, names, global_step, *(optimizer.get_slot(x, "momentum") for x in (w, v))]
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(tf.global_variables_initializer())
+            found = Training(cluster, cuts, session, [train_op, loss], variables)
+            session.run(found.step)
+            yield found
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[Any]:
+    with training() as undisturbed:
+        undisturbed.cuts.plan()
+        return undisturbed.run()
+
+
+def _check(found: list[Any], expected: list[Any]) -> None:
+    for value, other in zip(found, expected, strict=True):
+        if other is not None:
+            np.testing.assert_array_equal(value, other)
+
+
+def test_how_many_frames_there_are() -> None:
+    with training() as found:
+        found.cuts.plan()
+        found.session.run(found.step)
+        assert found.cuts.frames == FRAMES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cut", ["", "unnoticed", *(pytest.param(cut, marks=pytest.mark.long) for cut in ("before", "after"))]
+)
+@pytest.mark.parametrize("ps", [0, 1])
+@pytest.mark.parametrize("frame", range(FRAMES))
+def test_told_to_end_at_every_frame(reference: list[Any], frame: int, ps: int, cut: str) -> None:
+    """The frame's channel may be cut at the same moment, so that what it brings has to be said again."""
+    with training() as found:
+        movers: list[threading.Thread] = []
+
+        def move(number: int) -> None:
+            if number == frame + FRAMES:
+                movers.append(threading.Thread(target=found.cluster.move_house, args=("ps", ps)))
+                movers[0].start()
+
+        found.cuts.on_frame = move
+        before = found.cluster.task("ps", ps)
+        found.cuts.plan(**({cut: [frame + FRAMES]} if cut else {}))
+        got = found.run()
+        movers[0].join()
+        assert found.cluster.task("ps", ps) is not before
+    _check(got, reference)
+
+
+@pytest.fixture
+def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Whether a worker computes, and whether it may go on."""
+    computes, goes_on = threading.Event(), threading.Event()
+    yield computes, goes_on
+    goes_on.set()
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, threading.Event]) -> None:
+    """Its worker computes on. Where it has changed nothing, it is made anew, and else it fails."""
+    computes, goes_on = waiting
+
+    def slow() -> Any:
+        computes.set()
+        goes_on.wait()
+        return np.float32(1.0)
+
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w, v = (tf.get_variable(name, [], initializer=tf.zeros_initializer()) for name in "wv")
+            first = tf.assign_add(v, 1.0) if changes else tf.identity(w)
+        with tf.device("/job:worker/task:0"):
+            more = first * 0.0 + tf.py_func(slow, [], tf.float32)
+        step = tf.assign_add(w, more)
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(tf.global_variables_initializer())
+            ends: list[object] = []
+
+            def run() -> None:
+                try:
+                    ends.append(session.run(step))
+                except UnavailableError as error:
+                    ends.append(error.message)
+
+            worker = threading.Thread(target=run)
+            worker.start()
+            computes.wait()
+            old = cluster.task("ps")
+            assert not old.steps.hold(0.0)
+            cluster.replace(old)
+            old.stop()
+            goes_on.set()
+            worker.join()
+            if changes:
+                (message,) = ends
+                assert "has ended in the midst of step" in str(message)
+                assert session.run([w, v]) == [0.0, 1.0]
+            else:
+                assert ends == [1.0]
+                assert session.run([w, v]) == [1.0, 0.0]
+
+
+def test_what_is_more_than_variables_has_sessions_begin_anew() -> None:
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=1.0)
+            queue = tf.FIFOQueue(10, tf.float32, [()], shared_name="q")
+            filled = queue.enqueue(2.0)
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(w.initializer)
+            session.run(filled)
+            cluster.move_house("ps")
+            with pytest.raises(AbortedError, match="was started anew"):
+                session.run(w)
+        with SupervisedSession(cluster.target("worker")) as session:
+            assert session.run([w, queue.size()]) == [1.0, 0]
+
+
+def test_what_comes_after_the_state_was_taken_is_not_confirmed() -> None:
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=1.0)
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(w.initializer)
+            old = cluster.task("ps")
+            old.steps.hold(60.0)
+            old.steps.freeze()
+            old.steps.stop()
+            with pytest.raises(UnavailableError, match="has ended"):
+                old.steps.require_not_frozen()

@@ -1,0 +1,105 @@
+"""Histories of graphs whose parameter servers are told to end, leave what they have with the chief, and come back.
+
+Connections are lost meanwhile. In between tasks stand still, and workers but the chief are killed. Nothing is lost:
+each acknowledged step is in the values of every parameter server, no step is there twice, and the chief never prepares
+the model once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from headwater.compat import tf
+from tests.simulation.faults import Fault
+from tests.simulation.graphs import GraphHistory, Setting
+from tests.simulation.scheduler import HistoryError, Simulation, me, running
+
+#: How often a parameter server is told to end in each of its lives, and the mean time before that, in seconds.
+_LEAVES = 0.8
+_STAYS_S = 2.0
+#: How long one stays away at most, in seconds, and between two looks whether all are there.
+_AWAY_S = 2.0
+_LOOK_S = 0.1
+#: What may happen besides, and what to workers but the chief: that keeps what must not be lost.
+_HARMLESS = {"stop", "lose connections"}
+_ENDS = {"kill", "vanish"}
+
+
+class LeftStatesHistory(GraphHistory):
+    """A history; see `GraphHistory`."""
+
+    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+        super().__init__(simulation, setting)
+        self._away: set[int] = set()
+
+    def _serve(self, index: int) -> None:
+        server = tf.train.Server(self._spec, job_name="ps", task_index=index)
+        running_server = server._running
+        assert running_server is not None
+        self._away.discard(index)
+        self._values.pop(f"ps{index}", None)  # of a former life
+        leaves = running().random.random() < _LEAVES
+
+        def end() -> None:
+            running().sleep(running().random.expovariate(1.0) * _STAYS_S)
+            while not self._is_whole():  # one at a time
+                running().sleep(_LOOK_S)
+            if not self._chief.returned:
+                self._away.add(index)
+                running().note(f"ps{index} is told to end")
+                running_server.shell.end()
+
+        if leaves:
+            running().thread(me(), "SIGTERM", end).start()
+        with contextlib.suppress(SystemExit):
+            server.join()
+        self._ended(index, server)
+        if index in self._away and not self._chief.returned:
+            running().after(running().random.random() * _AWAY_S, lambda: self._come_back(index))
+
+    def _come_back(self, index: int) -> None:
+        task = self.cluster.tasks[f"ps{index}"]
+        task.done = False
+        task.start()
+
+    def _recovery(self) -> Callable[[], bool]:
+        return self._is_whole
+
+    def _is_whole(self) -> bool:
+        """Whether no parameter server is told to end now, and all tasks are there."""
+        tasks = self.cluster.tasks.values()
+        return not self._away and not any(
+            task.process.stopped or (task.process.dead and not task.done) for task in tasks
+        )
+
+    def _begins_anew(self) -> None:
+        if self._prepared:
+            raise HistoryError("the chief threw the state away, though nothing of it is lost")
+        self.account.lose()
+
+
+def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"left states {seed}")
+    found = Setting.draw(chance)
+    servers = max(2, found.servers)
+    workers = [f"worker{index}" for index in range(found.workers)]
+    others = set(workers[1:])
+    faults = Fault.draw_some(chance, [*(f"ps{index}" for index in range(servers)), *workers], messages=300)
+    setting = replace(
+        found,
+        servers=servers,
+        mode="asynchronous",
+        steps=chance.randint(20, 80),
+        saves=False,
+        faults=tuple(
+            fault for fault in faults if fault.kind in _HARMLESS or (fault.kind in _ENDS and fault.task in others)
+        ),
+        stale=None,
+        absent=None,
+    )
+    return simulation, LeftStatesHistory(simulation, setting)
