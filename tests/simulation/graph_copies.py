@@ -14,7 +14,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -137,7 +137,13 @@ class GraphCopiesHistory(GraphHistory):
 
 
 class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
-    """A history of a graph whose examples are accounted for: each counts once."""
+    """A history of a graph whose examples are accounted for, by the first ``ps``: each counts once."""
+
+    epochs = 8
+
+    def _recovery(self) -> Callable[[], bool]:
+        """In most histories, the first fault comes when training is under way."""
+        return lambda: self._is_whole() and (self._under_way or not self.simulation.seed % 4)
 
 
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
@@ -158,7 +164,14 @@ def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
     """The history of a seed whose examples are accounted for, yet to be run."""
     simulation = Simulation(seed, horizon_s=900.0)
-    return simulation, ExampleCopiesHistory(simulation, drawn(random.Random(f"graph copies of examples {seed}")))
+    chance = random.Random(f"graph copies of examples {seed}")
+    setting = drawn(chance, messages=900)
+    faults = tuple(
+        replace(fault, task="ps0") if fault.other != "ps0" and chance.random() < 0.5 else fault
+        for fault in setting.faults
+    )
+    setting = replace(setting, mode=chance.choice(get_args(Mode)), faults=faults)
+    return simulation, ExampleCopiesHistory(simulation, setting)
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
@@ -169,8 +182,9 @@ def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
     return simulation, GraphCopiesHistory(simulation, replace(drawn(chance), mode=mode, steps=chance.randint(3, 15)))
 
 
-def drawn(chance: random.Random, extra: int = 0) -> Setting:
-    """A setting at random for two copies of each ``ps``, with ``extra`` processes of ``ps``."""
+def drawn(chance: random.Random, extra: int = 0, messages: int = 300) -> Setting:
+    """A setting at random for two copies of each ``ps``, with ``extra`` processes of ``ps``, and the first faults
+    within a number of messages."""
     found = Setting.draw(chance)
     servers = max(2, found.servers)
     tasks = [f"ps{index}" for index in range(servers + extra)] + [f"worker{index}" for index in range(found.workers)]
@@ -180,7 +194,7 @@ def drawn(chance: random.Random, extra: int = 0) -> Setting:
         mode="asynchronous",
         steps=chance.randint(5, 40),
         saves=False,
-        faults=Fault.draw_some(chance, tasks, messages=300),
+        faults=Fault.draw_some(chance, tasks, messages),
         stale=None,
         absent=None,
     )

@@ -21,7 +21,7 @@ from headwater.training.consistency import ConsistentOptimizer
 from tests.simulation.graphs import GraphHistory, Setting, saver_of
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
-SIZE, BATCH, EPOCHS = 9, 2, 3
+SIZE, BATCH = 9, 2
 
 _reduced = DenseSum.reduced
 
@@ -32,7 +32,14 @@ def _sums(self: DenseSum, count: int, mean: bool) -> Any:
 
 
 class GraphExamplesHistory(GraphHistory):
-    """A history of training a graph whose examples are accounted for."""
+    """A history of training a graph whose examples are accounted for.
+
+    Attributes:
+      epochs: how many there are.
+    """
+
+    epochs: int = 3
+    _under_way = False
 
     def run(self) -> None:
         with mock.patch.object(DenseSum, "reduced", _sums):
@@ -76,7 +83,7 @@ class GraphExamplesHistory(GraphHistory):
                 # A range may be lost as often as faults want.
                 dataset = tf.data.Dataset.range(SIZE)
                 taken = accounted(
-                    dataset, batch_size=BATCH, epochs=EPOCHS, tries=1000, patience_s=20.0, device="/job:ps/task:0"
+                    dataset, batch_size=BATCH, epochs=self.epochs, tries=1000, patience_s=20.0, device="/job:ps/task:0"
                 )
                 batch = taken.make_one_shot_iterator().get_next()
                 rows = tf.reduce_sum(tf.one_hot(batch, SIZE), 0)
@@ -92,7 +99,7 @@ class GraphExamplesHistory(GraphHistory):
                 train = optimizer.minimize(loss, global_step=step)
             gathers = setting.mode != "asynchronous"
             kind = self.simulation.seed % 2, setting.workers
-            vars(graph)["same_as"] = "examples", setting.mode, kind, setting.servers, index, setting.saves
+            vars(graph)["same_as"] = "examples", self.epochs, setting.mode, kind, setting.servers, index, setting.saves
             chiefs = gathers and index == 0
 
             def begun(scaffold: Any, sess: Any) -> None:
@@ -120,6 +127,7 @@ class GraphExamplesHistory(GraphHistory):
                         over.append(index)
                         running().note(f"worker{index} hears that all is applied")
                         raise
+                    self._under_way |= index == 0
                     running().note(f"worker{index} has applied {numbers.tolist()}")
 
     def _check(self) -> None:
@@ -129,8 +137,8 @@ class GraphExamplesHistory(GraphHistory):
         if "a_ps0" not in values and self.cluster.tasks["ps0"].process.life > 1:  # it was lost after all was applied
             return
         for name in ("a_ps0", "b_ps0"):
-            if not np.array_equal(values[name], np.full(SIZE, EPOCHS, np.float32)):
-                raise HistoryError(f"{name} has examples {values[name].tolist()} times, not {EPOCHS}")
+            if not np.array_equal(values[name], np.full(SIZE, self.epochs, np.float32)):
+                raise HistoryError(f"{name} has examples {values[name].tolist()} times, not {self.epochs}")
 
 
 def history(seed: int) -> tuple[Simulation, GraphExamplesHistory]:

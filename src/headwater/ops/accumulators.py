@@ -116,9 +116,8 @@ def set_global_step(context: HostContext, handle: HostArray, new_global_step: Ho
 def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], rows: Sequence[int]) -> Accumulator:
     def make() -> Accumulator:
         dims = [as_shape(shape).as_dims for shape in shapes]
-        return Accumulator(
-            name, [RowSum(name, d, for_update=True) if i in rows else DenseSum(d) for i, d in enumerate(dims)]
-        )
+        sums = [RowSum(name, d, for_update=True) if i in rows else DenseSum(d) for i, d in enumerate(dims)]
+        return Accumulator(name, sums, resources=context.resources)
 
     return context.resources.get_or_make("", name, Accumulator, make)
 
@@ -146,8 +145,10 @@ def gather(
         for index in range(len(shapes))
     ]
     step, start = local_step if local_step.ndim else (local_step, None)
-    ticket = GatheredRange(ledger_of(context.resources, examples), context.step) if examples else None
-    accumulator.apply(gradients, int(step), context.step.session, None if start is None else int(start), ticket)
+    of_step = context.step
+    given = GatheredRange(context.resources, examples, of_step.session, of_step.number) if examples else None
+    since = None if start is None else int(start)
+    accumulator.apply(gradients, int(step), of_step.session, since, given, follows=of_step.follows)
 
 
 def _means(inference: Inference) -> Sequence[Spec]:
@@ -197,10 +198,10 @@ def take(
     their examples are accounted for, also the ranges of these."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
-    gradients, step, tickets = accumulator.take(context.step, int(num_required), context.step.session, int(start))
+    gradients, step, ranges = accumulator.take(context.step, int(num_required), context.step.session, int(start))
     made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
     if examples:
-        made.append(ledger_of(context.resources, examples).taken(context.step, tickets))
+        made.append(ledger_of(context.resources, examples).taken(context.step, ranges))
     return made
 
 

@@ -13,7 +13,7 @@ from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
 from headwater.ops.define import fixed, host, no_outputs, stateful
 from headwater.registry import HostArray, Inference, Spec
-from headwater.resources.example_ledger import ledger_of
+from headwater.resources.example_ledger import ExampleLedger, ledger_of
 from headwater.resources.gate import Gate
 from headwater.resources.host_context import HostContext
 
@@ -86,7 +86,10 @@ def restart(
     consistency: str,
 ) -> None:
     """Training starts, perhaps once more, and the variables are at ``version``."""
-    _gate(context, shared_name, consistency).restart(int(version), again=bool(elsewhere), name=int(name))
+    gate = _gate(context, shared_name, consistency)
+    gate.restart(int(version), again=bool(elsewhere), name=int(name))
+    for ledger in context.resources.of_kind(ExampleLedger).values():
+        gate.data_end(ledger)
 
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))

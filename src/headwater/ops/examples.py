@@ -80,7 +80,7 @@ def account(applied: jax.Array, handed: jax.Array, *, shared_name: str, batch: i
     return (applied.at[1, 0].add(1).at[epoch % 2, 1 + start // batch].set(epoch + 1),)
 
 
-def _admit_round(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], None]:
+def _admit_round(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], object]:
     del batch
     return ledger_of(resources, shared_name).admit_round(step)
 
@@ -93,7 +93,7 @@ def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, ba
     return (applied.at[1, 0].add(1).at[epochs % 2, 1 + starts // batch].set(epochs + 1),)
 
 
-@host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, types={})
+@host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, stable=True, types={})
 def round_of(context: HostContext, applied: Any, num_required: HostArray, *, shared_name: str) -> np.integer:
     """Waits until as many gradients are gathered as an update is made of; how many these are."""
     ledger = _ledger(context, shared_name, applied)

@@ -12,13 +12,14 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.resources import replica_lives
 from headwater.resources.containers import Resources
+from headwater.resources.example_ledger import GatheredRange
 from headwater.resources.kept import Kept, State, at_first
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Lives, Members, Start, Verdict
@@ -42,20 +43,9 @@ def _aligned_copy(array: Array) -> Array:
     return copy
 
 
-class Ticket(Protocol):
-    """What goes with a gradient, and hears what becomes of it. The accumulator's lock is held."""
-
-    def accept(self) -> None:
-        """It is about to be added; raises where it must not be."""
-        ...
-
-    def drop(self) -> None:
-        """It is part of no mean, nor will be."""
-        ...
-
-
-Taken = tuple[Sequence[Gradient], int, Sequence[Any]]
-"""The mean (or sum) of all gradients that have come, for every variable; the time step from now on; their tickets."""
+Taken = tuple[Sequence[Gradient], int, Sequence[GatheredRange]]
+"""The mean (or sum) of all gradients that have come, for every variable; the time step from now on; their ranges of
+examples."""
 
 
 class GradientSum:
@@ -269,6 +259,7 @@ class Accumulator(Kept):
       name: for messages.
       sums: what adds the gradients of each variable.
       mean: give the mean of the gradients rather than their sum.
+      resources: of the task, where gradients come with ranges of its examples.
 
     Attributes:
       dropped: how many stale gradients were dropped.
@@ -276,7 +267,9 @@ class Accumulator(Kept):
 
     _shared = False
 
-    def __init__(self, name: str, sums: Sequence[GradientSum], *, mean: bool = True) -> None:
+    def __init__(
+        self, name: str, sums: Sequence[GradientSum], *, mean: bool = True, resources: Resources | None = None
+    ) -> None:
         self.name = name
         self.dropped: int = 0
         self._sums = sums
@@ -287,7 +280,8 @@ class Accumulator(Kept):
         self._wanted: dict[int, int] = {}
         self._repeated: list[_Repeated] = []
         self._set_aside: dict[int, Taken] = {}
-        self._tickets: list[Ticket] = []
+        self._ranges: list[GatheredRange] = []
+        self._resources = resources
         self._lives = Lives()
         self._renews = False
         self._start = Start()
@@ -367,7 +361,9 @@ class Accumulator(Kept):
         step: int,
         session: str = "",
         start: int | None = None,
-        ticket: Ticket | None = None,
+        examples: GatheredRange | None = None,
+        *,
+        follows: bool = False,
     ) -> None:
         """Adds a gradient of every variable, unless they are stale.
 
@@ -376,11 +372,12 @@ class Accumulator(Kept):
           step: that they are of.
           session: of the replica that gives them, where the accumulator is one of replicas.
           start: of the training, that they are of; None: the session says it.
-          ticket: hears what becomes of them.
+          examples: the range that they are of, where it is accounted for.
+          follows: whether they were added where this is a copy of.
 
         Raises:
           AbortedError: the training was started anew since the replica joined; none is added.
-          OpError: what ``ticket`` raises; none is added.
+          AbortedError: the step does not hold the range ``examples`` any more; none is added.
           InvalidArgumentError: one does not fit; none is added.
         """
         with self._condition:
@@ -389,17 +386,18 @@ class Accumulator(Kept):
             verdict = replica_lives.judged(self._lives, session, step, self._step)
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
-            if verdict is not Verdict.TAKE and ticket is not None:
-                ticket.drop()
+            if verdict is not Verdict.TAKE and examples is not None:
+                examples.drop()
             if verdict is Verdict.VOID and self._renews:
                 raise AbortedError(None, None, replica_lives.void_text(self._lives))
-            self.changes += 1
             if verdict is not Verdict.TAKE:
+                self.changes += 1
                 self.dropped += 1
                 return
-            if ticket is not None:
-                ticket.accept()
-                self._tickets.append(ticket)
+            if examples is not None:
+                examples.accept(follows=follows)
+                self._ranges.append(examples)
+            self.changes += 1
             self._of_steps.add(step)
             self._members = self._members.gave(session)
             for total, gradient in zip(self._sums, gradients, strict=True):
@@ -497,8 +495,8 @@ class Accumulator(Kept):
             repeated.running = False
             repeated.left -= 1
             not_taken = self._set_aside.pop(id(repeated.waiting), None)
-            for ticket in not_taken[2] if not_taken is not None else ():
-                ticket.drop()
+            for one in not_taken[2] if not_taken is not None else ():
+                one.drop()
             # More may have come meanwhile. The step that asked makes the update, lest one giver makes those of all.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
@@ -516,16 +514,15 @@ class Accumulator(Kept):
     def _taken(self) -> Taken:
         self.changes += 1
         reduced = [total.reduced(self._count, self._mean) for total in self._sums]
-        tickets, self._tickets = self._tickets, []
+        ranges, self._ranges = self._ranges, []
         self._clear()
         self._step += 1
-        return reduced, self._step, tickets
+        return reduced, self._step, ranges
 
     def _clear(self) -> None:
-        if self._tickets:
-            tickets, self._tickets = self._tickets, []
-            for ticket in tickets:
-                ticket.drop()
+        ranges, self._ranges = self._ranges, []
+        for one in ranges:
+            one.drop()
         self._count = 0
         self._of_steps.clear()
         for total in self._sums:
@@ -549,21 +546,24 @@ class Accumulator(Kept):
             self._lives.as_words(),
             (self._start.name, self._start.first),
             (sorted(self._members.known), sorted(self._members.givers)),
+            [one.as_words() for one in self._ranges],
             [(words, len(arrays)) for words, arrays in sums],
         )
         return State(words, [array for one in sums for array in one.arrays])
 
     def take_state(self, state: State) -> None:
-        _, _, numbers, lives, start, (known, givers), sums = state.words
+        _, _, numbers, lives, start, (known, givers), ranges, sums = state.words
         self.dropped, self._count, self._step, self._renews, steps = numbers
         self._of_steps = set(steps)
         self._lives, self._start = Lives.of_words(lives), Start(*start)
         self._members = Members(frozenset(known), frozenset(givers))
+        if ranges:
+            assert self._resources is not None
+            self._ranges = [GatheredRange(self._resources, *words) for words in ranges]
         rest = iter(state.arrays)
         self._sums = [GradientSum.of_state(State(words, [next(rest) for _ in range(count)])) for words, count in sums]
 
     @classmethod
     def made_of(cls, state: State, resources: Resources) -> Accumulator:
-        del resources
         name, mean, *_ = state.words
-        return cls(name, (), mean=mean)
+        return cls(name, (), mean=mean, resources=resources)

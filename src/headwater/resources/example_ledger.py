@@ -9,8 +9,9 @@ were accounted for.
 A range belongs to the step that took it, for as long as that lasts on this task, whatever connections it outlives. The
 update of that step and the account of its range happen under one lock, or neither does.
 
-Another copy of the task has a copy of the variable, and hears which ranges belong to which steps. A ledger is made of
-both where that copy goes on with the steps; how often ranges have failed begins at 0 then.
+Another copy of the task has a copy of the variable, and hears which ranges belong to which steps, and which of them
+were gathered and taken for an update. A ledger is made of all that where that copy goes on with the steps; how often
+ranges have failed begins at 0 then.
 
 Where gradients of several steps become one update, a range goes with its gradient: into the accumulator beside the
 variable (*gathered*), from there to the step that takes the mean (*taken*), whose update and the account of all its
@@ -37,7 +38,7 @@ from headwater.accounting.ledger import Nothing, Plan, Work
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.resources.containers import Cell, Resources
 from headwater.resources.host_context import RunningStep
-from headwater.resources.kept import Kept, State, at_first
+from headwater.resources.kept import Kept, State, StillWaitsError, at_first
 
 _log = logging.getLogger("headwater")
 
@@ -73,7 +74,7 @@ class _Hold:
     """A range that a step has, or the gradient that it has given.
 
     Attributes:
-      worker, session, work: who has what.
+      worker, session, number, work: who has what, in which step.
       away: it was taken from it. Where no other has got it, it may go on.
       resumes_by: when it is taken from it at the latest, where the step has yet to go on here; None: it runs here.
       given: its step has given its gradient to all that gather some, or has ended.
@@ -82,11 +83,26 @@ class _Hold:
 
     worker: str
     session: str
+    number: int
     work: Work
     away: bool = False
     resumes_by: float | None = None
     given: bool = False
     lost: bool = False
+
+    @property
+    def key(self) -> _Key:
+        return self.session, self.number
+
+    def as_words(self) -> tuple[object, ...]:
+        """What a frame's header can hold."""
+        return self.worker, self.session, self.number, tuple(self.work), self.away, self.given, self.lost
+
+    @classmethod
+    def of_words(cls, words: Sequence[Any]) -> _Hold:
+        """What `as_words` has given."""
+        worker, session, number, work, away, given, lost = words
+        return cls(worker=worker, session=session, number=number, work=Work(*work), away=away, given=given, lost=lost)
 
 
 class GatheredRange:
@@ -95,26 +111,33 @@ class GatheredRange:
     The accumulator's lock is held in all methods; that of the ledger is taken within.
 
     Args:
-      ledger: whose range it is.
-      step: that has it.
+      resources: of the task.
+      examples: the name of those that the range is of.
+      session, number: of the step that has it.
     """
 
-    def __init__(self, ledger: ExampleLedger, step: RunningStep) -> None:
-        self._ledger = ledger
-        self._key = step.session, step.number
-        self.hold: _Hold | None = None
+    def __init__(self, resources: Resources, examples: str, session: str, number: int) -> None:
+        self._resources = resources
+        self._examples = examples
+        self.key: _Key = session, number
 
-    def accept(self) -> None:
-        """The gradient is about to be added.
+    def as_words(self) -> tuple[object, ...]:
+        """What the task's resources make the same of."""
+        return self._examples, *self.key
+
+    def accept(self, *, follows: bool = False) -> None:
+        """The gradient is about to be added; ``follows`` says that it was where this is a copy of.
 
         Raises:
           AbortedError: the step does not hold its range any more: it must not be added.
         """
-        self.hold = self._ledger._gather(self._key)  # pyright: ignore[reportPrivateUsage] - of this module
+        ledger_of(self._resources, self._examples).gather(self.key, follows=follows)
 
     def drop(self) -> None:
         """The gradient is not part of any update, nor will be."""
-        self._ledger._drop(self._key, self.hold)  # pyright: ignore[reportPrivateUsage]
+        ledger = self._resources.find("", self._examples, ExampleLedger)
+        if ledger is not None:  # else nothing of it is left
+            ledger.drop(self.key)
 
 
 class ExampleLedger(Kept):
@@ -127,6 +150,9 @@ class ExampleLedger(Kept):
       cell: the variable of what is applied.
       log_dir: folder of the journal; None: the one that the environment names.
       clock: gives seconds that only grow.
+
+    Attributes:
+      name: as given.
     """
 
     def __init__(
@@ -138,7 +164,7 @@ class ExampleLedger(Kept):
         log_dir: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._name = name
+        self.name: str = name
         self._task = task
         self._log_dir = log_dir
         self._resources = resources
@@ -149,8 +175,8 @@ class ExampleLedger(Kept):
         self._seen: int | None = None  # updates of the variable as of which the accounts are
         self._update = 0
         self._holds: dict[_Key, _Hold] = {}
-        self._gathered: list[_Hold] = []
-        self._taken: dict[_Key, list[_Hold]] = {}
+        self._gathered: dict[_Key, _Hold] = {}
+        self._taken: dict[_Key, list[_Hold | None]] = {}  # None: the ledger has forgotten what the step had
         self._waiting: set[_Key] = set()
         self._plan: Plan | None = None
         self._place: tuple[str, ...] = ()  # of the variable: its container and name
@@ -174,7 +200,7 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         if key in self._holds:
             raise FailedPreconditionError(
-                None, None, f"a step takes two ranges of {self._name!r}: get_next() can be called once in a step"
+                None, None, f"a step takes two ranges of {self.name!r}: get_next() can be called once in a step"
             )
         told: tuple[int, int] | None = None
         try:
@@ -184,17 +210,24 @@ class ExampleLedger(Kept):
                     break
                 if starved is not None:
                     starved()
-        finally:
-            with self._condition:
-                self._waiting.discard(key)
+        except StillWaitsError:
+            raise
+        except BaseException:
+            self._waits_no_more(key)
+            raise
+        self._waits_no_more(key)
         last = (wish.epochs or FOREVER) - 1
         if isinstance(found, tuple):
             return found
         if found is Nothing.ASIDE:
             with self._condition:
                 aside = self._accounts.set_aside(0, last)
-            raise DataLossError(None, None, f"these ranges of {self._name!r} were set aside: {aside}")
-        raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self._name!r} are applied")
+            raise DataLossError(None, None, f"these ranges of {self.name!r} were set aside: {aside}")
+        raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self.name!r} are applied")
+
+    def _waits_no_more(self, key: _Key) -> None:
+        with self._condition:
+            self._waiting.discard(key)
 
     def _wait_for_range(
         self, step: RunningStep, wish: Wish, told: tuple[int, int] | None
@@ -226,11 +259,11 @@ class ExampleLedger(Kept):
             return found is not Nothing.YET or (self._is_starved() and told != self._round())
 
         with self._condition:
-            step.wait_until(self._condition, ready, f"ranges of {self._name!r} that other workers have")
+            step.wait_until(self._condition, ready, f"ranges of {self.name!r} that other workers have")
             self._accounts.flush()
             (found,) = offers
             if isinstance(found, tuple):
-                self._holds[key] = _Hold(worker=wish.worker, session=step.session, work=found[0])
+                self._holds[key] = _Hold(worker=wish.worker, session=step.session, number=step.number, work=found[0])
                 self.changes += 1
                 step.at_end(lambda: self.ended(*key))
             return found, self._round()
@@ -244,16 +277,22 @@ class ExampleLedger(Kept):
         return self._accounts.hand_out(wish.worker, 0, 0, last, wish.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:
-        """Nothing of a step runs on this task any more; whether it still had a range."""
+        """Nothing of a step runs on this task any more; whether another copy has to hear so."""
+        key = session, number
         with self._condition:
-            self._all_given(session)
-            hold = self._holds.get((session, number))
-            if hold is None:
-                return False
-            self._take_back(lambda one: one is hold, "its step ended without an update")
-            del self._holds[session, number]
-            self.changes += 1
-            return True
+            before = self.changes
+            self._all_given(key)
+            hold = self._holds.get(key)
+            if hold is not None:
+                self._take_back(lambda one: one is hold, "its step ended without an update")
+                del self._holds[key]
+                self.changes += 1
+            taken = self._taken.get(key)
+            if taken is not None:
+                self._take_back(lambda one: any(one is its for its in taken), "its update was not made")
+                del self._taken[key]
+                self.changes += 1
+            return self.changes != before
 
     def _is_left(self, hold: _Hold) -> bool:
         return hold.resumes_by is not None and hold.resumes_by < self._clock()
@@ -261,19 +300,21 @@ class ExampleLedger(Kept):
     def resumed(self, session: str, number: int) -> None:
         """A step that took its range on another copy of the task goes on here."""
         with self._condition:
-            hold = self._holds.get((session, number))
-            if hold is not None:
-                hold.resumes_by = None
+            key = session, number
+            for hold in (self._holds.get(key), self._gathered.get(key), *self._taken.get(key, ())):
+                if hold is not None:
+                    hold.resumes_by = None
 
     def session_ended(self, session: str, reason: str) -> None:
         """No connection is left to the master of a session, or it is over."""
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
-            mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken]
+            mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken if hold]
             self._take_back(lambda hold: any(hold is one for one in mine), reason or "its session has ended")
             for hold in self._all_holds():
-                hold.lost |= hold.session == session
-                hold.given |= hold.lost
+                if hold.session == session:
+                    hold.lost = hold.given = True
+                    self.changes += 1
             self._condition.notify_all()
 
     def forget_session(self, session: str) -> None:
@@ -281,13 +322,14 @@ class ExampleLedger(Kept):
         self.session_ended(session, "its session has ended")
 
     def _all_holds(self) -> list[_Hold]:
-        taken = (hold for holds in self._taken.values() for hold in holds)
-        return [*self._holds.values(), *self._gathered, *taken]
+        return [*self._holds.values(), *self._gathered.values(), *self._all_taken()]
+
+    def _all_taken(self) -> list[_Hold]:
+        return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
     def _take_back(self, these: Callable[[_Hold], bool], reason: str) -> None:
         """Hands out again what steps hold, or have taken for an update that is not made yet."""
-        taken = (hold for holds in self._taken.values() for hold in holds)
-        for hold in (*self._holds.values(), *taken):
+        for hold in (*self._holds.values(), *self._all_taken()):
             if not hold.away and these(hold):
                 hold.away = True
                 self.changes += 1
@@ -297,39 +339,41 @@ class ExampleLedger(Kept):
 
     # Gradients that are gathered --------------------------------------------------------------------------------------
 
-    def _gather(self, key: _Key) -> _Hold:
+    def gather(self, key: _Key, *, follows: bool) -> None:
+        """The gradient of a step is about to be added to an accumulator, see `GatheredRange.accept`."""
         with self._condition:
-            hold = self._holds.get(key)
-            self._require(hold)
-            assert hold is not None
-            del self._holds[key]
-            self._gathered.append(hold)
+            if not follows:
+                self._go_on()
+                self._require(self._holds.get(key))
+            hold = self._holds.pop(key, None)
+            if hold is not None:
+                self._gathered[key] = hold
+            self.changes += 1
             self._condition.notify_all()
-            return hold
 
-    def _drop(self, key: _Key, hold: _Hold | None) -> None:
+    def drop(self, key: _Key) -> None:
+        """The gradient of a step is not part of any update, nor will be."""
         with self._condition:
+            hold = self._gathered.pop(key, None) or self._holds.pop(key, None)
             if hold is None:
-                hold = self._holds.pop(key, None)
-            elif hold in self._gathered:
-                self._gathered.remove(hold)
-            else:
                 return
-            if hold is not None and not hold.away:
+            if not hold.away:
                 self._accounts.failed(hold.worker, hold.work, "")
                 self._accounts.flush()
+            self.changes += 1
             self._condition.notify_all()
 
     def given(self, step: RunningStep) -> None:
         """A step has given its gradient to all that gather some."""
         with self._condition:
-            self._all_given(step.session)
+            self._all_given((step.session, step.number))
 
-    def _all_given(self, session: str) -> None:
-        for hold in self._gathered:
-            if hold.session == session:
-                hold.given = True
-                self._condition.notify_all()
+    def _all_given(self, key: _Key) -> None:
+        hold = self._gathered.get(key)
+        if hold is not None and not hold.given:
+            hold.given = True
+            self.changes += 1
+            self._condition.notify_all()
 
     def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
         """A step has taken the mean of gradients, to make an update; their ranges, as int64 [at least 1, 3], of which
@@ -337,22 +381,15 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         with self._condition:
             if key not in self._taken:
-                step.at_end(lambda: self._not_made(key))
-            # Those of before a restore are there, too: the mean has their gradients.
-            holds = [one.hold for one in ranges if one.hold is not None]
-            self._gathered = [hold for hold in self._gathered if hold not in holds]
-            self._taken[key] = holds
+                step.at_end(lambda: self.ended(*key))
+            # Also of one whose range is forgotten, as the variable was restored: the mean has its gradient.
+            holds = self._taken[key] = [self._gathered.pop(one.key, None) for one in ranges]
+            self.changes += 1
             self._condition.notify_all()
-        works = [hold.work for hold in holds] or [Work(0, 0, 0)]
+        works = [hold.work for hold in holds if hold is not None] or [Work(0, 0, 0)]
         # A power of two, so that few different shapes have to be compiled.
         works += works[-1:] * ((1 << (len(works) - 1).bit_length()) - len(works))
         return np.array(works, np.int64)
-
-    def _not_made(self, key: _Key) -> None:
-        with self._condition:
-            mine = self._taken.get(key, [])
-            self._take_back(lambda hold: any(hold is one for one in mine), "its update was not made")
-            self._taken.pop(key, None)
 
     def is_starved(self) -> bool:
         """Whether gradients are gathered, and none can come besides before an update is made of them: workers wait for
@@ -363,7 +400,7 @@ class ExampleLedger(Kept):
     def _is_starved(self) -> bool:
         return (
             bool(self._waiting and self._gathered)
-            and all(hold.given for hold in self._gathered)
+            and all(hold.given or self._is_left(hold) for hold in self._gathered.values())
             and all(hold.away for hold in self._holds.values())
         )
 
@@ -374,7 +411,7 @@ class ExampleLedger(Kept):
             step.wait_until(
                 self._condition,
                 lambda: len(self._gathered) >= required or self._is_starved(),
-                f"gradients of {self._name!r} ({required} needed)",
+                f"gradients of {self.name!r} ({required} needed)",
             )
             return min(required, len(self._gathered))
 
@@ -392,8 +429,7 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         if step.follows:  # the copy that has asked for it was told that it may
             return lambda: self._holds.pop(key, None)
-        if self._seen is None and self._plan is not None:
-            self._load(self._plan)
+        self._go_on()
         hold = self._holds.get(key)
         self._require(hold)
         assert hold is not None
@@ -404,14 +440,18 @@ class ExampleLedger(Kept):
 
         return made
 
-    def admit_round(self, step: RunningStep) -> Callable[[], None]:
+    def admit_round(self, step: RunningStep) -> Callable[[], object]:
         """As `admit`, for the ranges that a step has `taken`."""
         key = step.session, step.number
-        holds = self._taken.get(key, [])
-        if not holds:
+        if step.follows:
+            return lambda: self._taken.pop(key, None)
+        self._go_on()
+        taken = self._taken.get(key, [])
+        if not taken:
             self._require(None)
-        for hold in holds:
+        for hold in taken:
             self._require(hold)
+        holds = [hold for hold in taken if hold is not None]
 
         def made() -> None:
             self._taken[key] = []
@@ -428,7 +468,7 @@ class ExampleLedger(Kept):
             raise AbortedError(
                 None,
                 None,
-                f"the examples {hold.work if hold else 'of this step'} of {self._name!r} were handed out again: "
+                f"the examples {hold.work if hold else 'of this step'} of {self.name!r} were handed out again: "
                 "its update is not made",
             )
 
@@ -457,11 +497,13 @@ class ExampleLedger(Kept):
             )
         if self._seen == cell.updates:
             return
-        for hold in self._all_holds()[len(self._holds) :]:
-            hold.away = True
-        self._gathered.clear()
-        told = self._holds if self._seen is None else {}
-        self._holds, self._plan = {}, plan
+        told = self._all_holds() if self._seen is None else []
+        if not told:
+            for hold in self._all_taken():
+                hold.away = True
+            self._holds.clear()
+            self._gathered.clear()
+        self._plan = plan
         self.changes += 1
         applied: Array = np.array(cell.value)
         run = int(applied[0, 0])
@@ -470,16 +512,24 @@ class ExampleLedger(Kept):
             run = applied[0, 0] = secrets.randbelow((1 << 48) - 1) + 1
             cell.value = applied
             cell.counts[cell.slot] += 1
-        self._accounts = Accounts(self._name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
+        self._accounts = Accounts(self.name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
         self._update = int(applied[1, 0])
         if begun:
-            self._accounts.restore(ledger_bytes(applied, plan), self._update)
-            _log.warning("%s: the account of %r goes on as of update %d", self._task, self._name, self._update)
+            newest = max((hold.work.epoch for hold in told), default=-1)
+            self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
+            _log.warning("%s: the account of %r goes on as of update %d", self._task, self.name, self._update)
         self._seen = cell.updates
-        for key, hold in told.items():
-            if not hold.away and self._accounts.hold(hold.worker, hold.work, plan, self._update):
-                hold.resumes_by = self._clock() + RESUME_S
-                self._holds[key] = hold
+        for hold in told:
+            hold.resumes_by = self._clock() + RESUME_S
+            if hold.away or not self._accounts.hold(hold.worker, hold.work, plan, self._update):
+                hold.away = True
+                self._holds.pop(hold.key, None)
+                self._gathered.pop(hold.key, None)
+
+    def _go_on(self) -> None:
+        """Where another copy of the task was lost, this one goes on with the ranges that steps have."""
+        if self._seen is None and self._plan is not None:
+            self._load(self._plan)
 
     # A second copy ----------------------------------------------------------------------------------------------------
 
@@ -489,15 +539,19 @@ class ExampleLedger(Kept):
     def state(self) -> State:
         if not self._place:
             self._place = next(place for place, cell in self._resources.cells().items() if cell is self._cell)
-        holds = [(*key, hold.worker, *hold.work, hold.away) for key, hold in self._holds.items()]
-        return State((self._name, self._task, *self._place, asdict(self._plan) if self._plan else None, holds))
+        plan = asdict(self._plan) if self._plan else None
+        holds, gathered = ([hold.as_words() for hold in its.values()] for its in (self._holds, self._gathered))
+        taken = [(*key, [hold and hold.as_words() for hold in its]) for key, its in self._taken.items()]
+        return State((self.name, self._task, *self._place, plan, holds, gathered, taken))
 
     def take_state(self, state: State) -> None:
-        *_, plan, holds = state.words
+        *_, plan, holds, gathered, taken = state.words
         self._plan = Plan(**plan) if plan else None
-        self._holds = {
-            (session, number): _Hold(worker=worker, session=session, work=Work(*work), away=away)
-            for session, number, worker, *work, away in holds
+        self._holds, self._gathered = (
+            {hold.key: hold for hold in map(_Hold.of_words, its)} for its in (holds, gathered)
+        )
+        self._taken = {
+            (session, number): [words and _Hold.of_words(words) for words in its] for session, number, its in taken
         }
 
     @classmethod
@@ -530,11 +584,13 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
     return ledger
 
 
-def ledger_bytes(applied: Array, plan: Plan) -> bytes:
-    """What `Ledger.from_bytes` takes, of the variable that says what is applied."""
+def ledger_bytes(applied: Array, plan: Plan, newest: int = -1) -> bytes:
+    """What `Ledger.from_bytes` takes, of the variable that says what is applied, and the newest epoch of which a step
+    has a range: the one before has begun then, though none of it may be applied."""
     run = int(applied[0, 0])
     seed = run & 0x7FFFFFFF
-    last = int(applied[:, 1:].max()) - 1  # the epoch before may go on, too; those before that are over
+    # The epoch before may go on, too; those before that are over.
+    last = max(int(applied[:, 1:].max()) - 1, newest)
     over, epochs = Intervals(), list[Any]()
     if last > 1:
         over.add(0, last - 1)

@@ -42,6 +42,9 @@ _SAY_EVERY_S = 5.0
 class Data(Protocol):
     """What gradients are of, which knows when there is no more."""
 
+    @property
+    def name(self) -> str: ...
+
     def given(self, step: Any, /) -> None:
         """A step has given its gradient."""
         ...
@@ -74,7 +77,7 @@ class Gate(kept.Kept):
         self._updater: str | None = None
         self._abandoned = False
         self._given: dict[str, tuple[str, int]] = {}
-        self._data: Data | None = None
+        self._data = ""
         self._said = clock()
 
     @property
@@ -107,7 +110,7 @@ class Gate(kept.Kept):
     def data_end(self, data: Data) -> None:
         """No worker may be able to give another gradient before the next update, as ``data`` knows."""
         with self._condition:
-            if data is self._data and data.is_starved():
+            if data.name == self._data and data.is_starved():
                 self._hear(DataEnd())
 
     def give(
@@ -144,7 +147,7 @@ class Gate(kept.Kept):
                 self.changes += 1
                 self._hear(Gave(worker, version, void=not self._start.counts(start)))
             if data is not None:
-                self._data = data
+                self._data = data.name
                 data.given(waiting)
                 if data.is_starved():
                     self._hear(DataEnd())
@@ -196,8 +199,6 @@ class Gate(kept.Kept):
             self._due, self._updater, self._abandoned = None, None, False
             self.changes += 1
             self._hear(Restarted(version, again))
-            if self._data is not None and self._data.is_starved():
-                self._hear(DataEnd())
 
     def session_ended(self, session: str, reason: str) -> None:
         """A session is over, or its client is gone."""
@@ -274,11 +275,14 @@ class Gate(kept.Kept):
                 self._sessions,
                 (self._updater, self._abandoned),
                 self._given,
+                self._data,
             )
         )
 
     def take_state(self, state: kept.State) -> None:
-        _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given = state.words
+        _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given, self._data = (
+            state.words
+        )
         version, gathered, formed, updating, dropped, started = numbers
         now = self._clock()
         self._state = State(

@@ -443,11 +443,11 @@ class ServedStep(Step):
           received: how many transfers of this step have come to the master.
           on_lost: called when it waits for the master's return once more.
         """
-        changed = self._condition()
+        changed, former = self._condition(), self.on_lost
         self.channel.break_off(f"{self._master} came back on another connection")  # wakes who uses it
         self._drop(received)
         with self._sending:
-            self.channel, self.on_lost = channel, on_lost
+            self.channel, self.on_lost, self._away_since = channel, on_lost, None
             with contextlib.suppress(*_LOST):  # it has to come back once more
                 channel.send(Frame(RESUMED, (self.number, len(self._came), len(self._kept)), ()))
                 for frame in self._kept:
@@ -455,6 +455,8 @@ class ServedStep(Step):
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
+        if former is not None:  # a step that has not looked meanwhile has not said so
+            former()
         with changed:
             while not self.over:
                 changed.wait()

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.cluster.variables import REPLICAS, has_two_copies
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
 from headwater.functional.accumulators import as_int64
@@ -103,15 +102,10 @@ def gather(
 
     Raises:
       ValueError: there are no gradients, or they are of examples that are accounted for, and these are of several
-        datasets, or tasks have second copies.
+        datasets.
     """
     graph = get_default_graph()
     examples = gathered_examples(grad for grad, _ in pairs)
-    if examples is not None and has_two_copies():
-        raise ValueError(
-            f"the examples {examples.name!r} are accounted for, and their gradients are gathered: with {REPLICAS}=2 "
-            "that cannot be had. Use an optimizer that applies each gradient, or leave the variable away"
-        )
     by_device: dict[str, list[tuple[Any, Variable]]] = {} if examples is None else {examples.device: []}
     for grad, var in pairs:
         if grad is not None:

@@ -17,7 +17,8 @@ from headwater import tf
 from headwater.accounting.audit import audit
 from headwater.resources.accumulators import DenseSum
 from headwater.training.consistency import ConsistentOptimizer
-from tests.support.cluster import MemoryCluster, memory_cluster
+from tests.support.cluster import memory_cluster
+from tests.support.copied_cluster import copied_cluster
 from tests.support.cuts import Cuts
 
 SIZE, BATCH, EPOCHS = 10, 3, 2
@@ -44,7 +45,7 @@ class Worker:
     """A worker of its own graph, as a thread.
 
     Args:
-      cluster: where it works.
+      target: where it works.
       index: its number; 0 is the chief.
       mode: how gradients become updates.
       workers: how many there are.
@@ -54,7 +55,7 @@ class Worker:
 
     def __init__(
         self,
-        cluster: MemoryCluster,
+        target: str,
         index: int,
         mode: str,
         workers: int,
@@ -64,7 +65,7 @@ class Worker:
         self.graph = tf.Graph()
         self.steps = 0
         self._index = index
-        self._target = cluster.target("worker", index)
+        self._target = target
         self._before = before
         with self.graph.as_default():
             setter = tf.train.replica_device_setter(ps_tasks=2, worker_device=f"/job:worker/task:{index}")
@@ -148,7 +149,7 @@ def check(workers: list[Worker], logs: Path, several: bool = True) -> None:
 @pytest.mark.parametrize("alone", [False, True])
 def test_workers_share_the_epochs(mode: str, workers: int, updates: int | None, alone: bool, logs: Path) -> None:
     with memory_cluster(ps=2, worker=workers) as cluster:
-        made = [Worker(cluster, index, mode, workers, alone=alone) for index in range(workers)]
+        made = [Worker(cluster.target("worker", index), index, mode, workers, alone=alone) for index in range(workers)]
         for worker in made:
             worker.start()
         for worker in made:
@@ -161,7 +162,7 @@ def test_workers_share_the_epochs(mode: str, workers: int, updates: int | None, 
 @pytest.mark.parametrize("mode", ["replicas 2", "k=2 of 3"])
 def test_gradients_that_are_too_late_give_their_examples_back(mode: str, logs: Path) -> None:
     with memory_cluster(ps=2, worker=3) as cluster:
-        made = [Worker(cluster, index, mode, 3) for index in range(3)]
+        made = [Worker(cluster.target("worker", index), index, mode, 3) for index in range(3)]
         for worker in made:
             worker.start()
         for worker in made:
@@ -181,8 +182,30 @@ def test_cuts_anywhere(mode: str, before: set[int], after: set[int], unnoticed: 
             cuts.plan(before=before, after=after, unnoticed=unnoticed)
 
     with memory_cluster(cuts, ps=2, worker=1) as cluster:
-        worker = Worker(cluster, 0, mode, 1, plan)
+        worker = Worker(cluster.target("worker", 0), 0, mode, 1, plan)
         worker.start()
         worker.join()
         for values in worker.values:
             np.testing.assert_array_equal(values, np.full(SIZE, EPOCHS, np.float32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["replicas 2", "sync=2", "k=1 of 2"])
+@pytest.mark.parametrize("ps", [0, 1])
+@pytest.mark.parametrize("frame", range(10, 120, 30))
+def test_a_ps_that_has_a_second_copy_dies_anywhere(mode: str, ps: int, frame: int, logs: Path) -> None:
+    with copied_cluster(2, Cuts()) as cluster:
+        cluster.cuts.on_cut = lambda: cluster.kill(ps)
+
+        def plan(step: int) -> None:
+            if step == 2:
+                cluster.paired()
+                cluster.cuts.plan(before=[frame])
+
+        made = [Worker(cluster.target(index), index, mode, 2, None if index else plan) for index in range(2)]
+        for worker in made:
+            worker.start()
+        for worker in made:
+            worker.join()
+        assert cluster.cuts.made
+    check(made, logs, several=not mode.startswith("k"))

@@ -67,13 +67,6 @@ def test_gathered_gradients_of_two_datasets_are_refused(kind: str) -> None:
         opt.minimize(loss(both), tf.train.get_or_create_global_step())
 
 
-def test_gathered_gradients_with_second_copies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADWATER_REPLICAS", "2")
-    opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.1), "sync=2")
-    with pytest.raises(ValueError, match="with HEADWATER_REPLICAS=2 that cannot be had"):
-        opt.minimize(loss(batch()), tf.train.get_or_create_global_step())
-
-
 @pytest.mark.parametrize("kind", ["SyncReplicas", "sync=1", "k=1 of 1"])
 def test_rounds_of_one_worker_account(kind: str) -> None:
     table = tf.get_variable("table", initializer=np.zeros((8, 1), np.float32))

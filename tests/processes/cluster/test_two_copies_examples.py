@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.processes.cluster.test_accounted import ONCE, audited, release, start
-from tests.support.processes import processes
+from tests.support.processes import Process, Processes, processes
 
 pytestmark = pytest.mark.slow
 
 REPLICAS = {"HEADWATER_REPLICAS": "2"}
 
 
-def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
+def kill_each_ps(cluster: Processes, folder: Path, holding: Sequence[Collection[int]], *options: str) -> list[str]:
+    """Each ``ps`` is killed in turn, while some workers have examples in hand; what the workers have printed in the
+    end."""
     for number in range(2):
-        os.mkfifo(tmp_path / f"hold-{number}")
+        os.mkfifo(folder / f"hold-{number}")
+    ps = [start(cluster, "ps", index, folder, *options, **REPLICAS) for index in range(2)]
+    workers: list[Process] = []
+    for number in range(2):
+        holds = [f"--hold_at={at}" for at, held in zip((15, 30), holding, strict=True) if number in held]
+        workers.append(start(cluster, "worker", number, folder, *options, *holds, **REPLICAS))
+    for task, one in enumerate(ps):
+        one.wait_for(f"has a copy of the state of /job:ps/task:{task} ")
+    before = [0, 0]
+    for index, held in enumerate(holding):
+        other = ps[1 - index]
+        for number in held:
+            workers[number].wait_for("holding", after=before[number])
+        ps[index].kill()
+        other.wait_for(rf"/job:ps/task:{1 - index} serves the state of /job:ps/task:{index} now")
+        since = other.line_count()
+        ps[index] = start(cluster, "ps", index, folder, *options, **REPLICAS)
+        for task in (0, 1):
+            other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=since)
+        before = [worker.line_count() for worker in workers]
+        for number in held:
+            release(folder, number)
+    shown = [worker.succeeds() for worker in workers]
+    for one in ps:
+        one.succeeds()
+    return shown
+
+
+def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, **REPLICAS) for index in range(2)]
-        workers = [
-            start(cluster, "worker", index, tmp_path, "--hold_at=15", "--hold_at=30", **REPLICAS) for index in range(2)
-        ]
-        for task, one in enumerate(ps):
-            one.wait_for(f"has a copy of the state of /job:ps/task:{task} ")
-        before = [0, 0]
-        for index in (0, 1):
-            other = ps[1 - index]
-            for number, worker in enumerate(workers):
-                worker.wait_for("holding", after=before[number])
-            ps[index].kill()
-            other.wait_for(rf"/job:ps/task:{1 - index} serves the state of /job:ps/task:{index} now")
-            since = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path, **REPLICAS)
-            for task in (0, 1):
-                other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=since)
-            before = [worker.line_count() for worker in workers]
-            for number in range(2):
-                release(tmp_path, number)
-        for worker in workers:
-            assert ONCE in worker.succeeds()
-        for one in ps:
-            one.succeeds()
+        for shown in kill_each_ps(cluster, tmp_path, [(0, 1), (0, 1)]):
+            assert ONCE in shown
+        assert "epoch 2: 400 examples, each applied once: " in audited(cluster, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["sync=2", pytest.param("replicas 2", marks=pytest.mark.long)])
+def test_each_ps_is_killed_in_the_midst_of_a_round(tmp_path: Path, mode: str) -> None:
+    """One worker has its examples in hand, the other one has given its gradient."""
+    with processes(ps=2, worker=2) as cluster:
+        for shown in kill_each_ps(cluster, tmp_path, [(0,), (1,)], f"--mode={mode}"):
+            assert ONCE in shown
         assert "epoch 2: 400 examples, each applied once: " in audited(cluster, tmp_path)

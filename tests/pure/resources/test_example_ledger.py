@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.accounting.ledger import Plan
+from headwater.accounting.ledger import Plan, Work
 from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
 from headwater.resources.containers import Resources
 from headwater.resources.example_ledger import RESUME_S, ExampleLedger, GatheredRange, Wish
@@ -57,9 +57,21 @@ class Task:
         self.cell = self.resources.cell("", "applied")
         self.cell.value = applied
         self.now = 0.0
-        self.ledger = ExampleLedger(
+        self.ledger = self.resources.get_or_make("", "examples", ExampleLedger, self._made)
+
+    def _made(self) -> ExampleLedger:
+        return ExampleLedger(
             "examples", "/job:ps/task:0", self.resources, self.cell, log_dir="", clock=lambda: self.now
         )
+
+    def range_of(self, step: FakeStep) -> GatheredRange:
+        return GatheredRange(self.resources, "examples", step.session, step.number)
+
+    def copy(self) -> Task:
+        """Another copy of it, which goes on where this one is lost."""
+        second = Task(self.cell.value)
+        second.ledger.take_state(self.ledger.state())
+        return second
 
     def apply(self, step: FakeStep, epoch: int, start: int) -> None:
         with self.resources.lock:
@@ -117,18 +129,28 @@ def test_each_example_once_whatever_becomes_of_steps(data: st.DataObject) -> Non
 
 
 class Round:
-    """An accumulator of a task, and the step that takes what is in it."""
+    """An accumulator of a task, and the step that takes what is in it.
 
-    def __init__(self, task: Task) -> None:
+    Args:
+      task: the task.
+      before: what another copy of the task had, which is lost.
+    """
+
+    def __init__(self, task: Task, before: Round | None = None) -> None:
         self.task = task
         self.inside: list[GatheredRange] = []
-        self.taken: list[GatheredRange] = []
+        self.taken: list[Work] = []
+        self.works: dict[tuple[str, int], Work] = {}
         self.step: FakeStep | None = None
+        if before is not None:
+            self.inside = [GatheredRange(task.resources, "examples", *one.key) for one in before.inside]
+            self.taken, self.works, self.step = before.taken, before.works, before.step
 
-    def give(self, step: FakeStep) -> None:
-        one = GatheredRange(self.task.ledger, step)
+    def give(self, step: FakeStep, work: Work) -> None:
+        one = self.task.range_of(step)
         one.accept()
         self.inside.append(one)
+        self.works[one.key] = work
         self.task.ledger.given(step)
 
     def clear(self) -> None:
@@ -137,14 +159,15 @@ class Round:
         self.inside.clear()
 
     def take(self, number: int, session: str) -> None:
-        self.step, self.taken, self.inside = FakeStep(number, session), self.inside, []
-        works = self.task.ledger.taken(self.step, self.taken)
-        assert {tuple(work) for work in works.tolist()} >= {one.hold.work for one in self.taken if one.hold}
+        self.step, ranges, self.inside = FakeStep(number, session), self.inside, []
+        self.taken = [self.works[one.key] for one in ranges]
+        works = self.task.ledger.taken(self.step, ranges)
+        assert {Work(*work) for work in works.tolist()} == {*self.taken}
 
     def apply(self) -> list[tuple[int, int]]:
         """Makes the update; the ranges that it has applied."""
         assert self.step is not None
-        works = [one.hold.work for one in self.taken if one.hold is not None]
+        works = self.taken
         with self.task.resources.lock:
             made = self.task.ledger.admit_round(self.step)
             value = self.task.cell.value.copy()
@@ -158,43 +181,44 @@ class Round:
 
     def end(self) -> None:
         assert self.step is not None
-        self.step.end()
+        self.task.ledger.ended(self.step.session, self.step.number)
         self.step = None
 
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObject) -> None:
-    """Workers take ranges, give their gradients, are lost; updates are taken, made, refused, and left undone."""
+    """Workers take ranges, give their gradients, are lost; updates are taken, made, refused, and left undone; other
+    copies of the task take over."""
     task = Task(empty())
-    rounds, steps = Round(task), list[FakeStep]()
+    rounds, steps = Round(task), list[tuple[FakeStep, Work]]()
     applied: dict[tuple[int, int], int] = {}
     saved = task.cell.value, dict(applied)
     number, over = 0, False
     while not over:
         number += 1
         chosen = number < 60
-        what = data.draw(st.sampled_from("tttggggdcTTAAAEfsr")) if chosen else "tgTAE"[number % 5]
+        what = data.draw(st.sampled_from("tttggggdcTTAAAEfsroo")) if chosen else "tgTAE"[number % 5]
         session = data.draw(st.sampled_from("xyz")) if chosen else "x"
         assert number < 600, "it does not end"
         if what == "t":
             step = FakeStep(number, session)
             try:
-                task.ledger.take(step, WISH)
+                work, _ = task.ledger.take(step, WISH)
             except OutOfRangeError:
                 over = True
             except Blocked:
                 assert steps or rounds.inside or rounds.step
             else:
-                steps.append(step)
+                steps.append((step, work))
         elif what in "gd" and steps:
-            step = steps.pop(data.draw(st.integers(0, len(steps) - 1)) if chosen else 0)
+            step, work = steps.pop(data.draw(st.integers(0, len(steps) - 1)) if chosen else 0)
             if what == "g":
                 with suppress(AbortedError):
-                    rounds.give(step)
+                    rounds.give(step, work)
             else:  # too late
-                GatheredRange(task.ledger, step).drop()
-            step.end()
+                task.range_of(step).drop()
+            task.ledger.ended(step.session, step.number)
         elif what == "c":
             rounds.clear()
         elif what == "T" and rounds.step is None and rounds.inside:
@@ -208,6 +232,9 @@ def test_each_example_once_in_rounds_whatever_becomes_of_steps(data: st.DataObje
             rounds.end()
         elif what == "f":
             task.ledger.session_ended(session, "lost")
+        elif what == "o":
+            task = task.copy()
+            rounds = Round(task, rounds)
         elif what == "s":
             saved = task.cell.value, dict(applied)
         elif what == "r":
@@ -230,7 +257,7 @@ def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
         assert not ledger.is_starved()
         with pytest.raises(Blocked, match="gradients of 'examples'"):
             ledger.wait_for_round(chief, 3)
-        rounds.give(second)
+        rounds.give(second, works[1])
         assert ready()
         assert ledger.is_starved()
         assert ledger.wait_for_round(chief, 3) == 2
@@ -244,9 +271,8 @@ def test_fewer_gradients_make_an_update_once_no_other_can_come() -> None:
         rounds.apply()
         assert ready()
 
-    ledger.take(first, two)
-    ledger.take(second, two)
-    rounds.give(first)
+    works = [ledger.take(step, two)[0] for step in (first, second)]
+    rounds.give(first, works[0])
     third.wait_until = wait  # type: ignore[method-assign]
     with pytest.raises(OutOfRangeError):
         ledger.take(third, two, lambda: told.append("starved"))
@@ -278,8 +304,7 @@ def test_a_second_copy_goes_on_with_the_ranges_of_steps() -> None:
     first = Task(empty())
     steps = [FakeStep(number) for number in range(3)]
     works = [first.ledger.take(step, WISH)[0] for step in steps]
-    second = Task(first.cell.value)
-    second.ledger.take_state(first.ledger.state())
+    second = first.copy()
     second.apply(steps[1], *works[1][:2])  # a step that is resumed
     other, _ = second.ledger.take(FakeStep(9, "other"), WISH)
     assert other not in works
@@ -292,8 +317,7 @@ def test_ranges_of_steps_that_do_not_go_on_are_handed_out_again() -> None:
     first = Task(empty())
     lost, resumed = FakeStep(1), FakeStep(2)
     works = [first.ledger.take(step, WISH)[0] for step in (lost, resumed)]
-    second = Task(first.cell.value)
-    second.ledger.take_state(first.ledger.state())
+    second = first.copy()
     others = [second.ledger.take(FakeStep(number), WISH)[0] for number in range(3, 9)]  # all others of two epochs
     assert not set(works).intersection(others)
     second.ledger.resumed("s", 2)

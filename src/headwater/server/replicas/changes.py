@@ -141,13 +141,17 @@ class Changes:
         if feed is None:
             return
         known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
-        repeats = changed and all(its.repeats for its in changed.values()) and all(known) and not tried.cells
+        repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
             handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
             told = *_told(step, operation.place), handles, through
             feed.send(kinds.REPEAT, (self._take_over(), told), sent)
-            self._told.update({key: (its, its.changes) for key, its in changed.items()})
+            self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
+            # What goes with it and does not repeat is the same there by now, or becomes so.
+            rest = {key: its for key, its in changed.items() if not its.repeats}
+            if rest:
+                feed.send(*self._replaced(None, (), rest.items(), ()))
             return
         instruction = (*_told(step, operation.place), *_ended(tried.outcome)) if noted else None
         feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))

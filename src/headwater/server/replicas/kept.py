@@ -91,6 +91,24 @@ class CopiedResources(Resources):
         touched[Key(container, kind.__name__, name)] = found
         return found
 
+    def find(self, container: str, name: str, kind: type[R]) -> R | None:
+        found = super().find(container, name, kind)
+        self._touches(container, name, kind, found)
+        return found
+
+    def of_kind(self, kind: type[R]) -> dict[str, R]:
+        with self.lock:
+            for (container, its, name), found in self._others.items():
+                if its is kind:
+                    self._touches(container, name, kind, found)
+            return super().of_kind(kind)
+
+    def _touches(self, container: str, name: str, kind: type[Any], found: object) -> None:
+        """Notes that an operation uses what it has found; whether it changes that is seen later."""
+        touched = self._touched
+        if touched is not None and isinstance(found, Kept):
+            touched[Key(container, kind.__name__, name)] = found
+
     def _refusal(self, name: str, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
             None,
