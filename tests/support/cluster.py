@@ -52,8 +52,8 @@ class MemoryTask:
             target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}", daemon=True
         )
         self._channels.append(ours)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)  # only then: the task may be stopped meanwhile, which joins what is here
         return theirs
 
     def _serve(self, channel: Channel) -> None:
