@@ -604,6 +604,8 @@ class KeptCopy:
         if standing.pairing is not None:  # whether it is a pair is not known
             self._ask_pair(standing.pairing)
             self._part_feeds()
+            if self._standing.pairing is not None:  # the witness waits for others, which have to get a word in
+                self._pause(PAUSE_S)
             return
         paired = view.second is not None
         feed = self._feed
