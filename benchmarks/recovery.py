@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from outcomes import medians, save
 from tasks import HEADWATER, PATIENCE_S, Steps, free_addresses
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -162,10 +162,9 @@ def main() -> None:
     print(f"\n| {arguments.mb} MB on each ps | seconds | to start the ps | updates lost | of the other ps | steps/s |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, outcomes in table.items():
-        found = [statistics.median(getattr(one, column) for one in outcomes) for column in asdict(outcomes[0])]
+        found = medians(outcomes)
         print(f"| {name} | {found[0]:.1f} | {found[1]:.1f} | {found[2]:.0f} | {found[3]:.0f} | {found[4]:.1f} |")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({name: list(map(asdict, one)) for name, one in table.items()}, indent=1))
+    save(arguments.output, table)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from outcomes import medians, save
 from tasks import HEADWATER, Steps, free_addresses
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -160,10 +161,9 @@ def main() -> None:
     print(f"\n| {arguments.mb} MB on each ps | {' | '.join(asdict(next(iter(table.values()))[0]))} |")
     print(f"|{' --- |' * 7}")
     for name, outcomes in table.items():
-        found = [statistics.median(getattr(one, column) for one in outcomes) for column in asdict(outcomes[0])]
+        found = medians(outcomes)
         print(f"| {name} | {' | '.join(f'{one:.2f}' for one in found[:-1])} | {found[-1]:.0f} |")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({name: list(map(asdict, one)) for name, one in table.items()}, indent=1))
+    save(arguments.output, table)
 
 
 if __name__ == "__main__":

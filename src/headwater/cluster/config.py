@@ -84,6 +84,13 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
     return TaskConfig(cluster=cluster, task=task, rest=members)
 
 
+def chief_of(cluster: ClusterSpec) -> TaskName:
+    """The task whose program's end ends the job, in a cluster with a chief or workers."""
+    job = "chief" if "chief" in cluster.jobs else "worker"
+    indices = cluster.task_indices(job) if job in cluster.jobs else (0,)
+    return TaskName(job, min(indices))
+
+
 def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> frozenset[TaskName]:
     """Workers whose programs ended before this task was started, as ``HEADWATER_ENDED`` says.
 
@@ -94,7 +101,6 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
     Raises:
       ClusterConfigError: what it names is no worker of the cluster, or is its chief, with whose program the job ends.
     """
-    leading = "chief" if "chief" in cluster.jobs else "worker"
     text = (os.environ if environ is None else environ).get(ENDED, "")
     tasks: set[TaskName] = set()
     for name in filter(None, (part.strip() for part in text.split(","))):
@@ -103,7 +109,7 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
         except ValueError as error:
             raise ClusterConfigError(ENDED, f"cannot be right: {error}") from error
         task = check_task(cluster, task.job, task.index, ENDED)
-        if task.job != "worker" or (task.job, task.index) == (leading, min(cluster.task_indices(leading))):
+        if task.job != "worker" or task == chief_of(cluster):
             raise ClusterConfigError(ENDED, f"names {task}, but can name workers only that are not the chief")
         tasks.add(task)
     return frozenset(tasks)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from headwater.resources.recording import Recorder
 
 R = TypeVar("R")
@@ -44,6 +46,13 @@ class Cell:
     @property
     def initialized(self) -> bool:
         return self.value is not None
+
+    def become(self, value: np.ndarray[Any, Any], updates: int) -> None:
+        """Goes on as the variable of another task, or of another life of this one, that was replaced ``updates`` times
+        and has this value, which is given away. `Resources.lock` is held."""
+        value.flags.writeable = False  # a program that fetches it gets a copy
+        self.value = value
+        self.counts[self.slot] = updates
 
 
 class Resources:

@@ -26,7 +26,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -244,13 +244,15 @@ class ExampleLedger(Kept):
             self._load(wish.plan)
             found = self._offer(wish, last)
             if found is Nothing.YET:
-                self._take_back(self._is_left, "its step did not go on after another copy of the task was lost")
+                left = filter(self._is_left, self._out())
+                self._take_back(left, "its step did not go on after another copy of the task was lost")
                 if 0 < wish.patience_s < self._clock() - began:
-                    self._take_back(lambda hold: True, f"others have waited {wish.patience_s:g} s for it")
+                    self._take_back(self._out(), f"others have waited {wish.patience_s:g} s for it")
                 found = self._offer(wish, last)
             if found is Nothing.YET:
                 # Another task may lack the gradient of a worker that was lost while it sent it.
-                self._take_back(lambda hold: hold.lost, "its worker was lost before its update was made")
+                lost = (hold for hold in self._out() if hold.lost)
+                self._take_back(lost, "its worker was lost before its update was made")
                 found = self._offer(wish, last)
             if found is Nothing.YET and key not in self._waiting:
                 self._waiting.add(key)
@@ -284,12 +286,12 @@ class ExampleLedger(Kept):
             self._all_given(key)
             hold = self._holds.get(key)
             if hold is not None:
-                self._take_back(lambda one: one is hold, "its step ended without an update")
+                self._take_back([hold], "its step ended without an update")
                 del self._holds[key]
                 self.changes += 1
             taken = self._taken.get(key)
             if taken is not None:
-                self._take_back(lambda one: any(one is its for its in taken), "its update was not made")
+                self._take_back(filter(None, taken), "its update was not made")
                 del self._taken[key]
                 self.changes += 1
             return self.changes != before
@@ -310,7 +312,7 @@ class ExampleLedger(Kept):
         with self._condition:
             mine = [hold for (its, _), hold in self._holds.items() if its == session]
             mine += [hold for (its, _), taken in self._taken.items() if its == session for hold in taken if hold]
-            self._take_back(lambda hold: any(hold is one for one in mine), reason or "its session has ended")
+            self._take_back(mine, reason or "its session has ended")
             for hold in self._all_holds():
                 if hold.session == session:
                     hold.lost = hold.given = True
@@ -327,10 +329,14 @@ class ExampleLedger(Kept):
     def _all_taken(self) -> list[_Hold]:
         return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
-    def _take_back(self, these: Callable[[_Hold], bool], reason: str) -> None:
-        """Hands out again what steps hold, or have taken for an update that is not made yet."""
-        for hold in (*self._holds.values(), *self._all_taken()):
-            if not hold.away and these(hold):
+    def _out(self) -> list[_Hold]:
+        """What steps hold, or have taken for an update that is not made yet."""
+        return [*self._holds.values(), *self._all_taken()]
+
+    def _take_back(self, holds: Iterable[_Hold], reason: str) -> None:
+        """Hands out again some of what is `_out`."""
+        for hold in holds:
+            if not hold.away:
                 hold.away = True
                 self.changes += 1
                 self._accounts.failed(hold.worker, hold.work, reason)

@@ -25,6 +25,7 @@ import numpy as np
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
+from headwater.cluster.config import chief_of
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import OpError
@@ -37,7 +38,6 @@ from headwater.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cel
 from headwater.server.served_step import LeftStep
 from headwater.server.steps import StepService
 from headwater.task.left_states import StateAtChief
-from headwater.task.lifetime import chief_of
 from headwater.task.links import WaitingLink
 from headwater.task.shell import FormerLife, TaskShell
 from headwater.transport.frames import Frame
@@ -48,7 +48,7 @@ _log = logging.getLogger("headwater")
 
 #: How long steps that run have to end, in seconds.
 _END_S: Final = 5.0
-#: What a task may keep besides variables so that nobody has to know of another life of it: the seal, which is left, and
+#: What a task may keep besides variables where its next life is the same one for others: the seal, which is left, and
 #: what is made of a variable.
 _NOTHING_ELSE: Final = {Note, ExampleLedger}
 
@@ -212,14 +212,13 @@ class Leaving:
             kept.require_chief()  # else there is nothing to wait for
             for step in self._steps.hold(_END_S):
                 _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
-            left = left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come)
-            kept.leave((), left)
+            kept.leave((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
         except OpError as error:
             _log.warning(
                 "%s could not leave its state with %s, so what it has is lost: %s", shell.me, chief, error.message
             )
         else:
-            count = len(LeftState.of(left).facts["cells"])
+            count = sum(cell.value is not None for cell in self._runtime.resources.cells().values())
             _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
 
     def _why_not(self) -> str:

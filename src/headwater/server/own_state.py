@@ -151,10 +151,7 @@ def unpack_cells(
     with resources.lock:
         for (container, name, number, updates, strings), array in zip(told, arrays, strict=True):
             value = array if strings is None else _strings(array, strings)
-            value.flags.writeable = False  # a program that fetches it gets a copy
-            cell = resources.cell(container, name)
-            cell.value = value
-            cell.counts[cell.slot] = int(updates)
+            resources.cell(container, name).become(value, int(updates))
             found[container, name] = int(number), int(updates)
     return found
 

@@ -202,8 +202,7 @@ class StepService:
                     self._follower.passed(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # else it is over, and no thread would ever take it
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
-                    if self._frozen:
-                        self._wait_for_stop()
+                    self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
                 raise bad_header(frame, channel.peer)

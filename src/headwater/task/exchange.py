@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Protocol
 
@@ -40,7 +41,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
             raise bad_header(answer, task)
 
 
-def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float) -> Frame:
+def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, tries: int = 1) -> Frame:
     """The answer of a task to ``frame``, on a channel of its own.
 
     Args:
@@ -48,13 +49,19 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float) -> F
       task: its name.
       frame: what is said.
       within_s: how long it may take to answer, in seconds.
+      tries: how often it is said, where the channel is lost before the answer, or none comes in time.
 
     Raises:
       OpError: it cannot be reached, does not answer in time, or says that something went wrong.
     """
-    channel = link.take_now()
-    try:
-        channel.send(frame)
-        return answer_on(channel, task, within_s)
-    finally:
-        link.give_back(channel, False)
+    for tried in itertools.count(1):
+        channel = link.take_now()
+        try:
+            channel.send(frame)
+            return answer_on(channel, task, within_s)
+        except UnavailableError:
+            if tried == tries:
+                raise
+        finally:
+            link.give_back(channel, False)
+    raise AssertionError

@@ -18,10 +18,9 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Final
 
-from headwater.errors import UnavailableError
 from headwater.task import kinds
 from headwater.task.answers import bad_header
-from headwater.task.exchange import GivesChannels, answer_on
+from headwater.task.exchange import GivesChannels, exchange
 from headwater.task.service import Service
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -105,14 +104,4 @@ class StateAtChief:
                 raise bad_header(answer, self.chief)
 
     def _ask(self, frame: Frame) -> Frame:
-        for tries in itertools.count(1):
-            channel = self._link.take_now()
-            try:
-                channel.send(frame)
-                return answer_on(channel, self.chief, CHIEF_S)
-            except UnavailableError:
-                if tries == _TRIES:
-                    raise
-            finally:
-                self._link.give_back(channel, False)
-        raise AssertionError
+        return exchange(self._link, self.chief, frame, CHIEF_S, _TRIES)

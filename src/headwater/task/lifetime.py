@@ -65,13 +65,6 @@ def have_come(state: State) -> frozenset[str]:
     return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
 
 
-def chief_of(cluster: ClusterSpec) -> TaskName:
-    """The task whose program's end ends the job, in a cluster with a chief or workers."""
-    job = "chief" if "chief" in cluster.jobs else "worker"
-    indices = cluster.task_indices(job) if job in cluster.jobs else (0,)
-    return TaskName(job, min(indices))
-
-
 @dataclass(frozen=True, slots=True)
 class Connected:
     """A channel of ``life`` has opened."""

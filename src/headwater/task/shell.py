@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
-from headwater.cluster.config import ended_tasks
+from headwater.cluster.config import chief_of, ended_tasks
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import MAX_WORKERS
@@ -277,7 +277,7 @@ class TaskShell:
     @property
     def chief(self) -> TaskName:
         """The task whose program's end ends the job, in a cluster with a chief or workers."""
-        return lifetime.chief_of(self.cluster)
+        return chief_of(self.cluster)
 
     @property
     def have_come(self) -> frozenset[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from headwater.compat import tf
 from tests.inproc.conftest import Cluster, StartCluster
-from tests.inproc.training.test_own_state import Program
+from tests.inproc.training.test_own_state import Program, trains_in_rounds
 
 
 @pytest.fixture(autouse=True)
@@ -111,25 +111,13 @@ def test_what_goes_back_together_is_not_left(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=1, worker=1)
-    with tf.device(tf.train.replica_device_setter(1, worker_device="/job:worker/task:0")):
-        step = tf.train.get_or_create_global_step()
-        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
-        optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(-1.0), 1, 1)
-        train = optimizer.apply_gradients([(tf.constant(1.0), v)], global_step=step)
-    with tf.train.MonitoredTrainingSession(
-        cluster.targets["worker:0"],
-        checkpoint_dir=str(tmp_path),
-        hooks=[optimizer.make_session_run_hook(True)],
-        save_checkpoint_secs=3600,
-    ) as session:
-        for _ in range(5):
-            session.run(train)
+    with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
         tell_to_end(cluster, "ps:0")
         assert "/job:ps/task:0 ends, and leaves nothing with /job:worker/task:0: " in caplog.text
         assert "so all go back together" in caplog.text
         cluster._start("ps:0")
         session.run(train)
-        assert session.run(step) <= 2
+        assert session.run(tf.train.get_global_step()) <= 2
 
 
 def test_a_chief_that_is_gone_is_named(

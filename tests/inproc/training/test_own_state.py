@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,25 @@ def saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADWATER_SAVES", str(folder))
     monkeypatch.setenv("HEADWATER_SAVE_EVERY_S", "3600")
     return folder
+
+
+@contextmanager
+def trains_in_rounds(target: str, ps: int, folder: Path) -> Generator[tuple[Any, Any]]:
+    """A chief that has made five steps with gathered gradients: its session, and what it runs in a step."""
+    with tf.device(tf.train.replica_device_setter(ps, worker_device="/job:worker/task:0")):
+        step = tf.train.get_or_create_global_step()
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(-1.0), 1, 1)
+        train = optimizer.apply_gradients([(tf.constant(1.0), v)], global_step=step)
+    with tf.train.MonitoredTrainingSession(
+        target,
+        checkpoint_dir=str(folder),
+        hooks=[optimizer.make_session_run_hook(True)],
+        save_checkpoint_secs=3600,
+    ) as session:
+        for _ in range(5):
+            session.run(train)
+        yield session, train
 
 
 class Program:
@@ -191,19 +211,7 @@ def test_a_program_that_gathers_gradients_goes_back_together(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
-    with tf.device(tf.train.replica_device_setter(2, worker_device="/job:worker/task:0")):
-        step = tf.train.get_or_create_global_step()
-        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
-        optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(-1.0), 1, 1)
-        train = optimizer.apply_gradients([(tf.constant(1.0), v)], global_step=step)
-    with tf.train.MonitoredTrainingSession(
-        cluster.targets["worker:0"],
-        checkpoint_dir=str(tmp_path / "checkpoints"),
-        hooks=[optimizer.make_session_run_hook(True)],
-        save_checkpoint_secs=3600,
-    ) as session:
-        for _ in range(5):
-            session.run(train)
+    with trains_in_rounds(cluster.targets["worker:0"], 2, tmp_path / "checkpoints"):
         assert not saver(cluster, 1).save()
         assert "/job:ps/task:1 saves no state of its own: " in caplog.text
         assert "so all go back together" in caplog.text

@@ -38,6 +38,22 @@ def begin(
     return ps, workers
 
 
+def has_copies(one: Process, after: int) -> None:
+    """Waits until a ``ps`` has said that the other one has copies of both parts, in a line from ``after`` on."""
+    for shard in (0, 1):
+        one.wait_for(f"has a copy of shard {shard} ", after=after)
+
+
+def comes_back(
+    cluster: Processes, other: Process, index: int, folder: Path, program: Path = PROGRAM, *options: str
+) -> Process:
+    """Starts a ``ps`` anew, and waits until the ``other`` one has filled it up."""
+    before = other.line_count()
+    made = start(cluster, "ps", index, folder, program, *options)
+    has_copies(other, before)
+    return made
+
+
 def goes_on(*workers: Process) -> None:
     for worker in workers:
         worker.wait_for("pushed", after=worker.line_count())
@@ -63,10 +79,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
             ps[index].kill()
             other.wait_for(rf"/job:ps/task:{1 - index} serves shard {index} ")
             goes_on(*workers)
-            before = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path)
-            for shard in (0, 1):
-                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            ps[index] = comes_back(cluster, other, index, tmp_path)
         goes_on(*workers)
         ends(tmp_path, ps, workers)
 
@@ -79,8 +92,7 @@ def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_
         before = ps[1].line_count()
         ps[0].kill()
         ps[0] = start(cluster, "ps", 0, tmp_path)
-        for shard in (0, 1):
-            ps[1].wait_for(f"has a copy of shard {shard} ", after=before)
+        has_copies(ps[1], before)
         (tmp_path / "end").touch()
         for task in (workers[0], *ps):
             task.succeeds()
@@ -112,8 +124,7 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         before = other.line_count()
         os.kill(stopped.pid, signal.SIGCONT)
         stopped.wait_for(f"drops its copy of shard {index} ")
-        for shard in (0, 1):
-            other.wait_for(f"has a copy of shard {shard} ", after=before)
+        has_copies(other, before)
         goes_on(*workers)
         ends(tmp_path, ps, workers)
 
@@ -134,9 +145,7 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
             before = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path, ROUNDS, *options)
-            for shard in (0, 1):
-                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            ps[index] = comes_back(cluster, other, index, tmp_path, ROUNDS, *options)
             other.wait_for("waits for /job:worker/task:1, which has yet to come here", after=before)
             (tmp_path / f"hold-{number}").write_bytes(b"")
         shown = [worker.succeeds() for worker in workers]
@@ -175,10 +184,7 @@ def test_examples_stay_with_those_who_hold_them_though_each_ps_is_killed(consist
             before = other.line_count()
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
-            before = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path, COUNTS, *options)
-            for shard in (0, 1):
-                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            ps[index] = comes_back(cluster, other, index, tmp_path, COUNTS, *options)
             (tmp_path / "hold-1").write_bytes(b"")
             if consistency == "async":  # else it waits for the gradient of the other one
                 workers[1].wait_for("^batch ", after=seen[1])
@@ -217,11 +223,9 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
             ps[index].kill()
             other.wait_for(rf"serves shard {index} ", after=before)
             before = other.line_count()
-            ps[index] = start(cluster, "ps", index, tmp_path, OF_KERAS, *options)
-            for shard in (0, 1):
-                other.wait_for(f"has a copy of shard {shard} ", after=before)
-                if table == "grows":
-                    other.wait_for(f"has a copy of part {shard} of the tables ", after=before)
+            ps[index] = comes_back(cluster, other, index, tmp_path, OF_KERAS, *options)
+            for part in (0, 1) if table == "grows" else ():
+                other.wait_for(f"has a copy of part {part} of the tables ", after=before)
             for worker in (0, 1):
                 (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
         weights = [-240.0, -30.0] if table == "rows" else [-240.0]

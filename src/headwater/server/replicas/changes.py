@@ -317,11 +317,7 @@ class Changes:
         rest = iter(tensors)
         with resources.lock:
             for container, name, updates in variables:
-                value = next(rest)
-                value.flags.writeable = False  # a program that fetches it gets a copy
-                cell = resources.cell(container, name)
-                cell.value = value
-                cell.counts[cell.slot] = updates
+                resources.cell(container, name).become(next(rest), updates)
             for key, called, words, count in kept:
                 resources.take_state(Key(*key), called, State(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
