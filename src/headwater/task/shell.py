@@ -294,9 +294,13 @@ class TaskShell:
         if self.is_chief:
             self.say_over()
             return
+        self._tell_servers(self._hears_leaving)
+
+    def _tell_servers(self, hears: Callable[[TaskName], bool]) -> None:
+        """Tells every ``ps``; ``hears`` tells one, and says whether it has heard."""
         missed = self._servers()
         for _ in range(2):  # one that starts meanwhile asks the others, and these may not have been told yet
-            missed = [task for task in missed if not self._hears_leaving(task)]
+            missed = [task for task in missed if not hears(task)]
 
     def _hears_leaving(self, server: TaskName) -> bool:
         try:
@@ -308,28 +312,35 @@ class TaskShell:
 
     def say_over(self) -> None:
         """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
-        known = dict(self._links)
+        known = [(task, link) for task, link in self._links if task.job != lifetime.PS and task != self.me]
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers know whether this task has its place; where it has not, the job goes on.
-        for task in dict.fromkeys([*self._servers(), *known]):
-            if task == self.me:
-                continue
-            link = known.get(task) or self.link(task)
+
+        def hears(task: TaskName, link: Link) -> bool:
             try:
+                # A call would go on for a second or two with what the last one has found, perhaps that nobody is there.
+                link.reach(0.0)
                 link.control.shutdown(f"{self.me} is done", self.claim, gone)
-            except FailedPreconditionError as error:
-                _log.warning("%s", error.message)
-                return
+            except FailedPreconditionError:
+                raise
             except OpError as error:
-                # One that is gone need not hear of it.
                 _log.debug("%s did not hear that the job is over: %s", task, error.message)
+                return False
+            return True
+
+        try:
+            # Parameter servers know whether this task has its place; where it has not, the job goes on.
+            self._tell_servers(lambda server: hears(server, self.link(server)))
+            for task, link in dict(known).items():
+                hears(task, link)
+        except FailedPreconditionError as error:
+            _log.warning("%s", error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
         """What each ``ps`` that answers says of who is there and who was."""
         found: list[lifetime.Whereabouts] = []
         for server in self._servers():
             try:
-                told = self.link(server).control.status().details.get(WHEREABOUTS_DETAIL)
+                told = self.link(server).reach(0.0).details.get(WHEREABOUTS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not say who was there: %s", server, error.message)
             else:

@@ -10,6 +10,7 @@ from headwater.cli.worker import join
 from headwater.cluster.names import TaskName
 from headwater.errors import OutOfRangeError, UnavailableError
 from headwater.parameters.arrivals import Arrival
+from headwater.task.shell import OVER_DETAIL
 from tests.inproc.conftest import StartCluster
 
 PS, CHIEF, ME = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
@@ -72,3 +73,16 @@ def test_a_ps_that_needs_a_chief_that_has_ended_waits_for_no_worker_that_has_yet
     with pytest.raises(UnavailableError, match="the program of /job:worker/task:0 has ended"):
         ps.link(CHIEF).take()
     ps.wait_until_over()
+
+
+def test_a_ps_that_has_just_come_back_hears_that_the_job_is_over(start_cluster: StartCluster) -> None:
+    """gRPC would go on for a second with what its last attempt has found: nobody there."""
+    cluster = start_cluster(ps=1, worker=1)
+    chief = cluster._servers["worker:0"]._running.shell
+    control = chief.link(PS).control
+    cluster.stop_one("ps:0")
+    with pytest.raises(UnavailableError):
+        control.status()
+    cluster.restart("ps:0")
+    chief.say_over()
+    assert chief.link(PS).reach(0.0).details.get(OVER_DETAIL) == b""
