@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headwater.dtypes import string
+from headwater.dtypes import bool_, string
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.registry import HostArray
 from headwater.resources.host_context import HostContext
@@ -16,6 +16,11 @@ def read(context: HostContext) -> HostArray:
     return np.array(note_of(context.resources).text, object)
 
 
+@host("TrainingIsPrepared", infer=fixed(bool_, ()), inputs="")
+def is_prepared(context: HostContext) -> HostArray:
+    return np.array(note_of(context.resources).prepares)
+
+
 @host("TrainingSealWrite", infer=no_outputs, inputs="text:string")
-def write(context: HostContext, text: HostArray, *, together: str = "") -> None:
-    note_of(context.resources).change(bytes(text.item()), together)
+def write(context: HostContext, text: HostArray, *, together: str = "", prepares: bool = False) -> None:
+    note_of(context.resources).change(bytes(text.item()), together, prepares=prepares)

@@ -12,6 +12,8 @@ class Note:
 
     Attributes:
       text: empty before it is written.
+      prepares: whether a chief is about to give the variables their values, or has begun to: others wait until it has
+        written the text.
       together: why this task's variables are restored together with those of other tasks only; empty where it may go
         back by itself.
       on_change: called after each change, by who made it.
@@ -19,12 +21,13 @@ class Note:
 
     def __init__(self) -> None:
         self.text: bytes = b""
+        self.prepares: bool = False
         self.together: str = ""
         self.on_change: Callable[[], None] | None = None
 
-    def change(self, text: bytes, together: str) -> None:
-        """Writes both."""
-        self.text, self.together = text, together
+    def change(self, text: bytes, together: str, *, prepares: bool = False) -> None:
+        """Writes all three."""
+        self.text, self.together, self.prepares = text, together, prepares
         if self.on_change is not None:
             self.on_change()
 

@@ -83,7 +83,7 @@ class LeftState:
         told = facts["cells"]
         unpack_cells(runtime.resources, told, [next(rest) for _ in told])
         note = note_of(runtime.resources)
-        note.text, note.together = base64.b64decode(facts["seal"]), facts["together"]
+        note.change(base64.b64decode(facts["seal"]), facts["together"], prepares=facts["prepares"])
         for session, claim, numbers in facts["sessions"]:
             for number in numbers:
                 plan = decode_plan(next(rest).tobytes())
@@ -130,6 +130,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
         "cells": told,
         "seal": base64.b64encode(note.text).decode(),
         "together": note.together,
+        "prepares": note.prepares,
         "generation": generation if is_all else 0,
         "come": sorted(come),
         "sessions": [],

@@ -1,9 +1,13 @@
 """Whether the parameter servers still have the state of a training, all of it and of one piece.
 
 When a chief has initialised or restored a model, it leaves a *seal* on every task that holds variables: the same one on
-all. It breaks the seals before it restores once more. So equal seals mean that each of these tasks is in the same life
-as then, and that no restore has been left half done. A chief that finds them, and a value in every variable, goes on
-with what is there; the checkpoint is for when it is lost.
+all. It breaks the seals before it does so again. So equal seals mean that each of these tasks is in the same life as
+then, and that no restore has been left half done. A chief that finds them, and a value in every variable, goes on with
+what is there; the checkpoint is for when it is lost.
+
+Before it gives the variables values, a chief says on each of these tasks that they are *being prepared*, until they are
+sealed. Other workers do not take such a model for ready, though each variable may have a value: the chief, or its next
+life, might give them all their first values once more, and updates made meanwhile would be gone.
 
 A program may train again and again on the same servers, each time from the beginning. So a process goes on only with a
 training that another process has sealed (the chief's former life), or with the very one that it has sealed itself and
@@ -176,18 +180,31 @@ class Seals:
 
     def read(self) -> dict[str, Seal | None]:
         """The seal on each task."""
+        return {task: Seal.decode(text) for task, text in self._asked("TrainingSealRead").items()}
+
+    def prepared_on(self) -> list[str]:
+        """The tasks whose variables are being prepared by a chief."""
+        return [task for task, prepared in self._asked("TrainingIsPrepared").items() if prepared]
+
+    def _asked(self, operation: str) -> dict[str, Any]:
+        """What an operation gives on each task."""
         if not self.tasks:
             return {}
         with Graph().as_default() as graph:
-            texts: list[Any] = []
+            found: list[Any] = []
             for task in self.tasks:
                 with graph.device(task):
-                    texts.append(graph.create_op("TrainingSealRead", []).outputs[0])
+                    found.append(graph.create_op(operation, []).outputs[0])
             with Session(self._master, graph, self._config) as sess:
-                return dict(zip(self.tasks, map(Seal.decode, sess.run(texts)), strict=True))
+                return dict(zip(self.tasks, sess.run(found), strict=True))
 
-    def write(self, seal: Seal | None) -> None:
-        """Leaves a seal on all tasks; None: breaks what is there."""
+    def write(self, seal: Seal | None, *, prepares: bool = False) -> None:
+        """Leaves a seal on all tasks; None: breaks what is there.
+
+        Args:
+          seal: the seal.
+          prepares: the variables are being prepared, until there is another seal.
+        """
         if not self.tasks:
             return
         why = together({operation.type: operation.name for operation in self._graph.get_operations()})
@@ -196,6 +213,6 @@ class Seals:
             for task in self.tasks:
                 with graph.device(task):
                     text = convert_to_tensor(seal.encode() if seal else b"")
-                    writes.append(graph.create_op("TrainingSealWrite", [text], {"together": why}))
+                    writes.append(graph.create_op("TrainingSealWrite", [text], {"together": why, "prepares": prepares}))
             with Session(self._master, graph, self._config) as sess:
                 sess.run(writes)

@@ -105,7 +105,14 @@ class SessionManager:
           RuntimeError: there is nothing to initialise with, or the model is not ready after it; names the variables.
         """
         sess, restored = self._restored_session(
-            master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
+            master,
+            saver,
+            checkpoint_dir,
+            checkpoint_filename_with_path,
+            wait_for_checkpoint,
+            max_wait_secs,
+            config,
+            prepares=True,
         )
         try:
             if not restored:
@@ -205,6 +212,8 @@ class SessionManager:
                 if missing is None:
                     missing = self._missing(sess)
                 if missing is None:
+                    missing = self._being_prepared(master, config)
+                if missing is None:
                     return sess
                 lost_since = None
             except GaveUpError:
@@ -246,13 +255,15 @@ class SessionManager:
         wait_for_checkpoint: bool,
         max_wait_secs: float,
         config: ConfigProto,
+        *,
+        prepares: bool = False,
     ) -> tuple[SupervisedSession, bool]:
-        """A session, and whether something was restored into it."""
+        """A session, and whether something was restored into it; ``prepares``: the caller seals the model."""
         if checkpoint_dir and checkpoint_filename_with_path:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         sess = SupervisedSession(master, self._graph, config)
         try:
-            if self._keeps(sess, master, config, checkpoint_dir or checkpoint_filename_with_path):
+            if self._keeps(sess, master, config, checkpoint_dir or checkpoint_filename_with_path, prepares=prepares):
                 saved = get_checkpoint_state(checkpoint_dir) if checkpoint_dir else None
                 if saved is not None and saver is not None:
                     saver.recover_last_checkpoints(saved.all_model_checkpoint_paths)
@@ -275,17 +286,26 @@ class SessionManager:
         return sess, True
 
     def _is_whole(self, master: str, config: ConfigProto) -> bool:
-        """Whether the parameter servers hold what this chief has prepared, if it has prepared anything."""
+        """Whether the parameter servers hold what this chief has prepared; of another worker: what no chief prepares
+        now."""
         if self._training is None:
-            return True
+            return self._being_prepared(master, config) is None
         return self._decide(Seals(master, self._graph, config).read(), None).keep == self._training
+
+    def _being_prepared(self, master: str, config: ConfigProto | None) -> str | None:
+        """Which variables a chief prepares now, though they may have values; None where there are none."""
+        tasks = Seals(master, self._graph, config).prepared_on()
+        return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
 
     def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:
         """Whether the training that the parameter servers hold, as their seals say, is one to go on with."""
         return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
 
-    def _keeps(self, sess: SessionLike, master: str, config: ConfigProto, source: str | None) -> bool:
-        """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole."""
+    def _keeps(
+        self, sess: SessionLike, master: str, config: ConfigProto, source: str | None, *, prepares: bool
+    ) -> bool:
+        """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole, and,
+        where this one ``prepares`` it, no worker for ready."""
         seals = Seals(master, self._graph, config)
         found = seals.read()
         decision = self._decide(found, source)
@@ -301,8 +321,8 @@ class SessionManager:
             return True
         if decision.reason:
             _logger.warning("The model is restored or initialised anew: %s", decision.reason)
-        if any(found.values()):
-            seals.write(None)
+        if prepares or any(found.values()):
+            seals.write(None, prepares=prepares)
         return False
 
     def _seal(self, master: str, config: ConfigProto, source: str | None) -> None:

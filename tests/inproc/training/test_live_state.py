@@ -122,3 +122,32 @@ def test_the_same_chief_goes_on_after_a_loss(start_cluster: StartCluster, tmp_pa
         return step_context.session.run([chief.step, chief.v])
 
     assert [float(value) for value in chief.session.run_step_fn(step)] == [5, 5]
+
+
+@pytest.mark.parametrize("replicas", ["1", "2"])
+def test_a_model_is_not_ready_before_its_chief_has_prepared_all_of_it(
+    start_cluster: StartCluster, replicas: str, monkeypatch: Any
+) -> None:
+    """Each variable has a value, but the chief, or its next life, might give them all their first ones once more."""
+    monkeypatch.setenv("HEADWATER_REPLICAS", replicas)
+    targets = start_cluster(ps=2, worker=2).targets
+    with tf.device(tf.train.replica_device_setter(2)):
+        step = tf.train.get_or_create_global_step()
+        other = tf.get_variable("other", [], initializer=tf.zeros_initializer())
+    ready = tf.report_uninitialized_variables()
+    manager = tf.train.SessionManager(ready_op=ready)
+
+    def dies(session: Any) -> None:
+        assert session.run([step, other]) == [0, 0]
+        with pytest.raises(tf.errors.DeadlineExceededError, match=r"preparing .* on /job:ps/task:0, /job:ps/task:1"):
+            manager.wait_for_session(targets["worker:1"], max_wait_secs=0)
+        assert manager.rejoin_session(targets["worker:1"]) is None
+        raise EOFError
+
+    init = tf.global_variables_initializer()
+    with pytest.raises(EOFError):
+        tf.train.SessionManager(ready_op=ready).prepare_session(targets["worker:0"], init, init_fn=dies)
+    with pytest.raises(tf.errors.DeadlineExceededError, match="is preparing the variables"):
+        manager.wait_for_session(targets["worker:1"], max_wait_secs=0)
+    tf.train.SessionManager(ready_op=ready).prepare_session(targets["worker:0"], init).close()
+    manager.wait_for_session(targets["worker:1"], max_wait_secs=0).close()

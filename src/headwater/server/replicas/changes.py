@@ -10,7 +10,7 @@ The frames of a feed (see `headwater.replicas.feed`), after the number of each::
     REPLACE      (over, instruction or None, variables, kept)  values of variables, states of what else is kept, then
                                                                what the instruction has given
     PASSED       (session, step, transfer)               what another task has sent to a step
-    SEAL         (text, together)                        the note of the training
+    SEAL         (text, together, prepares)              the note of the training
 
 An ``instruction`` is (session, plan, position in the plan, step, whether that may resume); with REPEAT also its inputs
 that stand for what is kept, as (position, place), and whether it need not wait; with REPLACE its operations that have

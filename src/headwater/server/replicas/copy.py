@@ -127,7 +127,7 @@ class _Contents:
 
     def _sealed(self) -> None:
         with self.runtime.resources.lock:
-            self._tell(kinds.SEAL, (self.note.text, self.note.together))
+            self._tell(kinds.SEAL, (self.note.text, self.note.together, self.note.prepares))
 
     def _released(self, session: str) -> None:
         with self.runtime.resources.lock:
@@ -172,7 +172,7 @@ class _Contents:
     def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
         """Frames that bring another copy all there is. The lock of the resources is held."""
         plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
-        seal = kinds.SEAL, (self.note.text, self.note.together), ()
+        seal = kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
         return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), seal]
 
     def end(self) -> None:
@@ -346,8 +346,8 @@ class GraphCopy(KeptCopy):
                 contents.changes.replace(over, instruction, variables, kept, frame.tensors)
             case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
                 contents.changes.passed(session, step, transfer, frame.tensors)
-            case kinds.SEAL, (int(), bytes(text), str(together)):
-                contents.note.change(text, together)
+            case kinds.SEAL, (int(), bytes(text), str(together), bool(prepares)):
+                contents.note.change(text, together, prepares=prepares)
             case _:
                 raise bad_header(frame, peer)
 
