@@ -45,6 +45,7 @@ from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot, total_traffi
 from headwater.telemetry.troubles import TROUBLES
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
+from headwater.transport.control_client import ControlClient
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo, MasterHandler
@@ -294,13 +295,9 @@ class TaskShell:
         if self.is_chief:
             self.say_over()
             return
-        self._tell_servers(self._hears_leaving)
-
-    def _tell_servers(self, hears: Callable[[TaskName], bool]) -> None:
-        """Tells every ``ps``; ``hears`` tells one, and says whether it has heard."""
         missed = self._servers()
         for _ in range(2):  # one that starts meanwhile asks the others, and these may not have been told yet
-            missed = [task for task in missed if not hears(task)]
+            missed = [task for task in missed if not self._hears_leaving(task)]
 
     def _hears_leaving(self, server: TaskName) -> bool:
         try:
@@ -312,35 +309,28 @@ class TaskShell:
 
     def say_over(self) -> None:
         """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
-        known = [(task, link) for task, link in self._links if task.job != lifetime.PS and task != self.me]
+        known = dict(self._links)
         gone = lifetime.gone_from_all(self._whereabouts())
-
-        def hears(task: TaskName, link: Link) -> bool:
+        # Parameter servers know whether this task has its place; where it has not, the job goes on.
+        for task in dict.fromkeys([*self._servers(), *known]):
+            if task == self.me:
+                continue
+            link = known.get(task) or self.link(task)
             try:
-                # A call would go on for a second or two with what the last one has found, perhaps that nobody is there.
-                link.reach(0.0)
-                link.control.shutdown(f"{self.me} is done", self.claim, gone)
-            except FailedPreconditionError:
-                raise
+                link.call(lambda control: control.shutdown(f"{self.me} is done", self.claim, gone))
+            except FailedPreconditionError as error:
+                _log.warning("%s", error.message)
+                return
             except OpError as error:
+                # One that is gone need not hear of it.
                 _log.debug("%s did not hear that the job is over: %s", task, error.message)
-                return False
-            return True
-
-        try:
-            # Parameter servers know whether this task has its place; where it has not, the job goes on.
-            self._tell_servers(lambda server: hears(server, self.link(server)))
-            for task, link in dict(known).items():
-                hears(task, link)
-        except FailedPreconditionError as error:
-            _log.warning("%s", error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
         """What each ``ps`` that answers says of who is there and who was."""
         found: list[lifetime.Whereabouts] = []
         for server in self._servers():
             try:
-                told = self.link(server).reach(0.0).details.get(WHEREABOUTS_DETAIL)
+                told = self.link(server).call(ControlClient.status).details.get(WHEREABOUTS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not say who was there: %s", server, error.message)
             else:

@@ -29,6 +29,8 @@ T = TypeVar("T")
 _log = logging.getLogger("headwater")
 #: How long one attempt to connect may take, in seconds.
 _ATTEMPT_S = 5.0
+#: How long a task that did not answer a call is waited for before it is asked once more, in seconds.
+_BACK_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +169,21 @@ class Link:
           What the task says of itself.
         """
         return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
+
+    def call(self, asks: Callable[[ControlClient], T]) -> T:
+        """What ``asks`` gets from the control plane, of a task that may have come back a moment ago.
+
+        A call fails at once where the last attempt to connect, perhaps of two seconds ago, has found nobody. So the
+        task is then reached anew.
+
+        Raises:
+          OpError: it cannot be reached, or does not answer.
+        """
+        try:
+            return asks(self.control)
+        except UnavailableError:
+            self.reach(_BACK_S)
+            return asks(self.control)
 
     def channels(self) -> list[Channel]:
         """All open channels."""
