@@ -32,7 +32,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
         try:
             answer = channel.recv(max(0.0, until - time.monotonic()))
         except DeadlineExceededError as error:
-            raise UnavailableError(None, None, f"{task} has not answered within {within_s:g} s") from error
+            raise UnavailableError(None, None, f"{task} has not answered within {within_s:.1f} s") from error
         if answer.kind == kinds.ERROR:
             raise_error(answer, task)
         if answer.kind == kinds.DONE:
@@ -48,19 +48,20 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
       link: to the task.
       task: its name.
       frame: what is said.
-      within_s: how long it may take to answer, in seconds.
-      tries: how often it is said, where the channel is lost before the answer, or none comes in time.
+      within_s: how long it may take to answer, in seconds; all tries together.
+      tries: how often it is said, where the channel is lost before the answer.
 
     Raises:
       OpError: it cannot be reached, does not answer in time, or says that something went wrong.
     """
+    until = time.monotonic() + within_s
     for tried in itertools.count(1):
         channel = link.take_now()
         try:
             channel.send(frame)
-            return answer_on(channel, task, within_s)
+            return answer_on(channel, task, until - time.monotonic())
         except UnavailableError:
-            if tried == tries:
+            if tried == tries or time.monotonic() >= until:
                 raise
         finally:
             link.give_back(channel, False)

@@ -18,7 +18,7 @@ ROUNDS = Path(__file__).with_name("rounds.py")
 COUNTS = Path(__file__).with_name("counts.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "survives.py"
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 
 def start(cluster: Processes, job: str, index: int, folder: Path, program: Path = PROGRAM, *options: str) -> Process:
@@ -84,6 +84,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
+@pytest.mark.long
 def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
@@ -98,6 +99,7 @@ def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_
             task.succeeds()
 
 
+@pytest.mark.long
 def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> None:
     """Both copies of each part are gone: the chief brings what it has."""
     with processes(ps=2, worker=2) as cluster:
@@ -112,6 +114,7 @@ def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> No
             task.succeeds()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
@@ -129,6 +132,7 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
+@pytest.mark.long
 def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: Path) -> None:
     """Each is killed while it has the gradient of one worker, and waits for the other, which computes for long."""
     holds = {20: 0, 60: 1}
@@ -168,6 +172,7 @@ def exact(cluster: Processes, folder: Path, workers: list[Process], counts: floa
     assert "exact: each example of every epoch that is over (3) was applied once" in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_examples_stay_with_those_who_hold_them_though_each_ps_is_killed(consistency: str, tmp_path: Path) -> None:
     """One of the workers comes to the other copy first, and asks for examples while the other worker still computes."""
@@ -201,6 +206,7 @@ def listed(shown: str, name: str) -> list[float]:
     return json.loads(found[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["none", "rows", "grows"])
 @pytest.mark.parametrize("consistency", ["async", "sync"])
 def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: Path) -> None:
