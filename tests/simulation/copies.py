@@ -8,8 +8,9 @@ histories a table in rows, or one that grows, counts units, too.
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -219,18 +220,25 @@ class CopiesOfTables(CopiesHistory):
 
     def _client(self, index: int) -> ParameterClient:
         client = super()._client(index)
-        self._clients[client].open("t", self._table)
+        with self._until_over(client):
+            self._clients[client].open("t", self._table)
         return client
+
+    @contextlib.contextmanager
+    def _until_over(self, client: ParameterClient) -> Generator[None]:
+        """A worker that was away when the job ended finds no tables any more."""
+        try:
+            yield
+        except UnavailableError:
+            if not self.cluster.tasks["worker0"].returned:
+                raise
+            del self._clients[client]
 
     def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
         if unit < UNITS and client in self._clients:
-            try:
+            with self._until_over(client):
                 self._clients[client].update({"t": [unit]}, {"t": [[-1.0]]})
                 self._in_table.add(unit)
-            except UnavailableError:
-                if not self.cluster.tasks["worker0"].returned:
-                    raise
-                del self._clients[client]  # it was away when the job ended, and so did the tables
         return super()._push(client, gradients, unit)
 
     def _finished(self, index: int, client: ParameterClient) -> None:

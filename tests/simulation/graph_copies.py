@@ -118,6 +118,8 @@ class GraphCopiesHistory(GraphHistory):
         extra = range(self.setting.servers, self.setting.servers + self._extra)
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
+        if any(tasks[f"ps{index}"].process.stopped for index in alive):
+            return True  # all others may have ended when it goes on
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:

@@ -177,7 +177,7 @@ class GraphHistory:
         self._ended(index, server)
 
     def _has_stranger(self) -> bool:
-        """Whether a server has met no other task: it waits for them until a launcher ends it."""
+        """Whether a server has met no other task, or may not hear that the job is over: a launcher ends it."""
         return False
 
     def _recovery(self) -> Callable[[], bool] | None:

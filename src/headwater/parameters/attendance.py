@@ -41,6 +41,8 @@ class Attendance:
       away: workers that took part, and are to come back.
       resting: workers that take part, and that no other waits for: they wait for examples which others hold.
       finished: workers that have finished the present training.
+      stays_s: how long a worker that takes part in rounds may take to come back when its channel has ended, in seconds;
+        it has as long as its task can be reached. Meanwhile others wait for it. 0: it is gone at once.
       expected: workers that took part elsewhere before, and until when they may come here.
       is_over: whether the chief's program has ended without an error.
     """
@@ -64,6 +66,7 @@ class Attendance:
         self.finished: set[str] = set()
         self.expected: tuple[set[str], float] = set(), 0.0
         self._come_s = 0.0
+        self.stays_s: float = 0.0
         self.is_over: bool = False
 
     # Coming -----------------------------------------------------------------------------------------------------------
@@ -99,8 +102,10 @@ class Attendance:
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
-        if before is not None:
+        stays = self._may_stay(worker)
+        if (before is not None or stays) and (anew or not stays):
             self.leave(worker, "it was started anew")
+        if before is not None:
             before.channel.close()
         if anew:
             updates.accounts.begun_anew(worker)
@@ -113,11 +118,18 @@ class Attendance:
 
     def gone(self, talk: WorkerTalk) -> None:
         """A worker's channel has ended."""
-        talks = self._updates.talks
+        talks, worker = self._updates.talks, talk.worker
         with self._changed:
-            if talks.get(talk.worker) is talk:
-                talks.pop(talk.worker, None)  # unless `end_talks` just did
-                self.leave(talk.worker, "its channel has ended")
+            stays = talks.get(worker) is talk and self._may_stay(worker)
+        # Another part may have made a round with a gradient that has yet to come here.
+        stays = stays and self._context.answers(worker)
+        with self._changed:
+            if talks.get(worker) is talk:
+                talks.pop(worker, None)  # unless `end_talks` just did
+                if stays:
+                    self._expect({*self.expected[0], worker}, self.stays_s)
+                else:
+                    self.leave(worker, "its channel has ended")
             if not talks:
                 self._context.agreement.begin()
 
@@ -273,8 +285,15 @@ class Attendance:
         for worker in sorted(members):
             self._updates.event(Joined(worker))
         self.resting = set(resting)
+        self._expect(members | resting, come_s)
+
+    def _expect(self, workers: set[str], come_s: float) -> None:
         self._come_s = come_s
-        self.expected = members | resting, self._context.clock() + come_s
+        self.expected = workers, self._context.clock() + come_s
+
+    def _may_stay(self, worker: str) -> bool:
+        """Whether others wait for a worker whose channel has ended, if its task can be reached. The lock is held."""
+        return self.stays_s > 0 and self._updates.state.gathers and worker in self._updates.state.members
 
     def leave_absent(self, but: Collection[str] = ()) -> None:
         """Workers that were to come here from another copy and did not are gone, except for ``but`` and for those whose

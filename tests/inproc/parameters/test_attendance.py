@@ -8,11 +8,12 @@ import jax
 import optax
 
 from headwater.accounting.ledger import Plan, Work
-from headwater.consistency import Gave, Joined, Left, Released, from_text
+from headwater.consistency import Event, Gave, Joined, Left, Released, from_text
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import make_layout
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
-from headwater.parameters.talks import Request
+from headwater.parameters.talks import Request, WorkerTalk
+from headwater.transport.channel import memory_pair
 
 FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range(4))
 
@@ -44,6 +45,45 @@ def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() ->
     answering.clear()
     assert left_at(29.0) == {SECOND}
     assert left_at(30.0) == set()
+
+
+def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers() -> None:
+    """Another part may have made the round with its gradient, which has yet to come here."""
+    answering = {FIRST, SECOND}
+    host = hosted(2, answers=lambda worker: worker in answering)
+    workers, updates = host.workers, host.updates
+
+    def arrives(worker: str, life: int = 1) -> WorkerTalk:
+        with host.lock:
+            return workers.arrive(worker, memory_pair((worker, host.name))[0], life, 0)
+
+    def hears(event: Event) -> None:
+        with host.lock:
+            updates.event(event)
+
+    def loses(worker: str) -> set[str]:
+        arrives(worker)
+        hears(Joined(worker))
+        workers.gone(updates.talks[worker])
+        return set(updates.state.members)
+
+    arrives(FIRST)
+    hears(Joined(FIRST))
+    assert loses(SECOND) == {FIRST}  # without a second copy no other has made the round
+    workers.stays_s = 15.0
+    assert loses(SECOND) == {FIRST, SECOND}
+    hears(Gave(FIRST, 0))
+    assert updates.state.version == 0
+    arrives(SECOND)
+    arrives(SECOND)  # before the loss is noticed
+    hears(Gave(SECOND, 0))
+    assert updates.state.version == 1
+    assert loses(SECOND) == {FIRST, SECOND}
+    arrives(SECOND, life=2)  # its program has begun anew
+    assert set(updates.state.members) == {FIRST}
+    answering.clear()
+    workers.gone(updates.talks[FIRST])
+    assert not updates.state.members
 
 
 def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:

@@ -32,7 +32,8 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-#: How long after a copy has taken over workers may take to come to it, in seconds; see `HostMemory.take_over`.
+#: How long workers may take to come to a copy when it has taken over, or their channel to it has ended, in seconds; see
+#: `HostMemory.take_over` and `Attendance`.
 COME_S = 15.0
 
 #: Makes what holds a shard, with the updater inside: with one that is given, or else an empty one.
@@ -85,6 +86,7 @@ class ShardCopy(KeptCopy):
         for table in updater.tables:
             table.watch()
         host.secured = lambda channel: self._secure(host, channel)
+        host.workers.stays_s = COME_S
         self._host: HostedParameters = host
         self._updater: RecordedUpdater = updater
 
