@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,14 +20,27 @@ hypothesis.settings.load_profile("headwater")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-def pytest_configure() -> None:
-    """Makes signals do what they do by default.
+_COMPILED = "JAX_COMPILATION_CACHE_DIR"
 
-    A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start.
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes signals do what they do by default, and has what JAX compiles kept for other tests and their processes.
+
+    A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start. Half of
+    the time of tests goes into compiling small programs, most of which were compiled before.
     """
     for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
+    distributes = config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if not distributes and _COMPILED not in os.environ:  # one folder for each process: JAX does not write in one piece
+        folder = tempfile.mkdtemp(prefix="headwater-compiled-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ |= {
+            _COMPILED: folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
 
 
 @pytest.fixture(autouse=True)
