@@ -122,7 +122,8 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
     """Its worker computes on. Where it has changed nothing, it is made anew, and else it fails."""
     computes, goes_on = waiting
 
-    def slow() -> Any:
+    def slow(first: Any) -> Any:
+        del first  # the ps has made its part of the step
         computes.set()
         goes_on.wait()
         return np.float32(1.0)
@@ -132,7 +133,7 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
             w, v = (tf.get_variable(name, [], initializer=tf.zeros_initializer()) for name in "wv")
             first = tf.assign_add(v, 1.0) if changes else tf.identity(w)
         with tf.device("/job:worker/task:0"):
-            more = first * 0.0 + tf.py_func(slow, [], tf.float32)
+            more = first * 0.0 + tf.py_func(slow, [first], tf.float32)
         step = tf.assign_add(w, more)
         with SupervisedSession(cluster.target("worker")) as session:
             session.run(tf.global_variables_initializer())
