@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 from headwater import tf
-from headwater.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from headwater.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+)
 from headwater.training.supervised_session import SupervisedSession
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
@@ -235,7 +242,7 @@ def test_a_step_that_was_given_up_takes_nothing_on_the_other_copy() -> None:
             dequeued, enqueued, size = queue.dequeue(), queue.enqueue(np.int64(5)), queue.size()
         one.run(size)
         cluster.paired()
-        with pytest.raises(Exception, match="Timed out waiting for elements"):
+        with pytest.raises(DeadlineExceededError):
             one.run(dequeued, options=tf.RunOptions(timeout_in_ms=200))
         cluster.kill(0)
         one.run(enqueued)
