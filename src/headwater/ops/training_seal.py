@@ -16,8 +16,8 @@ def read(context: HostContext) -> HostArray:
     return np.array(note_of(context.resources).text, object)
 
 
-@host("TrainingIsPrepared", infer=fixed(bool_, ()), inputs="")
-def is_prepared(context: HostContext) -> HostArray:
+@host("TrainingBeingPrepared", infer=fixed(bool_, ()), inputs="")
+def being_prepared(context: HostContext) -> HostArray:
     return np.array(note_of(context.resources).prepares)
 
 

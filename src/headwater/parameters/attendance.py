@@ -102,8 +102,8 @@ class Attendance:
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
-        stays = self._may_stay(worker)
-        if (before is not None or stays) and (anew or not stays):
+        # Where others wait for it to come back, another channel alone does not make it leave.
+        if anew if self._may_stay(worker) else before is not None:
             self.leave(worker, "it was started anew")
         if before is not None:
             before.channel.close()

@@ -182,9 +182,9 @@ class Seals:
         """The seal on each task."""
         return {task: Seal.decode(text) for task, text in self._asked("TrainingSealRead").items()}
 
-    def prepared_on(self) -> list[str]:
+    def being_prepared_on(self) -> list[str]:
         """The tasks whose variables are being prepared by a chief."""
-        return [task for task, prepared in self._asked("TrainingIsPrepared").items() if prepared]
+        return [task for task, prepares in self._asked("TrainingBeingPrepared").items() if prepares]
 
     def _asked(self, operation: str) -> dict[str, Any]:
         """What an operation gives on each task."""

@@ -294,7 +294,7 @@ class SessionManager:
 
     def _being_prepared(self, master: str, config: ConfigProto | None) -> str | None:
         """Which variables a chief prepares now, though they may have values; None where there are none."""
-        tasks = Seals(master, self._graph, config).prepared_on()
+        tasks = Seals(master, self._graph, config).being_prepared_on()
         return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
 
     def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:

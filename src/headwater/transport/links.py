@@ -171,10 +171,10 @@ class Link:
         return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
 
     def call(self, asks: Callable[[ControlClient], T]) -> T:
-        """What ``asks`` gets from the control plane, of a task that may have come back a moment ago.
+        """What ``asks`` gets from the control plane of a task that may have come back a moment ago.
 
-        A call fails at once where the last attempt to connect, perhaps of two seconds ago, has found nobody. So the
-        task is then reached anew.
+        After an attempt to connect that failed, gRPC lets each call fail at once until its next attempt, for up to two
+        seconds. So where a call fails, this connects to the task itself, and calls once more.
 
         Raises:
           OpError: it cannot be reached, or does not answer.

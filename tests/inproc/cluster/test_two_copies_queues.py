@@ -242,7 +242,8 @@ def test_a_step_that_was_given_up_takes_nothing_on_the_other_copy() -> None:
             dequeued, enqueued, size = queue.dequeue(), queue.enqueue(np.int64(5)), queue.size()
         one.run(size)
         cluster.paired()
-        with pytest.raises(DeadlineExceededError):
+        either = "Timed out waiting for elements|step 2 ran out of its time"
+        with pytest.raises(DeadlineExceededError, match=either):
             one.run(dequeued, options=tf.RunOptions(timeout_in_ms=200))
         cluster.kill(0)
         one.run(enqueued)

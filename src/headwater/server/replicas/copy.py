@@ -127,7 +127,11 @@ class _Contents:
 
     def _sealed(self) -> None:
         with self.runtime.resources.lock:
-            self._tell(kinds.SEAL, (self.note.text, self.note.together, self.note.prepares))
+            self._tell(*self._seal())
+
+    def _seal(self) -> tuple[int, Sequence[object], Sequence[Any]]:
+        """A frame that brings another copy the note."""
+        return kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
 
     def _released(self, session: str) -> None:
         with self.runtime.resources.lock:
@@ -172,8 +176,7 @@ class _Contents:
     def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
         """Frames that bring another copy all there is. The lock of the resources is held."""
         plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
-        seal = kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
-        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), seal]
+        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), self._seal()]
 
     def end(self) -> None:
         """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
