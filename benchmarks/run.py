@@ -147,15 +147,19 @@ class Measured:
         return 1e6 * sum(times.total for times in self.times.values())
 
 
-def measure(case: Case, python: list[str], seconds: float, *, program: str = "", sample: bool = False) -> Measured:
+def measure(
+    case: Case, python: list[str], seconds: float, *, program: str = "", sample: bool = False, gpus: bool = False
+) -> Measured:
     """Runs a case once.
 
     Args:
       program: file in ``programs/`` that runs in the place of the case's.
       seconds: how long a worker counts its steps.
       sample: have ``perf`` tell where the processor time goes; it takes some itself.
+      gpus: let programs see the GPUs, whose memory they then take as they need it.
     """
-    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore")
+    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore")
+    environment |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if gpus else {"CUDA_VISIBLE_DEVICES": ""}
     if case.virtual_gpus:
         environment["HEADWATER_VIRTUAL_GPUS"] = str(case.virtual_gpus)
     command = [*python, str(PROGRAMS / (program or case.program)), f"--seconds={seconds}", *case.arguments]
@@ -236,17 +240,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--only", default="", help="measure only cases whose name contains this")
+    parser.add_argument("--gpus", action="store_true", help="let the programs use the machine's GPUs")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     contenders = {OURS: [sys.executable, "-m", "headwater", "exec"]} | ({PEER: [args.peer]} if args.peer else {})
     results: list[dict[str, Any]] = []
-    machine = past_runs.machine_kind()
+    machine = past_runs.machine_kind() + (", GPUs in use" if args.gpus else "")
     for case in [case for case in CASES if args.only in case.name]:
         runs: dict[str, list[Measured]] = {name: [] for name in contenders}
         for _ in range(args.rounds):
             for name, python in contenders.items():
                 program = case.ours if name == OURS else ""
-                runs[name].append(measure(case, python, args.seconds, program=program))
+                runs[name].append(measure(case, python, args.seconds, program=program, gpus=args.gpus))
         medians = {name: statistics.median(run.rate for run in found) for name, found in runs.items()}
         processor = {name: statistics.median(run.processor_us for run in found) for name, found in runs.items()}
         result: dict[str, Any] = {"case": case.name, "wanted": case.wanted, "medians": medians}
@@ -255,7 +260,7 @@ def main() -> None:
         result["processor_us"] = processor
         result["by_job"] = by_job(runs[OURS])
         if case.program in PROFILED and not case.ours:
-            sampled = measure(case, contenders[OURS], args.seconds, sample=True)
+            sampled = measure(case, contenders[OURS], args.seconds, sample=True, gpus=args.gpus)
             if sampled.shares is not None:
                 result["places_us"] = {place: processor[OURS] * share for place, share in sampled.shares.items()}
         results.append(result)

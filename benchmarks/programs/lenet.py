@@ -1,6 +1,7 @@
 """A step of a convolutional network on one process; with --towers N, one tower per GPU and averaged gradients.
 
-Where there is no GPU a tower runs on what stands in for one, or on the CPU.
+With --gpu all of it is on the first GPU, else variables are on the CPU. Where there is no GPU a tower runs on what
+stands in for one, or on the CPU.
 """
 
 import argparse
@@ -14,11 +15,13 @@ parser.add_argument("--seconds", type=float, default=4)
 parser.add_argument("--towers", type=int, default=0)
 parser.add_argument("--batch", type=int, default=100, help="examples of a tower")
 parser.add_argument("--forward", action="store_true", help="the loss alone, without gradients")
+parser.add_argument("--gpu", action="store_true", help="all on the first GPU")
 args = parser.parse_args()
+place = "/gpu:0" if args.gpu else "/cpu:0"
 
 
 def variable(name, shape):
-    with tf.device("/cpu:0"):
+    with tf.device(place):
         return tf.get_variable(name, shape, initializer=tf.truncated_normal_initializer(stddev=0.1))
 
 
@@ -43,12 +46,12 @@ optimizer = tf.train.GradientDescentOptimizer(0.01)
 shares = zip(tf.split(images, count), tf.split(labels, count))
 gradients, losses = [], []
 for tower, (x, y) in enumerate(shares):
-    with tf.device("/gpu:%d" % tower if args.towers else "/cpu:0"), tf.name_scope("tower_%d" % tower):
+    with tf.device("/gpu:%d" % tower if args.towers else place), tf.name_scope("tower_%d" % tower):
         with tf.variable_scope("", reuse=tower > 0):
             loss = loss_of(x, y)
         losses.append(loss)
         gradients.append(optimizer.compute_gradients(loss))
-with tf.device("/cpu:0"):
+with tf.device(place):
     means = [(tf.add_n([g for g, _ in pairs]) / count, pairs[0][1]) for pairs in zip(*gradients)]
     wanted = losses if args.forward else optimizer.apply_gradients(means)
 

@@ -1,18 +1,11 @@
 """The step of ``lenet.py`` with PyTorch, in one process."""
 
-import argparse
-import json
-import resource
-import time
-
 import torch
+from timed import arguments, report_steps
 from torch import nn
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--seconds", type=float, default=4)
-parser.add_argument("--forward", action="store_true", help="the loss alone, without gradients")
-args = parser.parse_args()
-
+args = arguments(__doc__)
+device = torch.device("cuda:0" if args.gpu else "cpu")
 model = nn.Sequential(
     nn.Conv2d(1, 32, 5, padding=2),
     nn.ReLU(),
@@ -24,13 +17,14 @@ model = nn.Sequential(
     nn.Linear(7 * 7 * 64, 512),
     nn.ReLU(),
     nn.Linear(512, 10),
-)
+).to(device)
 loss_of = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-images, labels = torch.rand(100, 1, 28, 28), torch.randint(0, 10, (100,))
+fed = torch.rand(args.batch, 1, 28, 28), torch.randint(0, 10, (args.batch,))
 
 
 def step():
+    images, labels = (value.to(device) for value in fed)
     if args.forward:
         with torch.no_grad():
             return float(loss_of(model(images), labels))
@@ -38,20 +32,8 @@ def step():
     loss = loss_of(model(images), labels)
     loss.backward()
     optimizer.step()
+    if args.gpu:
+        torch.cuda.synchronize()
 
 
-for _ in range(10):
-    step()
-times, before = [], resource.getrusage(resource.RUSAGE_SELF)
-deadline = time.perf_counter() + args.seconds
-while time.perf_counter() < deadline:
-    start = time.perf_counter()
-    step()
-    times.append(time.perf_counter() - start)
-after = resource.getrusage(resource.RUSAGE_SELF)
-found = {
-    "rate": len(times) / sum(times),
-    "user": (after.ru_utime - before.ru_utime) / len(times),
-    "system": (after.ru_stime - before.ru_stime) / len(times),
-}
-print(json.dumps(found), flush=True)
+report_steps(step, args.seconds)

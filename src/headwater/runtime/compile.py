@@ -22,7 +22,7 @@ from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind
 from headwater.resources.containers import Cell, Resources
 from headwater.resources.recording import NOWHERE, Outcome, Place
-from headwater.runtime.devices import is_default, local_device
+from headwater.runtime.devices import is_default, local_device, moved
 from headwater.runtime.indices import IndexChecks
 from headwater.runtime.programs import Program, shared_program
 from headwater.runtime.step import Step
@@ -84,6 +84,7 @@ class Executable:
         self._looked_at = checks.looked_at
         self._plain = self._build({}) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
+        self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
@@ -117,7 +118,7 @@ class Executable:
         step_number: int,
         certain: Callable[[], None] | None = None,
         step: Step | None = None,
-    ) -> tuple[Sequence[object], Sequence[object]]:
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Runs it.
 
         Args:
@@ -157,26 +158,28 @@ class Executable:
             inputs = [inputs[i] for i in self._dynamic]
         run = program.run
         if self._device is not None:
-            return self._run_elsewhere(run, inputs, step_number, step, given)
-        if program.failing or self._admits:
+            inputs = moved(list(inputs), self._device)
+        if program.failing or self._admits or self._device is not None:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
+            if self._device is not None and (key := self._key(fixed, inputs)) not in self._taken:
+                self._prepare(program, inputs, counter)
+                self._taken.add(key)
             _, outputs, faults = run((), (), inputs, counter)
             if faults:
                 self._raise(faults)
             return outputs, ()
-        if self._stores is not None and self._store(inputs, self._stores, certain, step):
+        if self._stores is not None and self._device is None and self._store(inputs, self._stores, certain, step):
             return (), ()
         key, taken = None, True
-        if certain is not None or self._shared:
-            key = fixed, tuple(map(_shape_and_type, inputs))
+        if certain is not None or self._prepares:
+            key = self._key(fixed, inputs)
             taken = key in self._taken
-        if not taken and self._shared:
+        if not taken and self._prepares:
             self._prepare(program, inputs, counter)
         with self._lock:
-            donated = values_of(self._donated_cells)
-            kept = values_of(self._kept_cells)
+            donated, kept = self._state()
             made = self._admitted(step) if self._admits else ()
             if taken and certain is not None:
                 certain()
@@ -240,28 +243,6 @@ class Executable:
                 self._record(step, inputs)
         return True
 
-    def _run_elsewhere(
-        self, run: Any, inputs: Sequence[AnyArray], step_number: int, step: Step | None, given: Sequence[Any]
-    ) -> tuple[Sequence[AnyArray], Sequence[AnyArray]]:
-        with self._lock, jax.default_device(self._device):
-            # A variable's value is elsewhere where another session gave it another device.
-            state = [cell_value(cell) for cell in (*self._donated_cells, *self._kept_cells)]
-            moved = _jax.device_put([*inputs, *state], self._device)  # at once, for half of what one by one costs
-            first, last = len(inputs), len(inputs) + len(self._donated_cells)
-            counter = np.uint32(step_number & 0xFFFFFFFF)
-            made = self._admitted(step)
-            changed, outputs, faults = run(moved[first:last], moved[last:], moved[:first], counter)
-            for cell, value in zip(self._written_cells, changed, strict=True):
-                cell.value = value
-                cell.counts[cell.slot] += 1
-            if self._recorder is not None:
-                self._record(step, given, outputs, faults)
-            for tell in made:
-                tell()
-        if faults:
-            self._raise(faults)
-        return outputs, changed
-
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         names = self._donated, self._kept, self._written
         if self._shared and not self._random:
@@ -271,9 +252,20 @@ class Executable:
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
         """Traces and compiles a program before the lock is taken: until then no other step has to wait."""
         with self._lock:
-            donated = [cell_value(cell) for cell in self._donated_cells]
-            kept = [cell_value(cell) for cell in self._kept_cells]
+            donated, kept = self._state()
         program.compile(donated, kept, inputs, counter)
+
+    @staticmethod
+    def _key(fixed: object, inputs: Sequence[AnyArray]) -> object:
+        """What inputs have in common that one compiled program takes."""
+        return fixed, tuple(map(_shape_and_type, inputs))
+
+    def _state(self) -> tuple[list[AnyArray], list[AnyArray]]:
+        """The values of the variables that a run changes, and of those that it only reads. The lock is held."""
+        donated, kept = values_of(self._donated_cells), values_of(self._kept_cells)
+        if self._device is not None:  # another session may have given a variable another device
+            donated, kept = moved(donated, self._device), moved(kept, self._device)
+        return donated, kept
 
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:

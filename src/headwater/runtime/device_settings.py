@@ -26,6 +26,8 @@ from headwater.runtime.jax_internals import xla_bridge
 _jax: Any = jax
 _bridge: Any = xla_bridge
 _CUDA_PLUGINS: Final = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+_WHOLE: Final = ("float32", "highest")
+"""JAX's names of matrix products of float32 values as they are."""
 _PREALLOCATE: Final = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
@@ -175,6 +177,20 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         raise ValueError("Memory growth cannot differ between GPU devices")
     _wanted.memory_grows = bool(enable)
     os.environ[_PREALLOCATE] = "false" if enable else "true"
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Whether GPUs may round float32 values to 10 bits of mantissa to multiply them, which Ampere's and later do."""
+    return _jax.config.jax_default_matmul_precision not in _WHOLE
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Says whether GPUs may round float32 values to 10 bits of mantissa in matrix products and convolutions.
+
+    They may unless told. It changes nothing on a CPU. What was traced before is traced anew when it is used again.
+    """
+    if bool(enabled) != tensor_float_32_execution_enabled():
+        _jax.config.update("jax_default_matmul_precision", None if enabled else _WHOLE[0])
 
 
 def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDeviceConfiguration] | None:

@@ -81,6 +81,8 @@ class CompiledPlan:
             constant = value.view()
             constant.flags.writeable = False  # a program that fetches it gets a copy
             self._template[self._slot(name)] = constant
+        on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
+        self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in _inputs_of(item))}
         self._blocks = self._block_runner()
         # Each run by itself is one that another copy of the task can go on with.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
@@ -96,7 +98,9 @@ class CompiledPlan:
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
             self._exchanged = [*self._slots([*kept]), *self._slots(exchange.given.tensors)]
         self._fetches = [self._index[name] for name in plan.fetches]
-        computed = {name for item in plan.instructions if isinstance(item, Compute) for name in item.inputs}
+        of_gpus = {name for item in plan.instructions if _on_gpu(item) for name in _outputs_of(item)}
+        self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
+        computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
         # Copies are used again before another task, which is told of a change, has received them.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
@@ -208,6 +212,8 @@ class CompiledPlan:
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
                 settle(pending)
+            for index in self._fetched_from_gpus:  # only now is it known that there was memory for them
+                slots[index] = np.asarray(slots[index])
             if copies:
                 assert self._aligned is not None
                 self._aligned.give_back(copies)
@@ -327,6 +333,8 @@ class CompiledPlan:
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         put = _in_a_row(targets)
+        # All at once, before the first is waited for.
+        copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
         if executable.only_reads:
 
             def read(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> None:
@@ -341,6 +349,8 @@ class CompiledPlan:
 
         def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[object]:
             outputs, changed = executable(list(map(slots.__getitem__, sources)), step.number, certain, step)
+            for at in copied:
+                outputs[at].copy_to_host_async()
             if put is not None:
                 slots[put] = outputs
                 return changed
@@ -528,6 +538,10 @@ def _in_a_row(indices: Sequence[int]) -> slice | None:
 
 def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:
     return [slots[index] for index in indices]
+
+
+def _on_gpu(item: Instruction) -> bool:
+    return isinstance(item, Compute) and not item.device.startswith("CPU")
 
 
 def _inputs_of(item: Any) -> Sequence[str]:

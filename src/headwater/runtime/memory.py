@@ -13,6 +13,7 @@ import psutil
 
 from headwater.errors import ResourceExhaustedError
 from headwater.passes.plan import Compute, Host, Instruction
+from headwater.runtime.devices import memory_stats
 from headwater.telemetry.sizes import size_text
 
 _jax: Any = jax
@@ -25,16 +26,18 @@ _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
 
 def out_of_memory(error: Exception, task: str, instruction: Instruction) -> ResourceExhaustedError | None:
     """`no_memory` for an instruction, with its operation and variables."""
-    return no_memory(error, task, _what(instruction))
+    device = instruction.device if isinstance(instruction, Compute) else "CPU:0"
+    return no_memory(error, task, _what(instruction), device)
 
 
-def no_memory(error: Exception, task: str, what: str) -> ResourceExhaustedError | None:
+def no_memory(error: Exception, task: str, what: str, device: str = "CPU:0") -> ResourceExhaustedError | None:
     """The error that names the task, what it has no memory for, and how many bytes were wanted and are there.
 
     Args:
       error: one of `NO_MEMORY`.
       task: full name of this task.
       what: could not be done.
+      device: of this task, whose memory it is.
 
     Returns:
       The error; None where ``error`` has another reason.
@@ -44,8 +47,10 @@ def no_memory(error: Exception, task: str, what: str) -> ResourceExhaustedError 
         return None
     wanted = _wanted(error, text)
     how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
-    free = size_text(psutil.virtual_memory().available)
-    return ResourceExhaustedError(None, None, f"{task} has no memory for {what}: {how_many}, {free} are free")
+    stats = memory_stats(device)
+    where = f" on its device {device}" if stats else ""
+    free = size_text(stats["bytes_limit"] - stats["bytes_in_use"] if stats else psutil.virtual_memory().available)
+    return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
 
 
 class MemoryChecked:
@@ -75,13 +80,15 @@ class MemoryChecked:
         return self._run(*arguments)
 
 
-def check_memory(compiled: Any) -> None:
-    """Refuses a program for CPUs that wants more memory at once than the machine has.
+def check_memory(compiled: Any, device: str = "CPU:0") -> None:
+    """Refuses a program that wants more memory at once than the machine has, or than this process has of its GPU.
 
     Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
+    On a GPU it would fail after it has used up the values of the variables that it was to change.
 
     Args:
       compiled: a ``jax.stages.Compiled``.
+      device: that it is for.
 
     Raises:
       MemoryError: it does.
@@ -90,7 +97,9 @@ def check_memory(compiled: Any) -> None:
     if needs is None:
         return
     wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
-    if wanted > _memory_of_machine():
+    stats = memory_stats(device)
+    there = stats["bytes_limit"] - needs.argument_size_in_bytes if stats else _memory_of_machine()
+    if wanted > there:
         raise MemoryError(f"allocating {wanted} bytes")
 
 

@@ -85,8 +85,10 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
         for line in plane.lines:
             for event in line.events:
                 values = _values(event, plane, names)
-                operation = values.get("hlo_op")
-                scope = scopes.get((str(values.get("program_id", "")), str(operation)), "")
+                program = str(values.get("program_id", ""))
+                scope = scopes.get((program, str(values.get("hlo_op"))))
+                if scope is None:  # of kernels that a GPU was given together, as a CUDA graph, their names tell
+                    scope = scopes.get((program, plane.event_metadata[event.metadata_id].name))
                 if not scope:
                     continue
                 begin_ps = line.timestamp_ns * 1000 + event.offset_ps
@@ -119,7 +121,10 @@ def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str,
 
 
 def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
-    """For each program's number and instruction, the scope that it was traced in, without that of the whole."""
+    """For each program's number and instruction, the scope that it was traced in, without that of the whole; or ``""``.
+
+    An instruction is known by its name, and by that of its kernel on a GPU, which has ``_`` for each dot.
+    """
     found: dict[tuple[str, str], str] = {}
     for plane in planes:
         if plane.name != "/host:metadata":
@@ -132,6 +137,7 @@ def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
                 for computation in HloProto.FromString(stat.bytes_value).hlo_module.computations:
                     for each in computation.instructions:
                         scope = each.metadata.op_name.partition("/")[2]
+                        found[number, each.name] = scope
                         if scope:
-                            found[number, each.name] = scope
+                            found.setdefault((number, each.name.replace(".", "_")), scope)
     return found

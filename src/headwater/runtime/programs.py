@@ -22,6 +22,7 @@ from headwater.ops.bodies import call
 from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, encode_compute
 from headwater.registry import Kind, as_outputs
+from headwater.runtime.devices import placed
 from headwater.runtime.memory import check_memory
 from headwater.runtime.small_updates import SmallUpdates
 
@@ -63,7 +64,8 @@ class Program:
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # A GPU gives some number in TensorFlow, too.
-        self._on_cpu = checks = compute.device.startswith("CPU")
+        checks = compute.device.startswith("CPU")
+        self._device = compute.device
         failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
         self.failing: set[str] = failing
 
@@ -91,7 +93,7 @@ class Program:
 
         # The name shows up in profiles.
         run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
-        self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else ())
+        self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else (), **placed(compute.device))
         self._compiling = threading.Lock()
         self._compiled: set[Any] = set()
 
@@ -100,14 +102,13 @@ class Program:
 
         Raises:
           OpError: it cannot compute with such arrays.
-          MemoryError: it wants more memory than the machine has.
+          MemoryError: it wants more memory than the device has.
         """
         key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
         with self._compiling:
             if key not in self._compiled:
                 compiled = self.run.lower(donated, kept, inputs, counter).compile()
-                if self._on_cpu:
-                    check_memory(compiled)
+                check_memory(compiled, self._device)
                 self._compiled.add(key)
 
 

@@ -84,6 +84,35 @@ for device in metadata.step_stats.dev_stats:
 print(json.dumps([[value.trace().tolist() for value in values], spans]))
 """
 
+MOVES = """
+import json
+import jax
+import numpy as np
+from headwater import tf
+
+x = tf.placeholder(tf.float32, [4, 3])
+with tf.device("/gpu:0"):
+    w = tf.get_variable("w", initializer=np.ones((3, 1), np.float32))
+    loss = tf.reduce_sum(tf.matmul(x, w))
+    train = tf.train.AdamOptimizer(0.1).minimize(loss)
+with tf.device("/gpu:1"):
+    other = loss * 2.0
+calls = []
+put = jax.device_put
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    feeds = {x: np.ones((4, 3), np.float32)}
+    for fetches in ([train, loss], other):
+        session.run(fetches, feeds)
+        session.run(fetches, feeds)
+        jax.device_put = lambda *args, **more: (calls.append(len(args[0])), put(*args, **more))[1]
+        for _ in range(3):
+            session.run(fetches, feeds)
+        jax.device_put = put
+        calls.append("")
+print(json.dumps(calls))
+"""
+
 COUNTED = """
 import json
 from headwater import tf
@@ -113,6 +142,10 @@ def test_devices_of_a_task_run_at_the_same_time() -> None:
         # Each began before the other one had ended.
         assert first[0][0] < second[-1][1]
         assert second[0][0] < first[-1][1]
+
+
+def test_what_is_on_a_gpu_stays_there_and_what_is_fed_goes_with_the_call() -> None:
+    assert output(MOVES) == ["", 1, 1, 1, ""]  # from one GPU to the other only
 
 
 def test_devices_that_a_session_shows() -> None:

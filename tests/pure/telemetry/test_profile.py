@@ -23,7 +23,7 @@ from headwater.runtime.profile import Instruction, instructions
 STATS = {1: "hlo_op", 2: "program_id", 3: "_p", 4: "_c", 5: "dot.1"}
 
 
-def hlo(**scopes: str) -> bytes:
+def hlo(scopes: dict[str, str]) -> bytes:
     found = [HloInstructionProto(name=name, metadata=OpMetadata(op_name=scope)) for name, scope in scopes.items()]
     module = HloModuleProto(name="jit_f", computations=[HloComputationProto(instructions=found)])
     return HloProto(hlo_module=module).SerializeToString()
@@ -45,7 +45,8 @@ def event(number: int, offset_ps: int, duration_ps: int, *stats: XStat) -> XEven
 def space(*events: XEvent, names: Any = None) -> XSpace:
     metadata = XPlane(name="/host:metadata")
     metadata.event_metadata[7].name = "jit_f(9)"
-    metadata.event_metadata[7].stats.add(bytes_value=hlo(dot="jit(f)/tower/MatMul/dot_general", add="", sub="x"))
+    scopes = {"dot": "jit(f)/tower/MatMul/dot_general", "fusion.1": "jit(f)/tower/Sum/reduce", "add": "", "sub": "x"}
+    metadata.event_metadata[7].stats.add(bytes_value=hlo(scopes))
     line = XLine(timestamp_ns=2000, events=events)
     return XSpace(planes=[metadata, plane("/host:CPU", names or {1: "dot", 2: "end: dot", 3: "python"}, [line])])
 
@@ -66,12 +67,25 @@ def test_one_that_goes_on_after_its_call_ends_later() -> None:
     assert (found.start_us, found.end_us) == (5, 10)
 
 
+def test_a_kernel_of_a_cuda_graph_is_known_by_its_name() -> None:
+    launched = space(
+        event(1, 0, 2_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
+        event(2, 2_000_000, 1_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
+        event(3, 3_000_000, 1_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
+        names={1: "dot", 2: "fusion_1", 3: "loop_pad_fusion"},
+    )
+    assert [(each.scope, each.end_us - each.start_us) for each in instructions(launched, 0)] == [
+        ("tower/MatMul/dot_general", 2),
+        ("tower/Sum/reduce", 1),
+    ]
+
+
 def test_what_came_from_no_operation_is_passed_over() -> None:
     others = [
         event(3, 0, 1),
         event(1, 0, 1, stat(1, str_value="dot"), stat(2, int64_value=8)),  # of another program
         event(1, 0, 1, stat(1, str_value="add"), stat(2, int64_value=9)),  # of XLA's own making
         event(1, 0, 1, stat(1, str_value="sub"), stat(2, int64_value=9)),  # an argument
-        event(1, 0, 1, stat(1, ref_value=5), stat(2, int64_value=9)),
+        event(3, 0, 1, stat(1, ref_value=5), stat(2, int64_value=9)),
     ]
     assert not list(instructions(space(*others), 0))

@@ -74,9 +74,10 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.config.experimental``: older names of what is in ``tf.config``, and the memory of GPUs.",
         names={
             "headwater.runtime.device_settings": """
-                VirtualDeviceConfiguration get_memory_growth get_virtual_device_configuration get_visible_devices
-                list_logical_devices list_physical_devices set_memory_growth set_virtual_device_configuration
-                set_visible_devices""",
+                VirtualDeviceConfiguration enable_tensor_float_32_execution get_memory_growth
+                get_virtual_device_configuration get_visible_devices list_logical_devices list_physical_devices
+                set_memory_growth set_virtual_device_configuration set_visible_devices
+                tensor_float_32_execution_enabled""",
             "headwater.session.default_config": """
                 get_device_policy get_synchronous_execution set_device_policy set_synchronous_execution""",
         },

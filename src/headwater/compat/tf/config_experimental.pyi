@@ -2,6 +2,7 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.runtime.device_settings import VirtualDeviceConfiguration as VirtualDeviceConfiguration
+from headwater.runtime.device_settings import enable_tensor_float_32_execution as enable_tensor_float_32_execution
 from headwater.runtime.device_settings import get_memory_growth as get_memory_growth
 from headwater.runtime.device_settings import get_virtual_device_configuration as get_virtual_device_configuration
 from headwater.runtime.device_settings import get_visible_devices as get_visible_devices
@@ -10,6 +11,7 @@ from headwater.runtime.device_settings import list_physical_devices as list_phys
 from headwater.runtime.device_settings import set_memory_growth as set_memory_growth
 from headwater.runtime.device_settings import set_virtual_device_configuration as set_virtual_device_configuration
 from headwater.runtime.device_settings import set_visible_devices as set_visible_devices
+from headwater.runtime.device_settings import tensor_float_32_execution_enabled as tensor_float_32_execution_enabled
 from headwater.session.default_config import get_device_policy as get_device_policy
 from headwater.session.default_config import get_synchronous_execution as get_synchronous_execution
 from headwater.session.default_config import set_device_policy as set_device_policy
@@ -17,6 +19,7 @@ from headwater.session.default_config import set_synchronous_execution as set_sy
 
 __all__ = [
     "VirtualDeviceConfiguration",
+    "enable_tensor_float_32_execution",
     "get_device_policy",
     "get_memory_growth",
     "get_synchronous_execution",
@@ -29,4 +32,5 @@ __all__ = [
     "set_synchronous_execution",
     "set_virtual_device_configuration",
     "set_visible_devices",
+    "tensor_float_32_execution_enabled",
 ]
