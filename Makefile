@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
-JOBS := 2
+JOBS := 3
 
 .PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
@@ -15,7 +15,7 @@ help:
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-survive   3 or 4 ps with second copies and 4 workers; every 10 s one is killed, stopped, added or taken away'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
-	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
+	@echo 'make test     all tests, three modules at a time (JOBS=3); ARGS=... goes to pytest'
 	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
