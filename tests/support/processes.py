@@ -133,6 +133,15 @@ class Process:
         self._process.kill()
         self.ends()
 
+    def suspend(self) -> None:
+        """SIGSTOP, and waits until it has stopped: until one of its threads has seen the signal, the others go on."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
     def terminate(self) -> int:
         """SIGTERM, and waits for the end; gives the exit code."""
         self._process.send_signal(signal.SIGTERM)

@@ -156,8 +156,6 @@ class ChannelConversation:
                 self._lost(error)
             else:
                 self._take(frame)
-        if self._done is not None and self._reconnect is not None and self._channel.peer_gone():
-            self._meet_again(self._reconnect)
 
     def _next(self) -> None:
         began = say_at = 0.0
@@ -283,20 +281,6 @@ class ChannelConversation:
                     if not self._open:  # the task has answered, with this error
                         raise
                     error = again
-        finally:
-            self._resuming = False
-
-    def _meet_again(self, reconnect: Reconnect) -> None:
-        """Looks whether a task that has answered, and was lost then, is still in the same life; raises where it is not:
-        what it had sent to other tasks last may be lost with it, and they wait for that."""
-        if self._resuming:
-            return
-        self._resuming = True
-        try:
-            lost = self._channel
-            error = UnavailableError(None, None, f"the channel to {self._task} has ended")
-            self._channel = reconnect(self._step, self._task, error)  # this conversation's, until it ends
-            self._end(lost, False)
         finally:
             self._resuming = False
 

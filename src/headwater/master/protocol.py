@@ -30,9 +30,10 @@ them what it sends after reading them. Where they are current, the task takes th
 after. Otherwise it drops that, and sends the variables, as where RUN has no version. `WANTS_VALUES` is none: it
 only asks for the values of the next run.
 
-A task that has sent a transfer to another one looks for TAKEN before its step waits for anything, and at the step's
-end. Where the channel is lost before that, it sends the transfer again on another one: what is put on a channel whose
-other end is gone is lost without a word.
+A task that has sent a transfer to another one looks for TAKEN before its step waits for anything, and before it
+answers. Where the channel is lost before that, it sends the transfer again on another one: what is put on a channel
+whose other end is gone is lost without a word. So a step needs nothing more of a task that has answered: where its
+program ends then, no other part of the step waits for it.
 
 A master that gives a step up says so, where the step may resume, and closes the channel. Frames of a step that is over
 are passed over by its number.

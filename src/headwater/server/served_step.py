@@ -85,7 +85,7 @@ class ServedStep(Step):
       on_lost: called when it waits for that.
       gives_values: whether the values of the next run are to go with the answer, so that it has to follow the update.
       answered: whether its end was told, or is kept for its master.
-      unconfirmed: each waits until a task has what was sent to it.
+      unconfirmed: tasks that may not have what was sent to them, each with what waits until it has.
       over: whether nothing of it runs any more.
       put_off: whether it was stopped since its task ends.
     """
@@ -126,7 +126,7 @@ class ServedStep(Step):
         self._runtime = runtime
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
-        self.unconfirmed: list[Confirm] = []
+        self.unconfirmed: list[tuple[str, Confirm]] = []
         # Of a step that resumes: the transfers that have come, and what was sent that the master may lack.
         self._came: set[int] = set()
         self._kept: list[Frame] = []
@@ -174,7 +174,8 @@ class ServedStep(Step):
             frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
             if self._secured is not None:
                 self._await_second(self._secured)
-            self.unconfirmed.append(self._push(destination, frame, self._check_and_look if self.resumes else None))
+            check = self._check_and_look if self.resumes else None
+            self.unconfirmed.append((destination, self._push(destination, frame, check)))
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         if self._sender is not None:
@@ -212,7 +213,13 @@ class ServedStep(Step):
           CancelledError, DeadlineExceededError: one is away; see `check`.
         """
         while self.unconfirmed:
-            self.unconfirmed.pop(0)(self._check_and_look)
+            task, confirm = self.unconfirmed[0]
+            self.waits_for = f"{task} to have what it was sent", time.monotonic()
+            try:
+                confirm(self._check_and_look)
+            finally:
+                self.waits_for = None
+                del self.unconfirmed[0]
 
     def _check_and_look(self) -> None:
         """As `check`; and looks whether the master is there, of which no frame is awaited while another task is."""
@@ -302,7 +309,7 @@ class ServedStep(Step):
         others wait for the update.
         """
         alone = self._runtime.session_count() == 1
-        if alone and self.channel.sends_at_once(_nbytes(results)):
+        if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
             if self._sender is not None:
                 self.settle()
             try:

@@ -175,11 +175,13 @@ class StepService:
         """Waits until every step has been answered, but for those that wait for something.
 
         A program may end because of what a step of another task has brought, such as the last token of a queue; that
-        task waits for the answer. Where it has lost its channel, it comes back for it.
+        task waits for the answer. Where it has lost its channel, it comes back for it. An answer waits until other
+        tasks have what the step has sent them, see `headwater.master.protocol`.
 
         Args:
           seconds: how long at most for steps that run.
-          return_s: how long at most for masters that have lost their channels, no longer ago than this.
+          return_s: how long at most for tasks that do not take what a step has sent them, and for masters that have
+            lost their channels, no longer ago than this.
 
         Returns:
           Whether all were answered.
@@ -189,9 +191,12 @@ class StepService:
         with self._lock:
             long_ago = time.monotonic() + self._patience_s - return_s
             gone = {key for key, until in self._left.items() if until < long_ago}
+        sending = [step for step in list(self._unanswered) if step.unconfirmed]
 
         def undelivered() -> bool:
-            return any(not step.delivered() for key, step in list(self._known.items()) if key not in gone)
+            if any(not step.delivered() for key, step in list(self._known.items()) if key not in gone):
+                return True
+            return any(step in self._unanswered and (step.unconfirmed or not step.waits_for) for step in sending)
 
         return _wait_while(undelivered, return_s)
 
@@ -401,8 +406,7 @@ class StepService:
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
-            # A step that resumes sends again what was lost. With a copy it may go on there, and not here.
-            if step.unconfirmed and (not step.resumes or self._follower is not None):
+            if step.unconfirmed:
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
             self._failed(step, error, compiled)

@@ -221,7 +221,8 @@ class RecoverableSession(WrappedSession):
     """Makes a new session, and tries again, when a task was lost.
 
     The first session is not tried again where a task did not come before its deadline. After a loss it is, for a
-    machine that starts anew may not answer for longer than a firewall is waited for.
+    machine that starts anew may not answer for longer than a firewall is waited for. A run that has waited for a task
+    until the deadline is not tried again: that task may have ended for good.
 
     Args:
       create: makes a session.
@@ -253,6 +254,8 @@ class RecoverableSession(WrappedSession):
                 pause(_PAUSE_S)
 
     def _recreate(self, error: OpError) -> None:
+        if isinstance(error, GaveUpError):
+            raise error
         _say_lost(error)
         self.close()
         self._sess = self._created()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from headwater.errors import AbortedError, CancelledError, OpError, UnavailableError
+from headwater.errors import AbortedError, CancelledError, GaveUpError, OpError, UnavailableError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.pauses import pause
@@ -40,7 +40,8 @@ class SupervisedSession(Session):
     was, so that each of its updates happens once. It fails when the task has lost its state.
 
     After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
-    anew. The program that holds the session notices only that the step took long.
+    anew. The program that holds the session notices only that the step took long; or gets an error, where a task is not
+    back before the deadline.
     """
 
     _steps_resume = True
@@ -115,7 +116,7 @@ class SupervisedSession(Session):
         with self._recovery:
             if self._life != life:
                 return
-            if self._recover is None or self._opened is None:
+            if self._recover is None or self._opened is None or isinstance(error, GaveUpError):
                 raise error
             _logger.warning("The session is made anew once the model is ready again: %s", error.message)
             fresh = self._opened_again(self._recover)

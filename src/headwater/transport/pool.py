@@ -104,10 +104,15 @@ class ChannelPool:
         channel.close()
 
     def break_off(self, peer: TaskName, reason: str) -> None:
-        """Ends all channels to ``peer``, which is gone: a user of one gets UnavailableError with ``reason``."""
+        """Ends all channels to ``peer``, which is gone: a user of one gets UnavailableError with ``reason``.
+
+        A channel in use that the other end has closed is left to its user, which finds that out behind what came
+        before: a task may have ended right after an answer.
+        """
         with self._lock:
             channels = self._idle.pop(peer, [])
-            channels += [channel for channel, its_peer in self._taken.items() if its_peer == peer]
+            taken = [channel for channel, its_peer in self._taken.items() if its_peer == peer]
+        channels += [channel for channel in taken if not channel.peer_gone()]
         for channel in channels:
             channel.break_off(reason)
 

@@ -21,10 +21,12 @@ from headwater.errors import (
     CANCELLED,
     INVALID_ARGUMENT,
     AbortedError,
+    DeadlineExceededError,
     InvalidArgumentError,
+    OpError,
     UnavailableError,
 )
-from headwater.master.conversation import ChannelConversation
+from headwater.master.conversation import ChannelConversation, Reconnect
 from headwater.master.peers import Confirm
 from headwater.passes.partition import partition
 from headwater.passes.place import place
@@ -38,7 +40,7 @@ from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
 
-MASTER, TASK = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
+MASTER, TASK, OTHER = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1"
 SESSION = "s"
 
 
@@ -54,16 +56,17 @@ def serving(service: StepService, channel: Channel, other: Callable[[Frame], boo
 
 class Served:
     """A task with one channel to it, and plans: 1 doubles a feed, 2 asks the master to, 3 waits, 5 has the master
-    compute what a variable becomes."""
+    compute what a variable becomes, 6 sends a feed to another task."""
 
     def __init__(self) -> None:
         self.runtime = TaskRuntime(TASK)
         self.pushed: list[tuple[str, Frame]] = []
+        self.confirm: Callable[[], None] = lambda: None
 
         def push(task: str, frame: Frame, check: Callable[[], None] | None) -> Confirm:
             del check
             self.pushed.append((task, frame))
-            return lambda look: None
+            return lambda look: self.confirm()
 
         self.service = StepService(self.runtime, push)
         self.channel, theirs = memory_pair()
@@ -88,9 +91,14 @@ class Served:
             with tf.device(MASTER):
                 more = w * 2.0
             self._add_plan(5, Request((), (), (tf.assign_add(w, more).op,)))
+            with tf.device(TASK):
+                doubled = fed * 2.0
+            with tf.device(OTHER):
+                third = doubled + 1.0
+            self._add_plan(6, Request((), (fed,), (third.op,)))
 
     def _add_plan(self, number: int, request: Request) -> None:
-        devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK)]
+        devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK, OTHER)]
         plan = schedule(partition(place(prune(request), devices)))[TASK]
         self.runtime.add_plan(SESSION, number, plan, Claim(task=MASTER, generation=1))
 
@@ -252,6 +260,30 @@ def test_a_task_that_ends_does_not_wait_for_masters_that_went_long_ago(served: S
     assert served.service.answer_all(60, 0.0)
 
 
+@pytest.mark.parametrize("resumes", [False, True])
+def test_an_answer_waits_until_other_tasks_have_what_the_step_has_sent_them(served: Served, resumes: bool) -> None:
+    sent, taken = threading.Event(), threading.Event()
+
+    def confirm() -> None:
+        sent.set()
+        taken.wait()
+
+    served.confirm = confirm
+    served.send(RUN, (SESSION, 6, 1, None, False, resumes), ONES)
+    sent.wait()
+    with ThreadPoolExecutor() as pool:
+        try:
+            assert [task for task, _ in served.pushed] == [OTHER]
+            with pytest.raises(DeadlineExceededError):
+                served.channel.recv(0)
+            assert not served.service.answer_all(60, 0.01)  # so a task that ends waits for that
+            all_answered = pool.submit(served.service.answer_all, 60, 60)
+        finally:
+            taken.set()
+        assert served.recv() == (DONE, (1,), [])
+        assert all_answered.result()
+
+
 def test_a_step_is_forgotten_whose_session_ends_before_its_channel(served: Served) -> None:
     found: list[weakref.ref[Any]] = []
 
@@ -322,11 +354,11 @@ def test_channels_of_one_task_are_independent(served: Served) -> None:
 class Conversing:
     """A conversation of step 7 with a task that a test plays."""
 
-    def __init__(self) -> None:
+    def __init__(self, reconnect: Reconnect | None = None) -> None:
         self.task, ours = memory_pair()
         self.ended: list[bool] = []
         self.conversation = ChannelConversation(
-            Step(7, SESSION), 1, TASK, ours, lambda channel, usable: self.ended.append(usable), {}
+            Step(7, SESSION), 1, TASK, ours, lambda channel, usable: self.ended.append(usable), {}, reconnect
         )
 
     def answer(self, kind: int, header: Any, *tensors: Any) -> None:
@@ -389,25 +421,14 @@ def test_a_task_that_is_lost() -> None:
     assert talk.ended == [False]
 
 
-def test_a_task_that_is_lost_after_its_answer_is_met_on_a_channel_that_no_other_step_has() -> None:
-    theirs, first = memory_pair()
-    other_end, second = memory_pair()
-    ended: list[tuple[Channel, bool]] = []
-    conversation = ChannelConversation(
-        Step(7, SESSION),
-        1,
-        TASK,
-        first,
-        lambda channel, usable: ended.append((channel, usable)),
-        {},
-        lambda step, task, error: second,
-    )
-    theirs.send(Frame(DONE, (7,), [ONES]))
-    conversation.look()
-    theirs.close()
-    conversation.look()
-    conversation.look()
-    assert ended == [(first, False)]
-    assert [tensor.tolist() for tensor in conversation.finish()] == [[1.0, 1.0]]
-    assert ended == [(first, False), (second, True)]
-    other_end.close()
+def test_a_task_that_ends_after_its_answer_is_not_waited_for() -> None:
+    def reconnect(step: Step, task: str, error: OpError) -> Channel:
+        raise AssertionError(f"step {step.number} waits for {task}: {error}")
+
+    talk = Conversing(reconnect)
+    talk.answer(DONE, (7,), ONES)
+    talk.task.close()
+    for _ in range(2):  # while another task is waited for
+        talk.conversation.look()
+    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[1.0, 1.0]]
+    assert talk.ended == [True]

@@ -1,4 +1,4 @@
-"""A parameter server that is lost and comes back: training under a supervisor goes on."""
+"""A parameter server that is lost and comes back: training under a supervisor goes on. Or it does not come back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headwater.compat import tf
+from headwater.errors import GaveUpError
 from tests.inproc.conftest import Cluster, StartCluster
 
 
@@ -128,3 +129,24 @@ def test_a_plain_session_raises(start_cluster: StartCluster) -> None:
         cluster.restart("ps:0")
         with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError)):
             sess.run(model.train)
+
+
+@pytest.mark.parametrize("monitored", [False, True])
+def test_a_run_that_needs_a_ps_that_has_ended_for_good_gives_up(
+    start_cluster: StartCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, monitored: bool
+) -> None:
+    monkeypatch.setenv("HEADWATER_CONNECT_DEADLINE_S", "0.2")
+    cluster = start_cluster(ps=3, worker=1)
+    model = Model(0)
+    with tf.device("/job:ps/task:2"):
+        put = tf.FIFOQueue(1, tf.int32).enqueue(1)
+    target = cluster.targets["worker:0"]
+    session = (
+        tf.train.MonitoredTrainingSession(target)
+        if monitored
+        else supervisor(model, 0, tmp_path).managed_session(target)
+    )
+    with pytest.raises(GaveUpError, match="gave up waiting for /job:ps/task:2"), session as sess:
+        sess.run(model.train)
+        cluster.stop_one("ps:2")
+        sess.run(put)

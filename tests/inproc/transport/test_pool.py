@@ -95,6 +95,19 @@ def test_a_peer_that_is_gone() -> None:
     pool.close()
 
 
+def test_what_a_peer_has_sent_before_its_end_is_received() -> None:
+    peers = Peers()
+    pool = ChannelPool(peers)
+    channel = pool.take(PS0)
+    peers.ends[0].send(Frame(1, ("the answer",)))
+    peers.ends[0].close()
+    pool.break_off(PS0, "it answers no more")
+    assert list(channel.recv().header) == ["the answer"]
+    with pytest.raises(UnavailableError):
+        channel.recv()
+    pool.close()
+
+
 def test_closing_wakes_those_who_wait() -> None:
     pool = ChannelPool(Peers())
     channel = pool.take(PS0)

@@ -6,12 +6,14 @@ That they end when all workers are done is in `test_training.py`, too.
 from __future__ import annotations
 
 import os
-import signal
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import processes
+from tests.support.processes import Process, Processes, processes
 
 PROGRAMS = Path(__file__).with_name("programs")
 
@@ -37,23 +39,68 @@ def test_done_queues() -> None:
         assert all("all are done" in output for output in outputs[:2])
 
 
-@pytest.mark.long
-def test_done_queues_of_a_ps_that_was_stopped_when_the_last_tokens_came(tmp_path: Path) -> None:
-    with processes(ps=2, worker=2) as cluster:
-        program, flag = PROGRAMS / "done_queue.py", f"--folder={tmp_path}"
-        for index in range(2):
-            os.mkfifo(tmp_path / str(index))
-        servers = [cluster.start("ps", index, program) for index in range(2)]
-        workers = [cluster.start("worker", index, program, flag) for index in range(2)]
-        for worker in workers:
-            worker.wait_for("waits for the second token")
-        os.kill(servers[0].pid, signal.SIGSTOP)
-        for index in range(2):
-            (tmp_path / str(index)).write_text("go on\n")
+def wait_for_the_last_tokens(cluster: Processes, folder: Path) -> tuple[list[Process], list[Process]]:
+    """Starts the ps and the workers, which wait before they give the last tokens."""
+    program, flag = PROGRAMS / "done_queue.py", f"--folder={folder}"
+    for index in range(2):
+        os.mkfifo(folder / str(index))
+    servers = [cluster.start("ps", index, program) for index in range(len(cluster.hosts["ps"]))]
+    workers = [cluster.start("worker", index, program, flag) for index in range(2)]
+    for worker in workers:
+        worker.wait_for("waits for the second token")
+    return servers, workers
+
+
+def go_on(folder: Path) -> None:
+    """The workers give the last tokens."""
+    for index in range(2):
+        (folder / str(index)).write_text("go on\n")
+
+
+@contextmanager
+def a_stopped_ps_when_the_last_tokens_come(folder: Path, ps: int) -> Iterator[tuple[Process, list[Process]]]:
+    """The first ps, which is stopped, and the workers, which wait for it. All other ps have ended with all tokens."""
+    with processes(ps=ps, worker=2) as cluster:
+        (stopped, *others), workers = wait_for_the_last_tokens(cluster, folder)
+        stopped.suspend()
+        go_on(folder)
+        for server in others:
+            assert "all are done" in server.succeeds()
         for worker in workers:
             worker.wait_for("lost /job:ps/replica:0/task:0 and waits for it")
-        os.kill(servers[0].pid, signal.SIGCONT)
-        for task in (*servers, *workers):
+        yield stopped, workers
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ps", [1, 2, 3])
+def test_done_queues_of_a_ps_that_was_stopped_when_the_last_tokens_came(tmp_path: Path, ps: int) -> None:
+    with a_stopped_ps_when_the_last_tokens_come(tmp_path, ps) as (server, workers):
+        server.resume()
+        assert "all are done" in server.succeeds()
+        for worker in workers:
+            _, _, told = worker.succeeds().partition("waits for the second token")
+            assert not re.search("/job:ps/.*task:[12]", told)  # these have answered
+
+
+@pytest.mark.long
+def test_done_queues_of_a_worker_that_is_stopped_in_its_last_step(tmp_path: Path) -> None:
+    with a_stopped_ps_when_the_last_tokens_come(tmp_path, 2) as (server, (chief, worker)):
+        worker.suspend()
+        server.resume()
+        server.wait_for("all are done")
+        worker.resume()
+        for task in (server, chief, worker):
+            task.succeeds()
+
+
+@pytest.mark.long
+def test_done_queues_of_a_ps_that_is_started_anew_when_the_last_tokens_come(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        servers, workers = wait_for_the_last_tokens(cluster, tmp_path)
+        servers[0].kill()
+        cluster.start("ps", 0, PROGRAMS / "done_queue.py")  # the first tokens were lost: it waits until it is killed
+        go_on(tmp_path)
+        for task in (servers[1], *workers):
             task.succeeds()
 
 
