@@ -18,7 +18,6 @@ import headwater.parameters.replicas.shard
 import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
-import headwater.parameters.updates
 import headwater.replicas.feed
 import headwater.resources.example_ledger
 import headwater.resources.replica_lives
@@ -97,12 +96,6 @@ def _evidence() -> None:
         init(self, 1.0, *others)
 
     signs.__init__ = impatient
-
-
-def _asked_again() -> None:
-    """A shard moves in the midst of a round, and the gradients that came for it stay behind."""
-    updates: Any = headwater.parameters.updates.Updates
-    updates.asked_again = lambda _: set[str]()
 
 
 def _who_ended() -> None:
@@ -204,7 +197,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "claims": _claims,
     "deadlines": _deadlines,
     "evidence": _evidence,
-    "asked again": _asked_again,
     "who ended": _who_ended,
     "told who ended": _told_who_ended,
     "gone gradients": _gone_gradients,
