@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 from tests.support.processes import Process, Processes
@@ -58,11 +56,11 @@ class CopiedTasks:
     def stop_a_ps(self) -> None:
         """The first ``ps`` is stopped, the other one serves; then it goes on, drops what it has, and is filled up."""
         self.go_on()
-        os.kill(self.ps[0].pid, signal.SIGSTOP)
+        self.ps[0].suspend()
         self.ps[1].wait_for("/job:ps/task:1 serves the state of /job:ps/task:0 now")
         self.go_on()
         before = self.ps[1].line_count()
-        os.kill(self.ps[0].pid, signal.SIGCONT)
+        self.ps[0].resume()
         self.ps[0].wait_for("drops its copy of the state of /job:ps/task:0")
         for task in (0, 1):
             self.ps[1].wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)

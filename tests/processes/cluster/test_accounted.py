@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -52,7 +51,7 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
         )
         for one in (chief, killed, stopped):
             one.wait_for("holding")
-        os.kill(stopped.pid, signal.SIGSTOP)
+        stopped.suspend()
         killed.kill()
         ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
         release(tmp_path, 0)
@@ -60,7 +59,7 @@ def test_workers_are_killed_and_stopped_and_join(tmp_path: Path) -> None:
         chief.wait_for("holding", after=chief.next_line("step 3", after=0))
         again = start(cluster, "worker", 1, tmp_path)
         again.wait_for("step 1$")
-        os.kill(stopped.pid, signal.SIGCONT)
+        stopped.resume()
         release(tmp_path, 2)
         stopped.wait_for("A worker or parameter server was lost; the session is closed and a new one made")
         release(tmp_path, 0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sys
 from pathlib import Path
 
@@ -138,10 +136,10 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
         ps = cluster.start("ps", 0, program)
         worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
         wait_for_step(worker, 100)
-        os.kill(ps.pid, signal.SIGSTOP)
+        ps.suspend()
         worker.wait_for(r"/job:ps/task:0 .*it answers no more; it has ended, was stopped, or its machine is gone")
         lines = worker.line_count()
-        os.kill(ps.pid, signal.SIGCONT)
+        ps.resume()
         worker.wait_for("^step ", after=lines)
 
 
@@ -155,10 +153,10 @@ def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
         for step in (200, 700):
             wait_for_step(worker, step)
             lines = worker.line_count()
-            os.kill(tasks[stopped].pid, signal.SIGSTOP)
+            tasks[stopped].suspend()
             if stopped != "worker 0":
                 worker.wait_for("it answers no more.*|.*waits for it, to go on with step", after=lines)
-            os.kill(tasks[stopped].pid, signal.SIGCONT)
+            tasks[stopped].resume()
         assert f"acknowledged {steps} done {steps} {steps}" in worker.succeeds()
 
 

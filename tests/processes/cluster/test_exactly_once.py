@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
 from pathlib import Path
 
 import pytest
@@ -39,19 +37,19 @@ def _disturb(
         case "ps stopped" | "network silent":
             lines = workers[0].line_count()
             if kind == "ps stopped":
-                os.kill(ps[number].pid, signal.SIGSTOP)
+                ps[number].suspend()
             else:
                 networks[number].cut()
             workers[0].wait_for(f"lost /job:ps/replica:0/task:{number} and waits for it", after=lines)
             if kind == "ps stopped":
-                os.kill(ps[number].pid, signal.SIGCONT)
+                ps[number].resume()
             else:
                 networks[number].heal()
         case "worker stopped":
             worker, other = choice.sample(workers, 2)
-            os.kill(worker.pid, signal.SIGSTOP)
+            worker.suspend()
             wait_for_step(other, newest_step(other) + 40)
-            os.kill(worker.pid, signal.SIGCONT)
+            worker.resume()
         case _:
             raise AssertionError(kind)
 

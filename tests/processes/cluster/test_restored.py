@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,17 +71,17 @@ def ps_stopped(training: Training, index: int) -> None:
     # The chief needs both for each update; the other one may have done its part, and wait at a barrier.
     chief = training.workers[0]
     lines = chief.line_count()
-    os.kill(training.ps[index].pid, signal.SIGSTOP)
+    training.ps[index].suspend()
     chief.wait_for("it answers no more", after=lines)
-    os.kill(training.ps[index].pid, signal.SIGCONT)
+    training.ps[index].resume()
 
 
 def worker_stopped(training: Training, index: int) -> None:
     ps, worker = training.ps[training.meeting_place], f"/job:worker/task:{index}"
     lines = ps.line_count()
-    os.kill(training.workers[index].pid, signal.SIGSTOP)
+    training.workers[index].suspend()
     ps.wait_for(rf"wait since|since \d+ s for {worker}|{worker} is behind|has lost {worker}", after=lines)
-    os.kill(training.workers[index].pid, signal.SIGCONT)
+    training.workers[index].resume()
 
 
 FAULT: dict[str, Callable[[Training], None]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def test_workers_are_killed_and_stopped_and_join(
         )
         for one in (chief, killed, stopped):
             one.wait_for("holding")
-        os.kill(stopped.pid, signal.SIGSTOP)
+        stopped.suspend()
         killed.kill()
         ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
         join = (*HEADWATER, "worker", "--join", cluster.hosts["ps"][0])
@@ -70,7 +69,7 @@ def test_workers_are_killed_and_stopped_and_join(
         if consistency == "async":  # else the stopped worker may come back before another one has got its batch
             joins.wait_for("^batch ", after=joins.line_count())
         chief.wait_for("batch 4 ")
-        os.kill(stopped.pid, signal.SIGCONT)
+        stopped.resume()
         (tmp_path / "hold-2").write_bytes(b"")
         ps[0].wait_for("drops a gradient of /job:worker/task:2: .* of epoch 0 were handed out again")
         if program == COUNTS:

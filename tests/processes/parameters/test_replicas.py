@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import sys
 from pathlib import Path
 
@@ -121,11 +120,11 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         ps, workers = begin(cluster, tmp_path)
         goes_on(*workers)
         stopped, other = ps[index], ps[1 - index]
-        os.kill(stopped.pid, signal.SIGSTOP)
+        stopped.suspend()
         other.wait_for(f"serves shard {index} ")
         goes_on(*workers)
         before = other.line_count()
-        os.kill(stopped.pid, signal.SIGCONT)
+        stopped.resume()
         stopped.wait_for(f"drops its copy of shard {index} ")
         has_copies(other, before)
         goes_on(*workers)
