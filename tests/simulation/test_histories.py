@@ -85,6 +85,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graphs", 664688),  # a ps that is lost after its answer, with what it had sent to another one
         ("graphs", 642943),  # a chief that is lost in the midst of an update of two ps
         ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
+        ("graphs", 664087),  # a worker of another cluster ends just after a ps was started anew
         ("jobs", 20224),
         ("mirrored", 50170),
         ("rounds", 1161),

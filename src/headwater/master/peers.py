@@ -15,6 +15,7 @@ from headwater.errors import (
     AbortedError,
     CancelledError,
     DeadlineExceededError,
+    FailedPreconditionError,
     GaveUpError,
     OpError,
     UnavailableError,
@@ -82,6 +83,10 @@ class ClusterPeers:
       courtesy_s: how long a new session waits for tasks that it does not need, in seconds, before the cluster has run
         its first step. (TensorFlow waits for every task without end; then one dead worker keeps a restarted chief
         from going on.)
+
+    Attributes:
+      refused: whether one of them has refused a plan of this one: another process has its place, or it was started in
+        another way than they, so that it cannot speak for the job.
     """
 
     def __init__(
@@ -104,6 +109,7 @@ class ClusterPeers:
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
         self._met: set[str] = set()
+        self.refused: bool = False
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
         found = self._own_devices()
@@ -147,6 +153,9 @@ class ClusterPeers:
         while True:
             try:
                 return link.add_plan(session, number, encode_plan(plan), generations[task])
+            except FailedPreconditionError:
+                self.refused = True
+                raise
             except UnavailableError as error:
                 # A step of the session may have been made already, such as that before a hook runs something else.
                 if not resumes or isinstance(error, GaveUpError):

@@ -91,19 +91,20 @@ class TaskServer(Service):
         self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc, former=former)
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._processes = self._processes_of(cluster) if self._twice else None
-        peers = ClusterPeers(_tasks_of_graph(cluster, self._processes), task, self.runtime.devices, self._link)
-        self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
+        tasks = _tasks_of_graph(cluster, self._processes)
+        self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
+        self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
         if left is not None:
             left.restore(self.runtime, self._steps)
         self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS
-        self._master = MasterService(self.runtime, peers, refuses=self._no_master() if keeps else "")
+        self._master = MasterService(self.runtime, self._peers, refuses=self._no_master() if keeps else "")
         #: Generations of the masters whose steps were served in this life.
         self._met: set[int] = set()
         #: The copies of tasks that this process has or may have; None where there is one of each only.
         self.copies: CopyService | None = None
         if self._processes is not None and task.job == PS:
-            self.copies = self._copies_of(peers, self._processes)
+            self.copies = self._copies_of(self._processes)
         self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
         if self.copies is not None:
@@ -162,13 +163,13 @@ class TaskServer(Service):
             me=me.index if me.job == PS else None,
         )
 
-    def _copies_of(self, peers: ClusterPeers, processes: GraphProcesses) -> CopyService:
+    def _copies_of(self, processes: GraphProcesses) -> CopyService:
         """The copies that this process has or may have, of each task."""
         shell = self.shell
         chief, me = shell.chief, shell.me
         witness = RemoteWitness(shell.link(chief), str(chief))
         around = Surroundings(
-            push=peers.push,
+            push=self._peers.push,
             watchdog=shell.watchdog,
             address=lambda task: shell.present_cluster().get(task, ""),
             connected=shell.is_connected,
@@ -214,12 +215,12 @@ class TaskServer(Service):
 
     def leave(self) -> None:
         """The program of this worker has come to its end. A ``ps`` that serves no copy has not met it, and hears so."""
-        if self._twice:
+        if self._twice and not self._peers.refused:
             self.shell.leave()
 
     def say_over(self) -> None:
-        """Says that the job is over, where this task's master has had sessions."""
-        if self._master.sessions:
+        """Says that the job is over, where this task's master has had sessions, and no other task has refused them."""
+        if self._master.sessions and not self._peers.refused:
             self.shell.say_over()
 
     # What the shell asks (`headwater.task.service.Service`) -----------------------------------------------------------
