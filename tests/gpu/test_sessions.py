@@ -101,10 +101,10 @@ def test_without_memory_a_variable_keeps_its_value() -> None:
     with tf.Session() as session:
         session.run(w.initializer)
         for _ in range(2):
-            with pytest.raises(ResourceExhaustedError, match=r"on its device GPU:0 .* was to change 'w'.* are free"):
+            with pytest.raises(ResourceExhaustedError, match=r"on its GPU .* was to change 'w'.* are free"):
                 session.run(wish, {factor: 1.0})
             assert session.run(w).tolist() == [1.0, 1.0, 1.0]
-        with pytest.raises(ResourceExhaustedError, match="on its device GPU:0"):
+        with pytest.raises(ResourceExhaustedError, match="on its GPU"):
             session.run(huge, {factor: 1.0})
 
 

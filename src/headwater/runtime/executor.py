@@ -30,7 +30,7 @@ from headwater.resources.recording import KeptOperation, Outcome, Place
 from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.block_runner import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
-from headwater.runtime.devices import settle
+from headwater.runtime.devices import memory_stats, settle
 from headwater.runtime.first_reads import FirstReads
 from headwater.runtime.memory import NO_MEMORY, out_of_memory
 from headwater.runtime.step import Step, TaskContext
@@ -221,7 +221,9 @@ class CompiledPlan:
             step.stopped_at = self._position(action)
             raise
         except NO_MEMORY as error:
-            found = out_of_memory(error, self.plan.task, self.plan.instructions[self._position(action)])
+            item = self.plan.instructions[self._position(action)]
+            gpu = memory_stats(item.device) if isinstance(item, Compute) else None
+            found = out_of_memory(error, self.plan.task, item, gpu)
             if found is None:
                 raise
             raise found from error

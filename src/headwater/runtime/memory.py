@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -13,7 +13,6 @@ import psutil
 
 from headwater.errors import ResourceExhaustedError
 from headwater.passes.plan import Compute, Host, Instruction
-from headwater.runtime.devices import memory_stats
 from headwater.telemetry.sizes import size_text
 
 _jax: Any = jax
@@ -24,20 +23,23 @@ NO_MEMORY: tuple[type[Exception], ...] = (MemoryError, _jax.errors.JaxRuntimeErr
 _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
 
 
-def out_of_memory(error: Exception, task: str, instruction: Instruction) -> ResourceExhaustedError | None:
+def out_of_memory(
+    error: Exception, task: str, instruction: Instruction, gpu: Mapping[str, int] | None
+) -> ResourceExhaustedError | None:
     """`no_memory` for an instruction, with its operation and variables."""
-    device = instruction.device if isinstance(instruction, Compute) else "CPU:0"
-    return no_memory(error, task, _what(instruction), device)
+    return no_memory(error, task, _what(instruction), gpu)
 
 
-def no_memory(error: Exception, task: str, what: str, device: str = "CPU:0") -> ResourceExhaustedError | None:
+def no_memory(
+    error: Exception, task: str, what: str, gpu: Mapping[str, int] | None = None
+) -> ResourceExhaustedError | None:
     """The error that names the task, what it has no memory for, and how many bytes were wanted and are there.
 
     Args:
       error: one of `NO_MEMORY`.
       task: full name of this task.
       what: could not be done.
-      device: of this task, whose memory it is.
+      gpu: where it is memory of a GPU, how much that has, see `headwater.runtime.devices.memory_stats`.
 
     Returns:
       The error; None where ``error`` has another reason.
@@ -47,9 +49,8 @@ def no_memory(error: Exception, task: str, what: str, device: str = "CPU:0") -> 
         return None
     wanted = _wanted(error, text)
     how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
-    stats = memory_stats(device)
-    where = f" on its device {device}" if stats else ""
-    free = size_text(stats["bytes_limit"] - stats["bytes_in_use"] if stats else psutil.virtual_memory().available)
+    where = " on its GPU" if gpu else ""
+    free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else psutil.virtual_memory().available)
     return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
 
 
@@ -80,7 +81,7 @@ class MemoryChecked:
         return self._run(*arguments)
 
 
-def check_memory(compiled: Any, device: str = "CPU:0") -> None:
+def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
     """Refuses a program that wants more memory at once than the machine has, or than this process has of its GPU.
 
     Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
@@ -88,7 +89,7 @@ def check_memory(compiled: Any, device: str = "CPU:0") -> None:
 
     Args:
       compiled: a ``jax.stages.Compiled``.
-      device: that it is for.
+      gpu: for a program of a GPU, how much memory that has, see `headwater.runtime.devices.memory_stats`.
 
     Raises:
       MemoryError: it does.
@@ -97,8 +98,7 @@ def check_memory(compiled: Any, device: str = "CPU:0") -> None:
     if needs is None:
         return
     wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
-    stats = memory_stats(device)
-    there = stats["bytes_limit"] - needs.argument_size_in_bytes if stats else _memory_of_machine()
+    there = gpu["bytes_limit"] - needs.argument_size_in_bytes if gpu else _memory_of_machine()
     if wanted > there:
         raise MemoryError(f"allocating {wanted} bytes")
 

@@ -22,7 +22,7 @@ from headwater.ops.bodies import call
 from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, encode_compute
 from headwater.registry import Kind, as_outputs
-from headwater.runtime.devices import placed
+from headwater.runtime.devices import memory_stats, placed
 from headwater.runtime.memory import check_memory
 from headwater.runtime.small_updates import SmallUpdates
 
@@ -108,7 +108,7 @@ class Program:
         with self._compiling:
             if key not in self._compiled:
                 compiled = self.run.lower(donated, kept, inputs, counter).compile()
-                check_memory(compiled, self._device)
+                check_memory(compiled, memory_stats(self._device))
                 self._compiled.add(key)
 
 
