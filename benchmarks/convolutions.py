@@ -41,10 +41,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--gpu", action="store_true", help="all on the first GPU")
     arguments = parser.parse_args()
-    given = [f"--seconds={arguments.seconds}", f"--batch={arguments.batch}", *["--gpu"][: arguments.gpu]]
+    given = [f"--seconds={arguments.seconds}", f"--batch={arguments.batch}"]
+    if arguments.gpu:
+        given.append("--gpu")
     lenet = str(PROGRAMS / "lenet.py")
-    commands = {OURS: [sys.executable, "-m", "headwater", "exec", lenet]}
-    commands["JAX alone"] = [sys.executable, str(PROGRAMS / "lenet_jax.py")]
+    commands = {
+        OURS: [sys.executable, "-m", "headwater", "exec", lenet],
+        "JAX alone": [sys.executable, str(PROGRAMS / "lenet_jax.py")],
+    }
     if arguments.tf2:
         commands["TensorFlow 2"] = [arguments.tf2, lenet]
     if arguments.torch:

@@ -132,7 +132,7 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("copies-in-step", range(72, 73), "both have updates", "lacks units"),
         ("copies-in-step", range(95, 96), "numbered requests", "more than once"),
         ("copies", range(63, 64), "both have tables", "the table lacks units"),
-        ("copies-in-step", range(7101982, 7101983), "rows of one moment", "t of shard . has units .* more than once"),
+        ("copies-in-step", range(7101982, 7101983), "rows of one moment", "t of shard 0 has units .* more than once"),
         ("copies", range(13, 14), "held ranges", "a of shard 1 has examples not exactly once"),
         ("copies-in-step", range(2, 3), "held ranges", "a of shard 1 has examples not exactly once"),
         ("graph-copies", range(100, 101), "known outcomes", "a step has not seen units|more than once"),

@@ -158,14 +158,13 @@ class Executable:
             inputs = [inputs[i] for i in self._dynamic]
         run = program.run
         if self._device is not None:
-            inputs = moved(list(inputs), self._device)
+            inputs = moved(inputs, self._device)
         if program.failing or self._admits or self._device is not None:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
-            if self._device is not None and (key := self._key(fixed, inputs)) not in self._taken:
-                self._prepare(program, inputs, counter)
-                self._taken.add(key)
+            if self._device is not None:
+                program.compile((), (), inputs, counter)
             _, outputs, faults = run((), (), inputs, counter)
             if faults:
                 self._raise(faults)
@@ -174,7 +173,7 @@ class Executable:
             return (), ()
         key, taken = None, True
         if certain is not None or self._prepares:
-            key = self._key(fixed, inputs)
+            key = fixed, tuple(map(_shape_and_type, inputs))
             taken = key in self._taken
         if not taken and self._prepares:
             self._prepare(program, inputs, counter)
@@ -254,11 +253,6 @@ class Executable:
         with self._lock:
             donated, kept = self._state()
         program.compile(donated, kept, inputs, counter)
-
-    @staticmethod
-    def _key(fixed: object, inputs: Sequence[AnyArray]) -> object:
-        """What inputs have in common that one compiled program takes."""
-        return fixed, tuple(map(_shape_and_type, inputs))
 
     def _state(self) -> tuple[list[AnyArray], list[AnyArray]]:
         """The values of the variables that a run changes, and of those that it only reads. The lock is held."""

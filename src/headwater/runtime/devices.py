@@ -7,15 +7,18 @@ work of its own, so that programs for several GPUs can be tried anywhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 
 from headwater.errors import InvalidArgumentError
 from headwater.ops.stand_ins import virtual_gpus
 from headwater.runtime.environment import variables_set
+
+if TYPE_CHECKING:
+    from headwater.ops.common import AnyArray
 
 _NPROC = "NPROC"
 """XLA's own variable: how many threads compute on the CPU. Read when JAX starts."""
@@ -145,20 +148,14 @@ def placed(name: str) -> dict[str, Any]:
     return {"in_shardings": there, "out_shardings": there}
 
 
-def moved(values: list[Any], device: Any) -> list[Any]:
-    """The same values, those on other devices moved to this one.
-
-    Args:
-      values: arrays of NumPy, which stay as they are, or of JAX.
-      device: one of JAX.
-    """
-    away = [at for at, value in enumerate(values) if isinstance(value, jax.Array) and value.device != device]
+def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
+    """The same arrays, those of JAX on other devices moved to ``device``, as `local_device` has it; NumPy's stay."""
+    found = list(values)
+    away = [at for at, value in enumerate(found) if isinstance(value, jax.Array) and value.device != device]
     if away:
-        values = values.copy()
-        found = [values[at] for at in away]
-        for at, value in zip(away, cast(Any, jax).device_put(found, device), strict=True):
-            values[at] = value
-    return values
+        for at, value in zip(away, cast(Any, jax).device_put([found[at] for at in away], device), strict=True):
+            found[at] = value
+    return found
 
 
 def settle(values: Iterable[Any]) -> None:

@@ -21,6 +21,8 @@ from headwater.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
 _jax: Any = jax
 
 _PS_PER_US: Final = 1_000_000
+# A statistic of kernels that ran as part of a CUDA graph.
+_CUDA_GRAPH: Final = "cuda_graph_id"
 # Statistics by which the beginning of an instruction and its end are known as one.
 _GIVES: Final = "_p"
 _TAKES: Final = "_c"
@@ -85,10 +87,10 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
         for line in plane.lines:
             for event in line.events:
                 values = _values(event, plane, names)
-                program = str(values.get("program_id", ""))
-                scope = scopes.get((program, str(values.get("hlo_op"))))
-                if scope is None:  # of kernels that a GPU was given together, as a CUDA graph, their names tell
-                    scope = scopes.get((program, plane.event_metadata[event.metadata_id].name))
+                # Of kernels that a GPU was given together only the names tell.
+                graph = _CUDA_GRAPH in values
+                operation = plane.event_metadata[event.metadata_id].name if graph else values.get("hlo_op")
+                scope = scopes.get((str(values.get("program_id", "")), str(operation)), "")
                 if not scope:
                     continue
                 begin_ps = line.timestamp_ns * 1000 + event.offset_ps
@@ -121,7 +123,7 @@ def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str,
 
 
 def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
-    """For each program's number and instruction, the scope that it was traced in, without that of the whole; or ``""``.
+    """For each program's number and instruction, the scope that it was traced in, without that of the whole.
 
     An instruction is known by its name, and by that of its kernel on a GPU, which has ``_`` for each dot.
     """
@@ -137,7 +139,7 @@ def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
                 for computation in HloProto.FromString(stat.bytes_value).hlo_module.computations:
                     for each in computation.instructions:
                         scope = each.metadata.op_name.partition("/")[2]
-                        found[number, each.name] = scope
                         if scope:
+                            found[number, each.name] = scope
                             found.setdefault((number, each.name.replace(".", "_")), scope)
     return found

@@ -105,6 +105,8 @@ class Program:
           MemoryError: it wants more memory than the device has.
         """
         key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
+        if key in self._compiled:
+            return
         with self._compiling:
             if key not in self._compiled:
                 compiled = self.run.lower(donated, kept, inputs, counter).compile()

@@ -86,6 +86,26 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     assert not updates.state.members
 
 
+def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_again() -> None:
+    """Two have given their gradients, the third has yet to come to that."""
+    host = hosted(3)
+    updates, turns = host.updates, host.turns
+    for worker in (FIRST, SECOND, THIRD):
+        with host.lock:
+            host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
+            updates.event(Joined(worker))
+        updates.latest[worker] = Request(number=5, version=0)
+    for worker in (FIRST, SECOND):
+        updates.latest[worker].applied = True
+        updates.event(Gave(worker, 0))
+    lost = updates.talks.pop(SECOND)  # nobody waits here for the update in its name
+    assert not turns.hold_outside_rounds("the move", 0.0)
+    assert turns.held_for == ""
+    updates.talks[SECOND] = lost
+    assert turns.hold_outside_rounds("the move", 0.0)
+    assert turns.held_for == "the move"
+
+
 def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
     """The first waits for the update, the second goes on without it, the third is gone, the fourth computes."""
     host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)

@@ -20,7 +20,7 @@ from headwater.io.protos.xla_profile_pb2 import (
 )
 from headwater.runtime.profile import Instruction, instructions
 
-STATS = {1: "hlo_op", 2: "program_id", 3: "_p", 4: "_c", 5: "dot.1"}
+STATS = {1: "hlo_op", 2: "program_id", 3: "_p", 4: "_c", 5: "dot.1", 6: "cuda_graph_id"}
 
 
 def hlo(scopes: dict[str, str]) -> bytes:
@@ -68,10 +68,11 @@ def test_one_that_goes_on_after_its_call_ends_later() -> None:
 
 
 def test_a_kernel_of_a_cuda_graph_is_known_by_its_name() -> None:
+    graph = stat(1, str_value="command_buffer_1"), stat(2, int64_value=9), stat(6, uint64_value=2)
     launched = space(
-        event(1, 0, 2_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
-        event(2, 2_000_000, 1_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
-        event(3, 3_000_000, 1_000_000, stat(1, str_value="command_buffer_1"), stat(2, int64_value=9)),
+        event(1, 0, 2_000_000, *graph),
+        event(2, 2_000_000, 1_000_000, *graph),
+        event(3, 3_000_000, 1_000_000, *graph),
         names={1: "dot", 2: "fusion_1", 3: "loop_pad_fusion"},
     )
     assert [(each.scope, each.end_us - each.start_us) for each in instructions(launched, 0)] == [
@@ -86,6 +87,6 @@ def test_what_came_from_no_operation_is_passed_over() -> None:
         event(1, 0, 1, stat(1, str_value="dot"), stat(2, int64_value=8)),  # of another program
         event(1, 0, 1, stat(1, str_value="add"), stat(2, int64_value=9)),  # of XLA's own making
         event(1, 0, 1, stat(1, str_value="sub"), stat(2, int64_value=9)),  # an argument
-        event(3, 0, 1, stat(1, ref_value=5), stat(2, int64_value=9)),
+        event(1, 0, 1, stat(1, ref_value=5), stat(2, int64_value=9)),
     ]
     assert not list(instructions(space(*others), 0))
