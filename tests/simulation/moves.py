@@ -142,6 +142,8 @@ class Moves(ParameterHistory):
             # One that comes when the job is over, and the others have ended, finds nobody who has its first shards.
             updaters = {index: holders[index].updater(shard) for index in having}
             having = [index for index, found in updaters.items() if found is not None and found.values(None)] or having
+            # What one was giving away when the other ended with the job, it serves to nobody.
+            having = [index for index in having if shard not in holders[index].moving] or having
             if not having and len(self._last) < self.setting.servers:
                 continue  # it was on one that was killed when all workers had what they wanted
             if len(having) != 1:

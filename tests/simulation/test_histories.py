@@ -105,6 +105,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
         ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
         ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
+        ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
         ("examples", 105161),
         ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
         ("graph-copies-examples", 20197),  # a connection that is lost twice in a step, which still waits at the end

@@ -190,6 +190,11 @@ class ShardHolder:
         """The shards that it has."""
         return [shard for shard, slot in enumerate(self._slots) if slot.host is not None]
 
+    @property
+    def moving(self) -> list[int]:
+        """The shards that it is giving away: as far as it knows, it may still have them."""
+        return [shard for shard, slot in enumerate(self._slots) if slot.moving]
+
     def updater(self, shard: int) -> Updater | None:
         """The values of a shard; None where another ``ps`` has it."""
         return self._slots[shard].updater
@@ -268,7 +273,7 @@ class ShardHolder:
             self._leaves = True
         hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
         with self._changed:  # others may have had some of them move meanwhile
-            self._changed.wait_for(lambda: self._closed or not any(slot.moving for slot in self._slots))
+            self._changed.wait_for(lambda: self._closed or not self.moving)
         if not set(self.held) - {FIXED}:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
 
