@@ -155,7 +155,8 @@ def test_workers_share_the_epochs(mode: str, workers: int, updates: int | None, 
         for worker in made:
             worker.join()
     check(made, logs)
-    assert updates in (None, made[0].updates)
+    # One without a gradient in the last update may end before that has counted itself.
+    assert updates in (None, max(worker.updates for worker in made))
     assert sum(worker.steps for worker in made) >= RANGES
 
 
