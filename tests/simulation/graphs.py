@@ -263,7 +263,7 @@ class GraphHistory:
                 master=server.target,
                 is_chief=chief,
                 checkpoint_dir=self.folder if chief else None,
-                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._begins_anew) if chief else None),
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._restored) if chief else None),
                 hooks=hooks,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,
@@ -298,6 +298,11 @@ class GraphHistory:
         ):
             self._alone = True
             self.cluster.changed()
+
+    def _restored(self) -> None:
+        """The chief has restored a checkpoint."""
+        self.account.again |= self.account.open
+        self._begins_anew()
 
     def _servers(self) -> list[Task]:
         return [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]

@@ -22,6 +22,7 @@ import headwater.replicas.feed
 import headwater.resources.example_ledger
 import headwater.resources.replica_lives
 import headwater.runtime.first_reads
+import headwater.runtime.step
 import headwater.server.replicas.changes
 import headwater.server.replicas.copy
 import headwater.server.steps
@@ -189,6 +190,12 @@ def _held_steps() -> None:
     steps.hold = lambda *_: ()
 
 
+def _committed_steps() -> None:
+    """A task that has told others that it makes its part of an update leaves it when the session is over."""
+    step: Any = headwater.runtime.step.Step
+    step.commit = lambda _: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -209,6 +216,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "held ranges": _held_ranges,
     "rounds of few": _rounds_of_few,
     "held steps": _held_steps,
+    "committed steps": _committed_steps,
     "held updates": _held_updates,
     "third copies": _third_copies,
 }

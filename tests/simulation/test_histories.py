@@ -85,6 +85,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graphs", 664688),  # a ps that is lost after its answer, with what it had sent to another one
         ("graphs", 642943),  # a chief that is lost in the midst of an update of two ps
         ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
+        ("graphs", 80008026),  # a chief is back while the update that it had asked for is made on two of three ps
         ("graphs", 664087),  # a worker of another cluster ends just after a ps was started anew
         ("jobs", 20224),
         ("mirrored", 50170),
@@ -107,6 +108,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
         ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
         ("examples", 105161),
+        ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
         ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
         ("graph-copies-examples", 20197),  # a connection that is lost twice in a step, which still waits at the end
         ("graph-copies-examples", 44),  # an update that had taken its gradients when their ps was lost
@@ -140,6 +142,7 @@ def test_a_history_that_was_broken_holds(kind: str, number: int) -> None:
         ("graph-copies-queues", range(155, 156), "known outcomes", "came out more than once"),
         ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
+        ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
         ("left", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),

@@ -79,8 +79,10 @@ gates: dict[str, Gate] = {}
 
 
 @host("TestWait", infer=fixed(int32, ()), inputs="", blocking=True)
-def wait(context: Any, *, gate: str) -> Any:
+def wait(context: Any, *, gate: str, commits: bool = False) -> Any:
     waiting = gates[gate]
+    if commits:
+        context.step.commit()
     with waiting.condition:
         waiting.reached.set()
         context.step.wait_until(waiting.condition, lambda: waiting.is_open, f"gate {gate}")

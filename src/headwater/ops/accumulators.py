@@ -176,8 +176,9 @@ def _repeat_take(
     rows: Any,
     dtypes: Sequence[DType],
     examples: str = "",
+    several: bool = False,
 ) -> None:
-    del dtypes, examples
+    del dtypes, examples, several
     session = context.step.session
     _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times, session)
 
@@ -193,15 +194,19 @@ def take(
     rows: Any,
     dtypes: Sequence[DType],
     examples: str = "",
+    several: bool = False,
 ) -> Any:
     """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable; where
-    their examples are accounted for, also the ranges of these."""
+    their examples are accounted for, also the ranges of these. With ``several`` tasks that take theirs, each hears
+    next that all have, and makes its part of the update."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
     gradients, step, ranges = accumulator.take(context.step, int(num_required), context.step.session, int(start))
     made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
     if examples:
         made.append(ledger_of(context.resources, examples).taken(context.step, ranges))
+    if several:
+        context.step.commit()
     return made
 
 

@@ -32,6 +32,10 @@ class RunningStep(Waiting, Protocol):
         """Raises CancelledError when the step was cancelled, DeadlineExceededError when its time is over."""
         ...
 
+    def commit(self) -> None:
+        """See `headwater.runtime.step.Step.commit`."""
+        ...
+
 
 class HostContext(Protocol):
     """The operation's place: its name, its step and what its task keeps between steps."""

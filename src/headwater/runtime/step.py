@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _LOOK_AGAIN_S = 0.5
+#: Held by who decides whether a step is withdrawn or goes on: both are rare.
+_deciding = threading.Lock()
 
 
 class Step:
@@ -42,6 +44,7 @@ class Step:
       ends: what `ended` calls.
       has_read_ahead: whether `take_given` may have something.
       follows: whether it does again what another task has done, for a second copy of that.
+      committed: whether other tasks may do their part of it on the strength of this one's: see `commit`.
       stopped_at: the position in its plan of the instruction that was in progress when the step was cancelled; None
         where it was not.
     """
@@ -53,6 +56,7 @@ class Step:
     ends: tuple[Callable[[], object], ...] = ()
     has_read_ahead = False
     follows: bool = False
+    committed: bool = False
     stopped_at: int | None = None
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
@@ -107,6 +111,26 @@ class Step:
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
+
+    def commit(self) -> None:
+        """From now on `withdraw` does not end the step: other tasks hear that this one is about to do its part, and do
+        theirs.
+
+        Raises:
+          CancelledError, DeadlineExceededError: as `check`.
+        """
+        with _deciding:
+            self.check()
+            self.committed = True
+
+    def withdraw(self, reason: str) -> bool:
+        """As `cancel`, unless the step has committed itself; whether it ends."""
+        with _deciding:
+            if self.committed:
+                return False
+            self._cancelled = reason
+        self.cancel(reason)
+        return True
 
     def seconds_left(self) -> float | None:
         """Time until the deadline in seconds, at least 0; None without one."""

@@ -24,6 +24,8 @@ _log = logging.getLogger("headwater")
 
 LOCAL_TASK = "/job:localhost/replica:0/task:0"
 NO_TASK = Claim()
+#: How long a step that has committed itself may take to end when its session is dropped, in seconds.
+COMMITTED_S = 5.0
 
 
 class Rendezvous:
@@ -213,20 +215,29 @@ class TaskRuntime:
             }
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
-        """Drops a session's plans and ends its steps."""
+        """Drops a session's plans and ends its steps. One that is part of an update of several tasks, of which others
+        may have made theirs, makes it first, unless that takes too long: then one of them has not begun it."""
         with self._lock:
             self._plans.pop(session, None)
+            steps = [step for step in list(self._steps) if step.session == session]
+        for step in [step for step in steps if not step.withdraw(reason)]:
+            self._wait_for_end(step)
+            step.cancel(reason)
+        with self._lock:
             self._owners.pop(session, None)
             isolated = self._isolated.pop(session, None)
-            steps = [step for step in self._steps if step.session == session]
-        for step in steps:
-            step.cancel(reason)
         for forget in self.on_release:
             forget(session)
         self.rendezvous.close_session(session)
         self.resources.end_session(session, reason)
         if isolated is not None:
             isolated.clear()
+
+    def _wait_for_end(self, step: Step) -> None:
+        ended = threading.Event()
+        step.at_end(ended.set)
+        if step in self._steps:
+            ended.wait(COMMITTED_S)
 
     def has_served(self, generation: int) -> bool:
         """Whether the master of a generation has, or had, plans here."""

@@ -436,8 +436,11 @@ class StepService:
 
     def _failed(self, step: ServedStep, error: Exception, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime
-        if step.put_off and isinstance(error, CancelledError) and not step.answered:
-            if compiled is not None and step.stopped_at is not None and compiled.changed_nothing(step.stopped_at):
+        if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
+            changed_nothing = (
+                compiled is not None and step.stopped_at is not None and compiled.changed_nothing(step.stopped_at)
+            )
+            if step.put_off and changed_nothing:
                 self._forget(step)
                 return
             error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")

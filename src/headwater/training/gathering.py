@@ -135,7 +135,8 @@ def gather(
             given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], {**attrs, **of}))
             dtypes = [grad.dtype for grad, _ in ours]
             inputs = [convert_to_tensor(required, int32), *([] if start is None else [start])]
-            step, *taken = graph.create_op("GatherTake", inputs, {**attrs, **of, "dtypes": dtypes}).outputs
+            take = {**attrs, **of, "dtypes": dtypes, "several": len(by_device) > 1}
+            step, *taken = graph.create_op("GatherTake", inputs, take).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
             lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
             if len(by_device) > 1:

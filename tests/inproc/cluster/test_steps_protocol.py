@@ -310,6 +310,46 @@ def test_a_step_that_is_cancelled(served: Served) -> None:
     del host_ops.gates["protocol"]
 
 
+def commit(served: Served) -> host_ops.Gate:
+    """A step commits itself, then waits at a gate."""
+    with tf.Graph().as_default(), tf.device(TASK):
+        attrs = {"gate": "protocol", "commits": True}
+        waiting = tf.get_default_graph().create_op("TestWait", [], attrs).outputs[0]
+        served._add_plan(4, Request((waiting + 0,)))
+    gate = host_ops.gates["protocol"] = host_ops.Gate()
+    served.run(4, 1)
+    gate.reached.wait()
+    return gate
+
+
+def test_a_session_that_ends_waits_for_a_step_that_has_committed_itself(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = commit(served)
+    with ThreadPoolExecutor() as pool:
+        waits = threading.Event()
+        (step,) = served.runtime._steps
+        monkeypatch.setattr(step, "at_end", lambda call: (Step.at_end(step, call), waits.set()))
+        released = pool.submit(served.runtime.release, SESSION, "its master was started anew")
+        waits.wait()
+        assert served.runtime.owner(SESSION)  # what other tasks send it is taken
+        gate.open()
+        assert served.recv() == (DONE, (1,), [1])
+        released.result()
+    assert not served.runtime.owner(SESSION)
+    del host_ops.gates["protocol"]
+
+
+def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.runtime.task.COMMITTED_S", 0.01)
+    gate = commit(served)
+    served.runtime.release(SESSION, "its master was started anew")
+    kind, header, _ = served.recv()
+    assert (kind, header[:2]) == (ERROR, (1, CANCELLED))
+    assert not gate.is_open
+    del host_ops.gates["protocol"]
+
+
 def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Served) -> None:
     assert served.service.answer_all(60)
     served.run(2, 7, ONES)

@@ -41,6 +41,8 @@ class FakeStep:
 
     def check(self) -> None: ...
 
+    def commit(self) -> None: ...
+
     def at_end(self, call: Callable[[], object]) -> None:
         self.calls.append(call)
 
