@@ -41,6 +41,7 @@ def losses(worker: Process) -> list[float]:
     [
         "asynchronous",
         pytest.param("k-of-n 2 1", marks=pytest.mark.long),
+        pytest.param("bounded-staleness 3", marks=pytest.mark.long),
         pytest.param("synchronous 1", marks=pytest.mark.long),
     ],
 )
