@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OutOfRangeError
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError, OutOfRangeError
 from tests.simulation import facades
 from tests.simulation.network import Network
 from tests.simulation.scheduler import HistoryError, Process, Simulation, running
@@ -140,7 +140,8 @@ class Cluster:
 
 
 class Journal(logging.Handler):
-    """Adds what Headwater logs to a history's notes."""
+    """Adds what Headwater logs to a history's notes. An error that a task only logs, and that it knows nothing of, ends
+    the history."""
 
     def emit(self, record: logging.LogRecord) -> None:
         simulation: Any = None
@@ -149,3 +150,6 @@ class Journal(logging.Handler):
         except AssertionError:
             return
         simulation.note(f"{simulation.current.process}: {record.levelname[0]} {record.getMessage()}")
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, OpError):
+            simulation.fail(error)

@@ -23,13 +23,16 @@ import json
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.accounting.intervals import Intervals, Span
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from headwater.io.json_types import JsonObject
+
+#: How much is kept of why a range has failed, in letters: it goes to other tasks with all that is known.
+_REASON: Final = 500
 
 
 class Work(NamedTuple):
@@ -439,7 +442,7 @@ class Ledger:
         known.out -= work.stop - work.start
         aside = tries >= known.plan.tries
         if aside:
-            known.aside[work.start, work.stop] = f"{reason} ({worker})"
+            known.aside[work.start, work.stop] = f"{reason[:_REASON]} ({worker})"
         else:
             insort(known.waiting, _Piece(work.start, work.stop, tries))
         return Back(worker, work, tries, aside, reason)

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from headwater.errors import CancelledError, OpError, UnavailableError
@@ -520,7 +521,8 @@ class KeptCopy:
         if stays:
             if deposed:  # what it has may be needed until the primary has fed it
                 with self._taking:
-                    self._step_down()
+                    if self._serving and not self._standing.serves:  # else the primary has come first
+                        self._step_down()
             return
         if fed is not None:
             fed.close()
@@ -540,6 +542,9 @@ class KeptCopy:
                 return
             except OpError as error:
                 _log.info("%s: %s: %s", self._task, self._called, error.message)
+                self._pause(PAUSE_S)
+            except Exception:  # noqa: BLE001 - without this thread, neither copy would take the place of the other
+                _log.exception("%s: the copy of %s goes on after an error", self._task, self._called)
                 self._pause(PAUSE_S)
 
     def _pause(self, seconds: float) -> None:
@@ -628,26 +633,23 @@ class KeptCopy:
             self._changed.notify_all()
 
     def _second_again(self, view: View) -> Feed | None:
-        """Feeds the second of ``view``, to which there is no channel; None where it is not there."""
+        """Feeds the second of ``view``, to which there is no channel; None where it is not there, or cannot take what
+        it is fed: then this copy goes alone."""
         assert view.second is not None
         resigned = self._standing.resigned
-        feed = None
         # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
-        if not self._fills_slowly or resigned:
-            feed = self._dial(view, view.second.ps)
-        if feed is not None:
-            feed.fill()
+        if (not self._fills_slowly or resigned) and (feed := self._filled(view, view.second.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
-        if resigned:
+        if resigned and self._over:  # nobody is left who could say so in a view
             self._pause(PAUSE_S)
             return None
         if not self._fills_slowly:
             log = _log.info if self._over else _log.warning
             log("%s has no second copy now: %s is away", self._called, self._other)
         self._ask(Wants.ALONE)
-        if self._fills_slowly and self._standing.view == view:
+        if self._standing.view == view:
             self._pause(PAUSE_S)
         return None
 
@@ -656,15 +658,25 @@ class KeptCopy:
         first = next_step(view, self._wanted(view)).ps
         others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
         for number in [] if first is None else [first, *others]:
-            feed = self._dial(view, number)
+            feed = self._filled(view, number)
             if feed is not None:
-                feed.fill()
                 self._pair(feed)
                 return feed
             if self._standing.view != view:
                 return None
         self._pause(PAUSE_S)
         return None
+
+    def _filled(self, view: View, ps: int) -> Feed | None:
+        """Has the copy of another ``ps`` get all there is; None where that does not come to its end."""
+        feed = self._dial(view, ps)
+        if feed is None:
+            return None
+        try:
+            feed.fill()
+        except Exception:  # noqa: BLE001 - what cannot be sent, others have not: those who are served need not wait
+            _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
+        return None if feed.broken.is_set() else feed
 
     # Moving -----------------------------------------------------------------------------------------------------------
 
@@ -824,12 +836,15 @@ class KeptCopy:
                 return None
             feed = self._begin_going_on(channel, other, view)
             self._feeds(feed)
+            feed.at_end(partial(link.give_back, channel, False))
             return feed
         if not taken or (second is not None and other != second):
             link.give_back(channel, False)
             self._become(its_view)
             return None
-        return self._begin_feed(channel, other)
+        feed = self._begin_feed(channel, other)
+        feed.at_end(partial(link.give_back, channel, False))
+        return feed
 
     def _pair(self, feed: Feed) -> None:
         """Makes the copy that ``feed`` feeds the second. From here on nothing counts that it does not have."""

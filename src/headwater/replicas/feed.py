@@ -71,6 +71,7 @@ class Feed:
         self._lock = threading.Lock()
         self._beginning = begins
         self._filled = filled
+        self._ended: Callable[[], object] = lambda: None
         self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of what happened since
         self._receiving = threading.Lock()
@@ -99,10 +100,17 @@ class Feed:
                 self._queue.append(frame)
                 self._waiting_bytes += _nbytes(frame)
                 return
-            try:
-                self._channel.send(frame)
-            except (UnavailableError, CancelledError):
-                self.end()
+            self._put(frame)
+
+    def _put(self, frame: Frame) -> None:
+        """Sends a frame. Where that fails, the other copy lacks it: nothing after it is sent."""
+        try:
+            self._channel.send(frame)
+        except (UnavailableError, CancelledError):
+            self.end()
+        except BaseException:
+            self.end()
+            raise
 
     # Filling up -------------------------------------------------------------------------------------------------------
 
@@ -122,6 +130,13 @@ class Feed:
         Args:
           goes_on: asked now and then; where it says no, nothing is sent any more.
         """
+        try:
+            self._fill(goes_on)
+        except BaseException:
+            self.end()
+            raise
+
+    def _fill(self, goes_on: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
                 self.confirmed = frame.header[0] - 1
@@ -151,10 +166,7 @@ class Feed:
 
     def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
         """Sends a frame, and waits until the other copy has it: what waits is in one queue, and not on its way."""
-        try:
-            self._channel.send(frame)
-        except (UnavailableError, CancelledError):
-            self.end()
+        self._put(frame)
         if not self.wait(frame.header[0], goes_on):
             self.end()
 
@@ -216,6 +228,13 @@ class Feed:
         """Nothing is sent any more."""
         self.broken.set()
         self._channel.close()
+        self._ended()
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Has ``call`` called, perhaps more than once, when nothing is sent any more."""
+        self._ended = call
+        if self.broken.is_set():
+            call()
 
 
 def _nbytes(frame: Frame) -> int:

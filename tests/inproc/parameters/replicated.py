@@ -134,6 +134,14 @@ class TwoServers:
             channel.close()
         self.services[index].close()
 
+    def end(self, index: int) -> None:
+        """Ends a server as one ends that is told to; returns when the other one has heard so."""
+        feeds = [copy._feed for copy in self.copies[1 - index] if copy.serves]
+        self.services[index].close()
+        for feed in feeds:
+            feed.broken.wait()
+        self.kill(index)
+
     def start(self, index: int) -> None:
         """Starts a server anew."""
         self.killed.discard(index)

@@ -17,11 +17,15 @@ import pytest
 from headwater import ParameterServer
 from headwater.accounting.accounts import Accounts
 from headwater.consistency import from_text
+from headwater.errors import UnavailableError
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.host_memory import HostMemory
 from headwater.parameters.replicas import shard as shard_copies
 from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.limits import require_replicas
+from headwater.parameters.replicas.shard import ShardCopy
+from headwater.replicas.copy import KeptCopy
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -107,6 +111,93 @@ def test_a_cut_at_every_frame() -> None:
     counted(client, pushed)
     take_over(servers, client)
     counted(client, pushed)
+    client.close()
+    servers.stop()
+
+
+def test_a_second_that_has_ended_and_is_back_is_one_again() -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    ended = 1 - servers.primary(0)
+    for index in (ended, 1 - ended):
+        client.push(ones(PARAMS))
+        servers.end(index)
+        client.push(ones(PARAMS))
+        servers.start(index)
+        servers.paired()
+    take_over(servers, client)
+    counted(client, 4)
+    client.close()
+    servers.stop()
+
+
+def test_workers_do_not_wait_for_a_second_that_cannot_take_what_it_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    refuses = threading.Event()
+    refuses.set()
+
+    def watch(copy: KeptCopy, link: Any, channel: Any) -> None:
+        if refuses.is_set():
+            channel.recv()
+            raise UnavailableError(None, None, "there is no memory for the next frame")
+
+    monkeypatch.setattr(KeptCopy, "_watch", watch)
+    for shard in (0, 1):
+        servers.copies[servers.primary(shard)][shard]._feed.end()
+    client.push(ones(PARAMS))
+    refuses.clear()
+    servers.paired()
+    take_over(servers, client)
+    counted(client, 1)
+    client.close()
+    servers.stop()
+
+
+@pytest.mark.parametrize("how", ["_begin_feed", "_all_sent", "_is_filled"])
+def test_a_copy_goes_on_after_an_error_of_its_thread(
+    how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fails, method = threading.Event(), getattr(ShardCopy, how)
+    fails.set()
+
+    def once(*given: Any) -> Any:
+        if fails.is_set():
+            fails.clear()
+            raise MemoryError
+        return method(*given)
+
+    monkeypatch.setattr(ShardCopy, how, staticmethod(once) if how == "_all_sent" else once)
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    client.push(ones(PARAMS))
+    take_over(servers, client)
+    counted(client, 1)
+    client.close()
+    servers.stop()
+    assert "MemoryError" in caplog.text
+
+
+def test_an_update_that_could_not_be_sent_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    words, fails = HostMemory.words, threading.Event()
+
+    def once(memory: HostMemory) -> Any:
+        if fails.is_set():
+            fails.clear()
+            raise UnavailableError(None, None, "there is no memory")
+        return words(memory)
+
+    monkeypatch.setattr(HostMemory, "words", once)
+    fails.set()
+    assert client.push(ones(PARAMS))[1]
+    take_over(servers, client)
+    counted(client, 1)
     client.close()
     servers.stop()
 

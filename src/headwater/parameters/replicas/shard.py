@@ -177,16 +177,23 @@ class ShardCopy(KeptCopy):
             noted, feed = self._updater.take(), self._feed
             if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
                 return feed, 0
-            memory = host.memory.words()
-            host.updates.accounts.flush()
-            if noted:
-                for change in noted[:-1]:
-                    feed.change(change, None)
-                feed.change(noted[-1], memory)
-            elif memory != self._told:
-                feed.remember(memory)
-            self._told = memory
+            try:
+                self._send(feed, host, noted)
+            except BaseException:
+                feed.end()  # it lacks what was noted
+                raise
             return feed, feed.given
+
+    def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
+        memory = host.memory.words()
+        host.updates.accounts.flush()
+        if noted:
+            for change in noted[:-1]:
+                feed.change(change, None)
+            feed.change(noted[-1], memory)
+        elif memory != self._told:
+            feed.remember(memory)
+        self._told = memory
 
     # Following and leading -------------------------------------------------------------------------------------------
 

@@ -377,7 +377,11 @@ class TablesCopy(KeptCopy):
         contents = self._contents
         contents.saving.acquire()
         with contents.order:
-            begins, snapshots = contents.everything()
+            try:
+                begins, snapshots = contents.everything()
+            except BaseException:
+                contents.saving.release()
+                raise
 
             def filled() -> None:
                 for _, snapshot in snapshots:

@@ -182,7 +182,12 @@ class GraphProcesses:
     def _tell_all(self) -> None:
         again_s = _AGAIN_S
         while not self._closed:
-            missed = self._tell_each(self._others())
+            others = self._others()
+            try:
+                missed = self._tell_each(others)
+            except RuntimeError as error:  # no thread is to be had now
+                _log.warning("processes of graphs cannot be told of each other: %s", error)
+                missed = set(others)
             self._await_news(missed, again_s)
             again_s = min(2 * again_s, _AT_MOST_S) if missed else _AGAIN_S
 

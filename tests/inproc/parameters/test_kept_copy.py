@@ -1,0 +1,99 @@
+"""What the threads of a copy do at the same time."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from headwater.errors import CancelledError, UnavailableError
+from headwater.replicas.copy import KeptCopy
+from headwater.replicas.sites import FixedProcesses, Site
+from headwater.replicas.views import Copy, Standing, View, as_words
+from headwater.task import kinds
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+KEEPER = "keeper"
+
+
+class Link:
+    """The way to the other server, which cannot be reached and looks well."""
+
+    def reach(self, deadline_s: float | None = None) -> None: ...
+
+    def take_now(self) -> Channel:
+        raise UnavailableError(None, None, "nobody is there")
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        channel.close()
+
+    def watch(self, channel: Channel) -> None: ...
+
+    def lost(self) -> bool:
+        return True
+
+
+class Copied(KeptCopy):
+    """A copy of nothing, which writes down who has it step down."""
+
+    def _begin(self) -> None:
+        self.lock = threading.RLock()
+        self.stepped: list[str] = []
+
+    def _end(self) -> None: ...
+
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self.lock
+
+    def _step_down(self) -> None:
+        self.stepped.append(threading.current_thread().name)
+        self._stops_serving()
+
+
+class Slow:
+    """A lock that the keeper gets when it may."""
+
+    def __init__(self) -> None:
+        self.comes, self.may_come = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if threading.current_thread().name == KEEPER:
+            self.comes.set()
+            self.may_come.wait()
+        self._lock.acquire()
+
+    def __exit__(self, *how: object) -> None:
+        self._lock.release()
+
+
+def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The witness says so, and before the copy has stepped down the new primary feeds it."""
+    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", Link())})
+    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
+    copy = Copied("set", 0, site=site, called="shard 0")
+    me, other, taking = copy._standing.me, Copy(1, 5), Slow()
+    before, after = View(4, me, other), View(5, other, me)
+    monkeypatch.setattr(copy, "_standing", Standing(me=me, view=before))
+    monkeypatch.setattr(copy, "_serving", True)
+    monkeypatch.setattr(copy, "_taking", taking)
+    keeper = threading.Thread(target=copy._become, args=(after,), name=KEEPER)
+    keeper.start()
+    taking.comes.wait()
+    ours, theirs = memory_pair()
+
+    def take() -> None:
+        with pytest.raises((UnavailableError, CancelledError)):
+            copy.take(theirs, Frame(kinds.SECOND, ("set/0", as_words(after), False)))
+
+    fed = threading.Thread(target=take, name="fed")
+    fed.start()
+    assert ours.recv().kind == kinds.DONE
+    ours.close()
+    fed.join()
+    taking.may_come.set()
+    keeper.join()
+    assert copy.stepped == ["fed"]
