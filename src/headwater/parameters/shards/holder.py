@@ -475,18 +475,22 @@ class ShardHolder:
                         f"a round of shard {shard} of {self._name!r} has gradients of workers that do not wait for it"
                     )
                     raise UnavailableError(None, None, f"{what}, and has not ended within {ROUND_S:g} s")
-                began = time.monotonic()
-                memory = host.memory.words()
-                values, state = updater.values(None), updater.state()
-            arrays = [*values, *state.values()]
-            nbytes = sum(array.nbytes for array in arrays)
+                try:
+                    began = time.monotonic()
+                    memory = host.memory.words()
+                    values, state = updater.values(None), updater.state()
+                    arrays = [*values, *state.values()]
+                    nbytes = sum(array.nbytes for array in arrays)
+                except BaseException:
+                    host.turns.go_on()
+                    raise
             _log.warning("%s gives shard %d of %r to %s", self._task, shard, self._name, target)
             taken: bool | None = None
             try:
                 channel.send(Frame(kinds.STATE, (list(state), memory), arrays))
                 taken = answer_on(channel, target, TAKE_S).header == (True,)
-            except OpError as error:
-                _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error.message)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other one may have all of it
+                _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error)
         finally:
             link.give_back(channel, False)
         if taken is None:
@@ -515,7 +519,7 @@ class ShardHolder:
             try:
                 answer = self.directory.exchange(target, Frame(kinds.TOOK, (self._name, shard, term)), TAKE_S)
                 return answer.header == (True,)
-            except OpError as error:
+            except (OpError, MemoryError) as error:
                 cause = error.__cause__
                 if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
                     # Its process has ended, and what it had taken with it, unless it has given that away.
@@ -525,7 +529,7 @@ class ShardHolder:
                 if time.monotonic() - spoken >= SPEAK_S:
                     spoken = time.monotonic()
                     what = "%s waits for %s to say whether it has shard %d of %r: %s"
-                    _log.warning(what, self._task, target, shard, self._name, error.message)
+                    _log.warning(what, self._task, target, shard, self._name, error)
                 with self._changed:
                     self._changed.wait_for(lambda: self._closed, PAUSE_S)
         raise UnavailableError(None, None, f"{self._task} ends")

@@ -1,0 +1,116 @@
+"""A ``ps`` gives a shard to another one, and something goes wrong at this end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import optax
+import pytest
+
+from headwater.consistency import from_text
+from headwater.errors import UnavailableError
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.layout import make_layout
+from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
+from headwater.parameters.shards.directory import Directory
+from headwater.parameters.shards.holder import ShardHolder
+from headwater.parameters.shards.places import Place
+from headwater.parameters.updater import Updater
+from headwater.task import kinds
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+ME, OTHER = "/job:ps/task:0", "/job:ps/task:1"
+
+
+def fails(*_: object) -> Any:
+    raise MemoryError
+
+
+class Link:
+    """The way to a ``ps`` that welcomes shards and has taken none, over channels that send what ``may_send``."""
+
+    def __init__(self) -> None:
+        self.may_send: Callable[[Frame], bool] = lambda frame: True
+        self.asked: list[int] = []
+
+    def take_now(self) -> Channel:
+        mine, theirs = memory_pair((OTHER, ME))
+        send = mine.send
+
+        def sends(frame: Frame) -> None:
+            if not self.may_send(frame):
+                raise MemoryError
+            send(frame)
+            self.asked.append(frame.kind)
+            theirs.recv()
+            theirs.send(Frame(kinds.DONE, (frame.kind == kinds.OFFER,)))
+
+        mine.send = sends
+        return mine
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        assert not usable
+        channel.close()
+
+
+def holding(link: Link) -> tuple[ShardHolder, HostedParameters, Updater]:
+    """What a ``ps`` has that has a shard with values, number 1, with what holds that."""
+    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
+    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
+    host = HostedParameters("params/1", ME, 0, layout, updater, from_text("sync", 1))
+    host.updates.filled = 1
+    directory = Directory("params", ME, {}, lambda *_: link)
+    holder = ShardHolder(
+        directory,
+        2,
+        task=ME,
+        address="here",
+        make=lambda shard: (host, updater),
+        rehearse=lambda *_: None,
+        expect=lambda *_, **__: None,
+        hear_over=lambda _: None,
+    )
+    holder.begin({1: Place(0, ME)})
+    return holder, host, updater
+
+
+@pytest.mark.parametrize("what", ["words", "values", "state"])
+def test_a_shard_whose_state_cannot_be_taken_goes_on_here(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = Link()
+    holder, host, updater = holding(link)
+    monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
+    with pytest.raises(MemoryError):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == host.turns.pauses_for == ""
+    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
+
+
+def test_a_shard_whose_state_cannot_be_sent_goes_on_here_once_the_other_has_said_that_it_has_it_not() -> None:
+    link = Link()
+    holder, host, _ = holding(link)
+    link.may_send = lambda frame: frame.kind != kinds.STATE
+    with pytest.raises(UnavailableError, match="has not taken shard 1"):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == ""
+    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
+
+
+def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
+    link = Link()
+    holder, host, _ = holding(link)
+    left = [kinds.STATE, kinds.TOOK]
+
+    def may_send(frame: Frame) -> bool:
+        if frame.kind in left:
+            left.remove(frame.kind)
+            return False
+        return True
+
+    link.may_send = may_send
+    with pytest.raises(UnavailableError, match="has not taken shard 1"):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == ""
+    assert link.asked == [kinds.OFFER, kinds.TOOK]
