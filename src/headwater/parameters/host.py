@@ -224,6 +224,12 @@ class HostedParameters:
             raise bad_header(first, channel.peer)
         self.updates.round_sums.serve(channel, first)
 
+    def hold_until_end(self, what: str) -> None:
+        """The task ends: from now on no gradients are taken, and no answer leaves. Workers wait for ``what``: the next
+        life of the task, which goes on with what is taken of this host after that."""
+        self.secured = self.turns.secure
+        self.turns.hold(what)
+
     def close(self) -> None:
         """The task stops."""
 

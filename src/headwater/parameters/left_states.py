@@ -71,12 +71,13 @@ class LeavingState:
         )
 
     def leave(self) -> None:
-        """Leaves the state with the chief; nothing changes after it."""
+        """Leaves the state with the chief; nothing that changes after it is answered."""
         host = self._host
-        host.turns.hold("this task to come back: it leaves its state with the chief, and ends")
+        host.hold_until_end("this task to come back: it leaves its state with the chief, and ends")
         state = host.memory.state()
         if state is None:
             return
+        host.updates.accounts.flush()  # no answer leaves any more that would have it do so
         tensors = [*state.values, *state.state.values()]
         if state.ledger is not None:
             tensors.append(np.frombuffer(state.ledger, np.uint8))

@@ -112,13 +112,14 @@ class ParameterSaver(StateSaver):
 
     def close(self) -> None:
         """The task ends. Where the job is over, its states have no use any more, and are removed; else the last one is
-        saved, and nothing changes after it."""
+        saved, and nothing that changes after it is answered."""
         self._periodic.stop()
         if self._host.workers.is_over:
             self._remove_all()
             return
-        self._host.turns.hold("this task to come back: it saves its state, and ends")
+        self._host.hold_until_end("this task to come back: it saves its state, and ends")
         self.save()
+        self._host.updates.accounts.flush()  # no answer leaves any more that would have it do so
 
     # Saving -----------------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,8 @@ class Turns:
         self.pauses_for: str = ""
 
     def hold(self, what: str) -> None:
-        """From now on nothing changes, and workers wait for ``what``, until `go_on`."""
+        """From now on no gradients are taken, and workers wait for ``what``, until `go_on`. A round may end all the
+        same, where a worker leaves that it waits for; see `secure`."""
         with self._changed:
             self.held_for = what
 
@@ -61,6 +62,25 @@ class Turns:
         with self._changed:
             self.held_for = ""
             self._changed.notify_all()
+
+    def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
+        """Returns once nothing is held: until then, what was answered may not be part of what was taken of the host.
+
+        Args:
+          channel: for the answer.
+          is_here: whether this host still serves what it has.
+
+        Raises:
+          UnavailableError: it does not, or the channel was closed meanwhile, as it is when the task ends.
+        """
+        with self._changed:
+            while self.held_for and is_here() and not channel.closed:
+                self._changed.wait(LOOK_S)
+            if self.held_for or not is_here():
+                what = self.held_for or "another task that has now what it had"
+                raise UnavailableError(
+                    None, None, f"{self._context.task} does not answer, and has workers wait for {what}"
+                )
 
     def wait_filled(self, timeout_s: float) -> bool:
         """Whether there are values, after a wait of ``timeout_s`` seconds at most."""

@@ -171,19 +171,11 @@ class ShardHolder:
         slot = self._slots[shard]
         slot.host, slot.updater, slot.since = host, updater, time.monotonic()
         if shard != FIXED:
-            host.secured = lambda channel: self._secure(slot, host, channel)
+            host.secured = lambda channel: host.turns.secure(channel, lambda: slot.host is host)
         if self._over:
             host.job_over()
         elif self._has_ended:
             host.worker_ended()
-
-    def _secure(self, slot: _Slot, host: HostedParameters, channel: Channel) -> None:
-        """Returns once what was answered is not in question; raises UnavailableError where the shard has moved."""
-        with host.lock:
-            while host.turns.held_for and slot.host is host and not channel.closed:
-                host.lock.wait(LOOK_S)
-        if slot.host is not host:
-            raise UnavailableError(None, None, f"a shard of {self._name!r} has moved from {self._task}")
 
     @property
     def held(self) -> list[int]:
