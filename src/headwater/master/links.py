@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
@@ -21,21 +21,32 @@ class TaskLink(Link):
 
     Args:
       owner: the claim of this task.
+      met: called with the generation of each life of the other one that this meets.
 
     Attributes:
       task: the other one.
     """
 
-    def __init__(self, wiring: Wiring, peer: TaskName, address: Address, owner: Claim) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        peer: TaskName,
+        address: Address,
+        owner: Claim,
+        met: Callable[[int], None] | None = None,
+    ) -> None:
         super().__init__(wiring, peer, address)
         self.task = peer
         self._owner = owner
+        self._met = met
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         return self._wait_for(self._get_to_know, deadline_s)
 
     def _get_to_know(self) -> PeerStatus:
         status = self._meet()
+        if self._met is not None:
+            self._met(status.generation)
         return PeerStatus(
             generation=status.generation,
             devices=tuple(device.name for device in self._answer(self.control.list_devices)),

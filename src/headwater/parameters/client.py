@@ -73,6 +73,7 @@ class ParameterClient:
         its rows begin on the ``ps``.
       shard_names: by ``ps`` what its part of the set is called there, where that is not ``name``.
       reach_chief: raises OpError where the chief, who brings values, cannot be reached now; None on the chief.
+      met: called with the number of each ``ps`` that this worker has met, and with the generation of its life.
 
     Attributes:
       conversation: with every ``ps``.
@@ -92,8 +93,10 @@ class ParameterClient:
         initial: Sequence[Any],
         shard_names: Sequence[str] | None = None,
         reach_chief: Callable[[], object] | None = None,
+        met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._reach_chief = reach_chief
+        self._met = met
         self._names = shard_names or [name for _ in links]
         self._worker = worker
         self._chief = chief
@@ -172,6 +175,8 @@ class ParameterClient:
         # What one has lost is not there, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.life = version, filled, life
+        if self._met is not None:
+            self._met(index, session.channel.peer_generation)
         # What has no values hears all the same that this worker has finished: the chief may have ended.
         if not filled and (self._chief or not self._finishes):
             has_values = bool(session.pieces) and not self._follows

@@ -107,6 +107,7 @@ class ParameterTask:
         self.copies: dict[str, ShardCopy] = {}
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
+        self._left = LeftStates()
         self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
@@ -121,7 +122,7 @@ class ParameterTask:
             self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
             self.shell.add_service(WitnessService())
-            self.shell.add_service(LeftStates())
+            self.shell.add_service(self._left)
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
@@ -422,6 +423,7 @@ class ParameterTask:
             initial=initial,
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
+            met=partial(self._left.met, name) if members.is_chief and replicas == 1 and shards is None else None,
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]

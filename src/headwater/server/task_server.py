@@ -26,7 +26,7 @@ from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server import left_state
 from headwater.server.master_service import MasterService
-from headwater.server.own_state import saver_for, saves_of_environment
+from headwater.server.own_state import FOLDER, saver_for, saves_of_environment
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.limits import replicas_of, tasks_of
 from headwater.server.replicas.links import CopiedTaskLink, CopyLink
@@ -90,6 +90,7 @@ class TaskServer(Service):
         former = None if left is None else left.former
         self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc, former=former)
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
+        self._left = LeftStates()
         self._processes = self._processes_of(cluster) if self._twice else None
         tasks = _tasks_of_graph(cluster, self._processes)
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
@@ -112,7 +113,7 @@ class TaskServer(Service):
         if self._twice and self.shell.is_chief:
             self.shell.add_service(WitnessService())
         if self.shell.is_chief:
-            self.shell.add_service(LeftStates())
+            self.shell.add_service(self._left)
         self.shell.start(plans=self, master=self._master)
         if self._saver is not None:
             self._saver.start()
@@ -126,7 +127,8 @@ class TaskServer(Service):
         address = parse_address(shell.cluster.task_address(task.job, task.index))
         if self._processes is not None and task.job == PS:
             return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
-        return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim))
+        met = partial(self._left.met, FOLDER, task.index) if task.job == PS else None
+        return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
         """Gives the links to the processes that may have copies of a task."""

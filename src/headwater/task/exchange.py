@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
 from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.pauses import pause
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+from headwater.transport.problems import FINAL, ConnectFailure, Problem
+
+_log = logging.getLogger("headwater")
+
+#: Between two attempts to open a channel, in seconds.
+_PAUSE_S: Final = 0.1
+#: Why there is no channel to a task, where no other attempt is made: nothing is there, or that does not go away.
+_ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 
 
 class GivesChannels(Protocol):
@@ -41,6 +51,31 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
             raise bad_header(answer, task)
 
 
+def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
+    """A channel to a task, which is tried again where it is there and gives none: it may compute.
+
+    Args:
+      link: to the task.
+      task: its name.
+      within_s: for how long it is tried, in seconds. 0: once.
+
+    Raises:
+      UnavailableError: there was none in that time; at once where nothing listens.
+    """
+    until = time.monotonic() + within_s
+    for tried in itertools.count(1):
+        try:
+            return link.take_now()
+        except UnavailableError as error:
+            cause = error.__cause__
+            if time.monotonic() >= until or (isinstance(cause, ConnectFailure) and cause.problem in _ENDS):
+                raise
+            if tried == 1:
+                _log.info("%s is tried again for up to %.0f s: %s", task, until - time.monotonic(), error.message)
+        pause(_PAUSE_S)
+    raise AssertionError
+
+
 def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, tries: int = 1) -> Frame:
     """The answer of a task to ``frame``, on a channel of its own.
 
@@ -49,14 +84,15 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
       task: its name.
       frame: what is said.
       within_s: how long it may take to answer, in seconds; all tries together.
-      tries: how often it is said, where the channel is lost before the answer.
+      tries: how often it is said, where the channel is lost before the answer. With more than one, `take_within` opens
+        the channels.
 
     Raises:
       OpError: it cannot be reached, does not answer in time, or says that something went wrong.
     """
     until = time.monotonic() + within_s
     for tried in itertools.count(1):
-        channel = link.take_now()
+        channel = take_within(link, task, until - time.monotonic() if tries > 1 else 0.0)
         try:
             channel.send(frame)
             return answer_on(channel, task, until - time.monotonic())

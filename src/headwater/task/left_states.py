@@ -9,24 +9,30 @@ For graphs, Keras and JAX. Frames to the chief, on a channel of their own::
                                          more, so that no later life begins with it; answered by DONE ()
 
 Each may be said again where the channel is lost before the answer.
+
+A ``ps`` whose chief does not answer begins without its state, which is old when a later life asks for it. So the chief
+drops it once its own program has met a life that began without it, see `LeftStates.met`.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Final
 
 from headwater.task import kinds
 from headwater.task.answers import bad_header
-from headwater.task.exchange import GivesChannels, exchange
+from headwater.task.exchange import GivesChannels, exchange, take_within
 from headwater.task.service import Service
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
-#: How long the chief may take to answer, in seconds.
-CHIEF_S: Final = 20.0
+_log = logging.getLogger("headwater")
+
+#: How long the chief may take to answer, in seconds: longer than it may hold the interpreter's lock (docs/faults.md).
+CHIEF_S: Final = 30.0
 #: How often it is asked where a channel is lost before the answer.
 _TRIES: Final = 3
 
@@ -39,22 +45,41 @@ class LeftStates(Service):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._marks = itertools.count(1)
-        self._kept: dict[tuple[str, int], Frame] = {}
+        #: With the generation of the life that has left it.
+        self._kept: dict[tuple[str, int], tuple[int, Frame]] = {}
 
     def serve(self, channel: Channel, first: Frame) -> None:
         answer = Frame(kinds.DONE)
         with self._lock:
             match first.kind, first.header:
                 case kinds.LEAVE_STATE, (str(what), int(index), *words):
-                    self._kept[what, index] = Frame(kinds.DONE, (next(self._marks), *words), first.tensors)
+                    kept = Frame(kinds.DONE, (next(self._marks), *words), first.tensors)
+                    self._kept[what, index] = channel.peer_generation, kept
                 case kinds.FETCH_STATE, (str(what), int(index)):
-                    answer = self._kept.get((what, index), answer)
+                    _, answer = self._kept.get((what, index), (0, answer))
                 case kinds.DROP_STATE, (str(what), int(index), int(mark)):
-                    if self._kept.get((what, index), answer).header[:1] == (mark,):
+                    _, kept = self._kept.get((what, index), (0, answer))
+                    if kept.header[:1] == (mark,):
                         del self._kept[what, index]
                 case _:
                     raise bad_header(first, channel.peer)
         channel.send(answer)
+
+    def met(self, what: str, index: int, generation: int) -> None:
+        """The chief's program has met a life of a ``ps`` that has begun, and so has asked for its state: what another
+        life has left is of no use any more.
+
+        Args:
+          what: of which the state would be.
+          index: the number of the ``ps``.
+          generation: of that life.
+        """
+        with self._lock:
+            left_by, _ = self._kept.get((what, index), (generation, None))
+            if left_by == generation:
+                return
+            del self._kept[what, index]
+        _log.warning("ps number %d went on without its state of %r, which is kept no more", index, what)
 
 
 class StateAtChief:
@@ -77,7 +102,7 @@ class StateAtChief:
 
     def require_chief(self) -> None:
         """Raises UnavailableError where the chief cannot be reached."""
-        self._link.give_back(self._link.take_now(), False)
+        self._link.give_back(take_within(self._link, self.chief, CHIEF_S), False)
 
     def leave(self, words: Sequence[object], tensors: Sequence[Any]) -> None:
         """Leaves a state.

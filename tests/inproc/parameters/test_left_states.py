@@ -1,4 +1,4 @@
-"""What a ``ps`` that is told to end answers after its state was taken."""
+"""A ``ps`` that is told to end: what it answers after its state was taken, and which life goes on with that."""
 
 from __future__ import annotations
 
@@ -12,23 +12,34 @@ import numpy as np
 import optax
 import pytest
 
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
 from headwater.consistency import Joined, from_text, without_count
 from headwater.errors import UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import make_layout
 from headwater.parameters.left_states import LeavingState
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
+from headwater.parameters.process import ParameterTask
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.resources.state_saver import Saves
 from headwater.task import kinds
+from headwater.task.left_states import StateAtChief
+from headwater.task.members import Members
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
+from tests.support.processes import bound
 
 FIRST, SECOND = "/job:worker/task:0", "/job:worker/task:1"
 CHIEF = FIRST
 CHOICE = without_count(from_text("sync", 2))
 PARAMS = {"w": np.zeros(2, np.float32)}
+LAYOUT = make_layout(leaf_specs(PARAMS), 1)
+
+
+def updater(number: int = 0) -> OptaxUpdater:
+    return OptaxUpdater(LAYOUT, number, jax.tree.structure(PARAMS), optax.sgd(1.0))
 
 
 class Talk:
@@ -80,9 +91,7 @@ class Chief:
 
 def hosted() -> HostedParameters:
     """What a ``ps`` has in synchronous training of two workers."""
-    layout, structure = make_layout(leaf_specs(PARAMS), 1), jax.tree.structure(PARAMS)
-    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
-    return HostedParameters("params", "/job:ps/task:0", 0, layout, updater, from_text("sync", 2))
+    return HostedParameters("params", "/job:ps/task:0", 0, LAYOUT, updater(), from_text("sync", 2))
 
 
 @pytest.mark.parametrize("saves", [False, True])
@@ -136,3 +145,51 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         (left,) = chief.left
         assert left.kind == kinds.LEAVE_STATE
         assert [tensor.tolist() for tensor in left.tensors] == [[0.0, 0.0]]
+
+
+def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    choice, gradient = from_text("async", 1), [np.ones(2, np.float32)]
+    with bound() as server, bound() as worker:
+        spec = ClusterSpec(
+            {"ps": [f"localhost:{server.getsockname()[1]}"], "worker": [f"localhost:{worker.getsockname()[1]}"]}
+        )
+
+        def begins() -> ParameterTask:
+            task = ParameterTask(Members(spec, TaskName("ps", 0)))
+            task.host("params", LAYOUT, updater, choice)
+            return task
+
+        chief = ParameterTask(Members(spec, TaskName("worker", 0)))
+        client = chief.client("params", LAYOUT, choice, [PARAMS["w"]])
+        life = begins()
+        client.connect()
+        client.pull()
+        for _ in range(2):
+            assert client.push(gradient)[1]
+        program = threading.Thread(target=life.shell.wait_until_over)
+        program.start()
+        life.shell.end()
+        program.join()
+        assert "has left its state of version 2 with /job:worker/task:0" in caplog.text
+
+        def fetch(_: StateAtChief) -> Frame:
+            raise UnavailableError(None, None, "the chief has not answered")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(StateAtChief, "fetch", fetch)
+            life = begins()
+        client.pull()
+        for _ in range(3):
+            assert client.push(gradient)[1]
+        assert client.version == 5
+        life.shell.stop()
+        life = begins()
+        client.pull()
+        assert client.version == 5
+        assert client.values()[0].tolist() == [-5.0, -5.0]
+        assert "goes on with its state" not in caplog.text
+        client.close()
+        life.shell.stop()
+        chief.shell.stop()

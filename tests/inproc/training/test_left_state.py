@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.compat import tf
+from headwater.server import left_state
 from tests.inproc.conftest import Cluster, StartCluster
 from tests.inproc.training.test_own_state import Program, trains_in_rounds
 
@@ -66,6 +67,21 @@ def test_a_state_is_gone_on_with_once(start_cluster: StartCluster, tmp_path: Pat
     tell_to_end(cluster, "ps:1")
     cluster._start("ps:1")
     assert program.trains(2) == [5, 5]
+    cluster.restart("ps:1")
+    assert program.trains(1) == [1, 1]
+
+
+def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
+    start_cluster: StartCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = start_cluster(ps=2, worker=1)
+    program = Program(cluster, tmp_path)
+    program.trains(3)
+    tell_to_end(cluster, "ps:1")
+    with monkeypatch.context() as patched:
+        patched.setattr(left_state, "fetch", lambda *_, **__: None)  # the chief has not answered
+        cluster._start("ps:1")
+    assert program.trains(2) == [2, 2]
     cluster.restart("ps:1")
     assert program.trains(1) == [1, 1]
 

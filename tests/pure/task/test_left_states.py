@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
+from headwater.task import exchange
 from headwater.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
-from headwater.task.left_states import LeftStates, StateAtChief
+from headwater.task.left_states import CHIEF_S, LeftStates, StateAtChief
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
+from headwater.transport.problems import ConnectFailure, Problem
 
 
 class Link:
@@ -21,23 +25,35 @@ class Link:
     Args:
       service: the chief's.
       lost: numbers of such channels.
+      life: the generation of the task at this end.
+
+    Attributes:
+      opened: how many there were.
+      tried: how often one was asked for.
+      refuses: why there is none now; None where there are some.
     """
 
-    def __init__(self, service: LeftStates, *lost: int) -> None:
+    def __init__(self, service: LeftStates, *lost: int, life: int = 0) -> None:
         self._service = service
         self._lost = set(lost)
-        self.opened = 0
+        self._life = life
+        self.opened = self.tried = 0
+        self.refuses: Callable[[], Problem | None] = lambda: None
 
     def take_now(self) -> Channel:
-        mine, theirs = memory_pair()
+        self.tried += 1
+        problem = self.refuses()
+        if problem is not None:
+            raise UnavailableError(None, None, "cannot reach it") from ConnectFailure(problem, problem.value)
+        mine, theirs = memory_pair(generations=(0, self._life))
         number = self.opened
         self.opened += 1
 
         def serve() -> None:
-            frame = theirs.recv()
-            if number in self._lost:
-                theirs.close()
-            with contextlib.suppress(CancelledError):
+            with contextlib.suppress(CancelledError, UnavailableError):
+                frame = theirs.recv()
+                if number in self._lost:
+                    theirs.close()
                 self._service.serve(theirs, frame)
 
         threading.Thread(target=serve).start()
@@ -90,6 +106,80 @@ def test_it_is_not_asked_for_ever() -> None:
     with pytest.raises(UnavailableError):
         kept(link).fetch()
     assert link.opened == 3
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that have passed, which do only where somebody pauses."""
+    seconds = [0.0]
+
+    def pause(more: float) -> None:
+        seconds[0] += more
+
+    monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(exchange, "pause", pause)
+    return seconds
+
+
+@pytest.mark.parametrize("problem", [Problem.SILENT, Problem.CLOSED, Problem.NO_ANSWER, Problem.UNREACHABLE])
+def test_a_chief_that_stands_still_for_20_seconds_is_waited_for(problem: Problem, passed: list[float]) -> None:
+    link = Link(LeftStates())
+    one = kept(link)
+
+    def stands_still() -> None:
+        until = passed[0] + 20.0
+        link.refuses = lambda: problem if passed[0] < until else None
+
+    stands_still()
+    one.require_chief()
+    stands_still()
+    one.leave(("a",), [])
+    stands_still()
+    assert found(one.fetch()) == (["a"], [])
+    assert passed[0] >= 60.0
+
+
+def test_a_chief_that_stands_still_is_not_waited_for_without_end(passed: list[float]) -> None:
+    link = Link(LeftStates())
+    link.refuses = lambda: Problem.SILENT
+    with pytest.raises(UnavailableError):
+        kept(link).fetch()
+    assert CHIEF_S <= passed[0] < CHIEF_S + 1.0
+
+
+@pytest.mark.parametrize("problem", [Problem.REFUSED, Problem.UNKNOWN_HOST, Problem.TOKEN])
+def test_a_chief_that_is_not_there_is_not_waited_for(problem: Problem, passed: list[float]) -> None:
+    """Such as that of a cluster whose tasks begin."""
+    link = Link(LeftStates())
+    link.refuses = lambda: problem
+    for ask in (kept(link).fetch, kept(link).require_chief):
+        link.tried = 0
+        with pytest.raises(UnavailableError):
+            ask()
+        assert (link.tried, passed[0]) == (1, 0.0)
+
+
+@pytest.mark.parametrize("lost", [(), (0, 1, 2), (1, 2, 3)])
+def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(lost: tuple[int, ...]) -> None:
+    """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
+    service = LeftStates()
+    kept(Link(service, life=1)).leave(("a",), [])
+    service.met("what", 0, 1)  # the chief may yet come to the life that has left it
+    service.met("what", 1, 2)
+    service.met("other", 0, 2)
+    if lost:
+        with pytest.raises(UnavailableError):
+            kept(Link(service, *lost, life=2)).fetch()
+    service.met("what", 0, 2)
+    assert kept(Link(service, life=3)).fetch() is None
+
+
+def test_a_life_that_was_met_may_leave_its_state() -> None:
+    service = LeftStates()
+    service.met("what", 0, 1)
+    kept(Link(service, life=1)).leave(("a",), [])
+    service.met("what", 0, 1)
+    assert found(kept(Link(service, life=2)).fetch()) == (["a"], [])
 
 
 @pytest.mark.parametrize("frame", [Frame(LEAVE_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])
