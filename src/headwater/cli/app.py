@@ -103,7 +103,11 @@ def run(
     env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for all tasks.")] = None,
     grace: Annotated[float, typer.Option(help="Seconds between asking a task to end and killing it.")] = 4.0,
     restarts: Annotated[
-        int, typer.Option(help="How often all tasks start again when one of a mirrored job is lost.")
+        int,
+        typer.Option(
+            help="How often all tasks start again when one of a mirrored job is lost, or lost workers are replaced in "
+            "an elastic one."
+        ),
     ] = 3,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --job: print JSON, one line for each that a task prints.")

@@ -669,14 +669,16 @@ class KeptCopy:
 
     def _filled(self, view: View, ps: int) -> Feed | None:
         """Has the copy of another ``ps`` get all there is; None where that does not come to its end."""
-        feed = self._dial(view, ps)
-        if feed is None:
-            return None
         try:
-            feed.fill()
+            feed = self._dial(view, ps)
+            if feed is not None:
+                feed.fill()
+        except CancelledError:
+            raise
         except Exception:  # noqa: BLE001 - what cannot be sent, others have not: those who are served need not wait
             _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
-        return None if feed.broken.is_set() else feed
+            return None
+        return None if feed is None or feed.broken.is_set() else feed
 
     # Moving -----------------------------------------------------------------------------------------------------------
 
@@ -842,7 +844,11 @@ class KeptCopy:
             link.give_back(channel, False)
             self._become(its_view)
             return None
-        feed = self._begin_feed(channel, other)
+        try:
+            feed = self._begin_feed(channel, other)
+        except BaseException:
+            link.give_back(channel, False)
+            raise
         feed.at_end(partial(link.give_back, channel, False))
         return feed
 

@@ -13,27 +13,11 @@ from headwater.replicas.copy import KeptCopy
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.views import Copy, Standing, View, as_words
 from headwater.task import kinds
-from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.channel import memory_pair
 from headwater.transport.frames import Frame
+from tests.support.peer_link import PeerLink
 
 KEEPER = "keeper"
-
-
-class Link:
-    """The way to the other server, which cannot be reached and looks well."""
-
-    def reach(self, deadline_s: float | None = None) -> None: ...
-
-    def take_now(self) -> Channel:
-        raise UnavailableError(None, None, "nobody is there")
-
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        channel.close()
-
-    def watch(self, channel: Channel) -> None: ...
-
-    def lost(self) -> bool:
-        return True
 
 
 class Copied(KeptCopy):
@@ -72,7 +56,7 @@ class Slow:
 
 def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The witness says so, and before the copy has stepped down the new primary feeds it."""
-    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", Link())})
+    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink())})
     site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
     copy = Copied("set", 0, site=site, called="shard 0")
     me, other, taking = copy._standing.me, Copy(1, 5), Slow()

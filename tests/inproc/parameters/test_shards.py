@@ -21,6 +21,7 @@ from headwater.parameters.updater import Updater
 from headwater.task import kinds
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
+from tests.support.peer_link import PeerLink
 
 ME, OTHER = "/job:ps/task:0", "/job:ps/task:1"
 
@@ -29,7 +30,7 @@ def fails(*_: object) -> Any:
     raise MemoryError
 
 
-class Link:
+class Link(PeerLink):
     """The way to a ``ps`` that welcomes shards and has taken none, over channels that send what ``may_send``."""
 
     def __init__(self) -> None:
@@ -50,10 +51,6 @@ class Link:
 
         mine.send = sends
         return mine
-
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        assert not usable
-        channel.close()
 
 
 def holding(link: Link) -> tuple[ShardHolder, HostedParameters, Updater]:
