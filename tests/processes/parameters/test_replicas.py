@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,13 +70,14 @@ def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
         one.succeeds()
 
 
-def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [Process.kill, Process.terminate])
+def test_each_ps_is_killed_or_told_to_end_in_turn(how: Callable[[Process], object], tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         for index in (0, 1):
             other = ps[1 - index]
             goes_on(*workers)
-            ps[index].kill()
+            how(ps[index])
             other.wait_for(rf"/job:ps/task:{1 - index} serves shard {index} ")
             goes_on(*workers)
             ps[index] = comes_back(cluster, other, index, tmp_path)
