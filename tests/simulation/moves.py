@@ -80,9 +80,6 @@ class Moves(ParameterHistory):
         os.environ.pop(FIRST_PS, None)
 
     def _serve(self, index: int) -> None:
-        if index not in self._whole:
-            self.account.lose()
-        self._whole.discard(index)
         self._holders.pop(index, None)
         task = self._task("ps", index)
         ends_at = self._leaves.pop(index, None)
@@ -101,12 +98,21 @@ class Moves(ParameterHistory):
 
         task.host("set", self._layout, make, choice, shards=_SHARDS)
         self._holders[index] = task.holders["set"]
+        if index not in self._whole and not self._has_all(index):
+            self.account.lose()
+        self._whole.discard(index)
         task.shell.wait_until_over()
         if ends_at is not None and not self.cluster.tasks["worker0"].returned:
             if not self._holders[index].held:
                 self._whole.add(index)
             running().note(f"ps{index} has ended with shards {self._holders[index].held}")
             running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
+
+    def _has_all(self, index: int) -> bool:
+        """Whether a server has values in each of its shards when it begins: those that the chief has kept."""
+        holder = self._holders[index]
+        found = [holder.updater(shard) for shard in holder.held]
+        return bool(found) and all(updater is not None and updater.values(None) for updater in found)
 
     def _come_back(self, task: Task) -> None:
         if self.cluster.tasks["worker0"].returned:

@@ -48,12 +48,16 @@ class LeavingState:
         those of others while their workers go on."""
         return not host.tables and not isinstance(choice, KOfN)
 
-    def restore(self) -> None:
-        """Goes on with what it has left, if the chief can be reached and has it. Before the set is served."""
+    def restore(self) -> bool:
+        """Goes on with what it has left, if the chief has it. Before the set is served.
+
+        Returns:
+          Whether the chief has answered.
+        """
         try:
             answer = self._kept.fetch()
             if answer is None:
-                return
+                return True
             match answer.header:
                 case (str(signature), facts, [*names], bool(accounts)):
                     pass
@@ -65,18 +69,23 @@ class LeavingState:
             self._host.memory.resume(state, time.time())
         except OpError as error:
             _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
-            return
+            return False
         _log.warning(
             "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
         )
+        return True
 
-    def leave(self) -> None:
-        """Leaves the state with the chief; nothing that changes after it is answered."""
+    def leave(self) -> bool:
+        """Leaves the state with the chief; nothing that changes after it is answered.
+
+        Returns:
+          Whether the chief has it, or there was none.
+        """
         host = self._host
         host.hold_until_end("this task to come back: it leaves its state with the chief, and ends")
         state = host.memory.state()
         if state is None:
-            return
+            return True
         host.updates.accounts.flush()  # no answer leaves any more that would have it do so
         tensors = [*state.values, *state.state.values()]
         if state.ledger is not None:
@@ -92,10 +101,11 @@ class LeavingState:
                 self._chief,
                 error.message,
             )
-        else:
-            _log.warning(
-                "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
-            )
+            return False
+        _log.warning(
+            "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
+        )
+        return True
 
 
 def _state_of(facts: Any, names: list[str], accounts: bool, arrays: list[Any]) -> HostState:

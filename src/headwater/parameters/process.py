@@ -218,7 +218,7 @@ class ParameterTask:
             )
 
         if shards is not None and replicas == 1:
-            self._host_shards(name, layout, shards, lambda shard: self._made(make, shard, name, make_updater))
+            self._host_shards(name, layout, shards, choice, lambda shard: self._made(make, shard, name, make_updater))
             return
         if replicas == 1:
             parameters = make(index, name, make_updater(index))
@@ -228,7 +228,7 @@ class ParameterTask:
                 self._service.host(name, parameters, saver)
                 saver.start()
             else:
-                self._service.host(name, parameters, self._leaving_state(parameters, choice))
+                self._service.host(name, parameters, self._leaving_state(choice, index, parameters))
             return
 
         def make_copy(shard: int, updater: RecordedUpdater | None) -> tuple[HostedParameters, RecordedUpdater]:
@@ -249,14 +249,14 @@ class ParameterTask:
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
 
-    def _leaving_state(self, parameters: HostedParameters, choice: Consistency) -> LeavingState | None:
-        """What leaves the state of a set with the chief when this task, a ``ps``, is told to end."""
+    def _leaving_state(self, choice: Consistency, number: int, parameters: HostedParameters) -> LeavingState | None:
+        """What leaves the state of a set, or of a shard, with the chief when this task, a ``ps``, is told to end."""
         if not LeavingState.suits(parameters, choice):
             return None
         chief = self.members.workers[0]
         return LeavingState(
             parameters,
-            index=self.members.number,
+            index=number,
             task=str(self.members.me),
             chief=str(chief),
             link=self.shell.link(chief),
@@ -346,7 +346,7 @@ class ParameterTask:
         updater = make_updater(shard)
         return make(shard, shard_name(name, shard), updater), updater
 
-    def _host_shards(self, name: str, layout: Layout, shards: int, make: Make) -> None:
+    def _host_shards(self, name: str, layout: Layout, shards: int, choice: Consistency, make: Make) -> None:
         members = self.members
         me = str(members.me)
         first = [str(task) for task in members.servers[: first_servers(len(members.servers))]]
@@ -359,6 +359,7 @@ class ParameterTask:
             rehearse=partial(rehearse, layout),
             expect=self.shell.expect,
             hear_over=self.shell.hear_over,
+            leaving=partial(self._leaving_state, choice),
         )
         self.holders[name] = holder
         self._service.host(name, holder)
@@ -423,7 +424,7 @@ class ParameterTask:
             initial=initial,
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
-            met=partial(self._left.met, name) if members.is_chief and replicas == 1 and shards is None else None,
+            met=partial(self._met, name, shards) if members.is_chief and replicas == 1 else None,
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]
@@ -436,6 +437,10 @@ class ParameterTask:
             for _, way in links:
                 way.check = arrival.check
         return self._service.use(client)
+
+    def _met(self, name: str, shards: int | None, number: int, generation: int) -> None:
+        """The chief's program has met a ``ps``, or that which has a shard; see `LeftStates.met`."""
+        self._left.met(name if shards is None else shard_name(name, number), number, generation)
 
     def ways(
         self, name: str, replicas: int, shards: int | None = None

@@ -71,7 +71,7 @@ class LeftStates(Service):
 
         Args:
           what: of which the state would be.
-          index: the number of the ``ps``.
+          index: its number.
           generation: of that life.
         """
         with self._lock:
@@ -79,7 +79,7 @@ class LeftStates(Service):
             if left_by == generation:
                 return
             del self._kept[what, index]
-        _log.warning("ps number %d went on without its state of %r, which is kept no more", index, what)
+        _log.warning("what a ps has left of %r, number %d, is kept no more: it went on without that", what, index)
 
 
 class StateAtChief:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -53,8 +53,25 @@ class Link(PeerLink):
         return mine
 
 
-def holding(link: Link) -> tuple[ShardHolder, HostedParameters, Updater]:
-    """What a ``ps`` has that has a shard with values, number 1, with what holds that."""
+class Kept:
+    """The state of a shard at a chief, which answers or does not."""
+
+    def __init__(self, noted: list[str], shard: int, answers: bool) -> None:
+        self._noted, self._shard, self._answers = noted, shard, answers
+
+    def restore(self) -> bool:
+        self._noted.append(f"{self._shard} back")
+        return self._answers
+
+    def leave(self) -> bool:
+        self._noted.append(f"{self._shard} left")
+        return self._answers
+
+
+def holding(
+    link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: None
+) -> tuple[ShardHolder, HostedParameters, Updater]:
+    """What a ``ps`` has that has shards with values, ``first``, with what holds one of them."""
     layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
     updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
     host = HostedParameters("params/1", ME, 0, layout, updater, from_text("sync", 1))
@@ -62,15 +79,16 @@ def holding(link: Link) -> tuple[ShardHolder, HostedParameters, Updater]:
     directory = Directory("params", ME, {}, lambda *_: link)
     holder = ShardHolder(
         directory,
-        2,
+        3,
         task=ME,
         address="here",
         make=lambda shard: (host, updater),
         rehearse=lambda *_: None,
         expect=lambda *_, **__: None,
         hear_over=lambda _: None,
+        leaving=leaving,
     )
-    holder.begin({1: Place(0, ME)})
+    holder.begin({shard: Place(0, ME) for shard in first})
     return holder, host, updater
 
 
@@ -111,3 +129,14 @@ def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
         holder.give(1, OTHER, "there")
     assert host.turns.held_for == ""
     assert link.asked == [kinds.OFFER, kinds.TOOK]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_chief_keeps_the_shards_that_nobody_takes(answers: bool) -> None:
+    """One that does not answer is asked once, not for each of them."""
+    noted: list[str] = []
+    holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))
+    assert noted == ["0 back", "1 back", "2 back"][: 3 if answers else 1]
+    noted.clear()
+    holder.hand_over()
+    assert noted == ["0 left", "1 left", "2 left"][: 3 if answers else 1]

@@ -82,6 +82,22 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str)
         ps[2].succeeds()
 
 
+@pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_the_chief_keeps_what_no_other_ps_takes_of_one_that_is_told_to_end(servers: int, tmp_path: Path) -> None:
+    with processes(ps=servers, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(servers)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        go_on(*workers)
+        assert ps[0].terminate() == 0
+        assert ps[0].output.count("has left its state") == (6 if servers == 1 else 1)
+        ps[0] = start(cluster, "ps", 0, tmp_path)
+        ps[0].wait_for("goes on with its state of version .*, which /job:worker/task:0 has kept")
+        go_on(*workers)
+        end(tmp_path, workers)
+        for one in ps:
+            one.succeeds()
+
+
 @pytest.mark.long
 def test_a_hot_shard_gets_a_ps_of_its_own(tmp_path: Path) -> None:
     arguments = ("--shards", "4", "--size", "1000", "--hot", "100")

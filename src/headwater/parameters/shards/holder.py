@@ -17,6 +17,7 @@ from typing import Final
 from headwater.cluster.claims import Claim
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.parameters.host import HostedParameters
+from headwater.parameters.left_states import LeavingState
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.directory import Directory, Expect, Load, Told
 from headwater.parameters.shards.moves import hand_over, spread
@@ -53,6 +54,8 @@ _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST,
 
 #: Makes what holds a shard, empty, with the updater inside.
 Make = Callable[[int], tuple[HostedParameters, Updater]]
+#: What leaves the state of a shard with the chief when the task ends, and brings it back; None where none can.
+Leaving = Callable[[int, HostedParameters], LeavingState | None]
 #: Has an updater do what it will do, before workers wait for it: its shard, and the knobs of an update.
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
 
@@ -90,6 +93,7 @@ class ShardHolder:
       rehearse: see `Rehearse`.
       expect: see `Expect`.
       hear_over: called with the reason where this task comes after the job is over.
+      leaving: see `Leaving`.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class ShardHolder:
         rehearse: Rehearse,
         expect: Expect,
         hear_over: Callable[[str], None],
+        leaving: Leaving = lambda shard, host: None,
     ) -> None:
         self.directory: Directory = directory
         self._name = directory.name
@@ -112,6 +117,7 @@ class ShardHolder:
         self._rehearse = rehearse
         self._expect = expect
         self._hear_over = hear_over
+        self._leaving = leaving
         self._changed = threading.Condition()
         self._slots = [_Slot() for _ in range(shards)]
         self._begun = False
@@ -154,6 +160,10 @@ class ShardHolder:
             for shard, place in self.directory.places().items():
                 if place.task == self._task:
                     self._have(shard, *self._make(shard))
+        for state in self._states():
+            if not state.restore():
+                break  # the chief is gone, or stands still
+        with self._changed:
             self._begun = True
             self._changed.notify_all()
 
@@ -260,7 +270,8 @@ class ShardHolder:
             self._changed.notify_all()
 
     def hand_over(self) -> None:
-        """The task ends though the job goes on: the other ``ps`` get its shards, and it takes none any more."""
+        """The task ends though the job goes on: the other ``ps`` get its shards, and it takes none any more. The chief
+        keeps the first, and those that no other one takes, until this task is back."""
         with self._changed:
             self._leaves = True
         hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
@@ -268,6 +279,15 @@ class ShardHolder:
             self._changed.wait_for(lambda: self._closed or not self.moving)
         if not set(self.held) - {FIXED}:
             _log.warning("%s has given away its shards of %r", self._task, self._name)
+        for state in self._states():
+            if not state.leave():
+                break
+
+    def _states(self) -> list[LeavingState]:
+        """What leaves the states of the shards that are here, and brings them back."""
+        hosts = [(shard, slot.host) for shard, slot in enumerate(self._slots)]
+        found = [self._leaving(shard, host) for shard, host in hosts if host is not None]
+        return [state for state in found if state is not None]
 
     def join(self) -> None:
         """Where this ``ps`` has no shard, gets its share from the others; ends where the job is over."""
