@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.workermanage import NodeManager
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("headwater", deadline=None)
@@ -21,6 +22,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
+#: How long a process that runs tests may take to end, in seconds: it writes last which lines have run.
+_EXIT_S = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
     distributes = config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if distributes:
+        NodeManager.EXIT_TIMEOUT = _EXIT_S
     if not distributes and _COMPILED not in os.environ:  # one folder for each process: JAX does not write in one piece
         folder = tempfile.mkdtemp(prefix="headwater-compiled-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
