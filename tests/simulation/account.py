@@ -49,7 +49,7 @@ class Account:
     ) -> None:
         """Raises HistoryError unless each unit was applied at most once, and each of ``acknowledged`` once; those that
         are run ``again`` may count twice."""
-        twice = [unit for unit in np.flatnonzero(applied > 1 + slack).tolist() if unit not in self.again]
+        twice = [unit for unit, count in enumerate(applied) if count > 1 + (unit in self.again) + slack]
         if twice:
             raise HistoryError(f"{what} has units {twice} more than once: {applied[twice]}")
         missing = [unit for unit in acknowledged if applied[unit] < 1.0 - slack]

@@ -69,7 +69,7 @@ class LeavingState:
             self._host.memory.resume(state, time.time())
         except OpError as error:
             _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
-            return False
+            return isinstance(error, InvalidArgumentError)  # it has answered with what is of no use here
         _log.warning(
             "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
         )

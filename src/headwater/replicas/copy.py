@@ -642,7 +642,7 @@ class KeptCopy:
             return feed
         if self._standing.view != view:
             return None
-        if resigned and self._over:  # nobody is left who could say so in a view
+        if resigned and self._over:  # the witness has ended with the job, and makes no other view
             self._pause(PAUSE_S)
             return None
         if not self._fills_slowly:
@@ -832,20 +832,18 @@ class KeptCopy:
             _log.debug("%s does not take its copy: %s", other_name, error)
             link.give_back(channel, False)
             return None
-        if goes_on:
-            if not taken or not has_all or other != second:
-                link.give_back(channel, False)
-                return None
-            feed = self._begin_going_on(channel, other, view)
-            self._feeds(feed)
-            feed.at_end(partial(link.give_back, channel, False))
-            return feed
-        if not taken or (second is not None and other != second):
+        fits = other == second and has_all if goes_on else second is None or other == second
+        if not taken or not fits:
             link.give_back(channel, False)
-            self._become(its_view)
+            if not goes_on:
+                self._become(its_view)
             return None
         try:
-            feed = self._begin_feed(channel, other)
+            if goes_on:
+                feed = self._begin_going_on(channel, other, view)
+                self._feeds(feed)
+            else:
+                feed = self._begin_feed(channel, other)
         except BaseException:
             link.give_back(channel, False)
             raise

@@ -108,6 +108,9 @@ class Step:
     def cancel(self, reason: str) -> None:
         """Ends the step: operations that wait raise CancelledError with ``reason``."""
         self._cancelled = reason
+        self._wake()
+
+    def _wake(self) -> None:
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
@@ -129,7 +132,7 @@ class Step:
             if self.committed:
                 return False
             self._cancelled = reason
-        self.cancel(reason)
+        self._wake()
         return True
 
     def seconds_left(self) -> float | None:

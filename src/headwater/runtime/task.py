@@ -220,7 +220,8 @@ class TaskRuntime:
         with self._lock:
             self._plans.pop(session, None)
             steps = [step for step in list(self._steps) if step.session == session]
-        for step in [step for step in steps if not step.withdraw(reason)]:
+        committed = [step for step in steps if not step.withdraw(reason)]
+        for step in committed:
             self._wait_for_end(step)
             step.cancel(reason)
         with self._lock:

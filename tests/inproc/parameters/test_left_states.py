@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -69,9 +70,10 @@ class Talk:
 
 
 class Chief:
-    """The way to a chief that takes what is left."""
+    """The way to a chief that takes what is left, and answers with what it ``says``."""
 
-    def __init__(self) -> None:
+    def __init__(self, says: Sequence[object] = ()) -> None:
+        self._says = says
         self.left: list[Frame] = []
 
     def take_now(self) -> Channel:
@@ -79,7 +81,7 @@ class Chief:
 
         def serve() -> None:
             self.left.append(theirs.recv())
-            theirs.send(Frame(kinds.DONE))
+            theirs.send(Frame(kinds.DONE, self._says))
 
         threading.Thread(target=serve).start()
         return mine
@@ -145,6 +147,12 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         (left,) = chief.left
         assert left.kind == kinds.LEAVE_STATE
         assert [tensor.tolist() for tensor in left.tensors] == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("signature", ["other", None])
+def test_a_chief_that_has_nothing_of_use_has_answered(signature: str | None) -> None:
+    way: Any = Chief(() if signature is None else (1, signature, {}, [], False))
+    assert LeavingState(hosted(), index=0, task="/job:ps/task:0", chief=CHIEF, link=way).restore()
 
 
 def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(

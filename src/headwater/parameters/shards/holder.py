@@ -107,7 +107,7 @@ class ShardHolder:
         rehearse: Rehearse,
         expect: Expect,
         hear_over: Callable[[str], None],
-        leaving: Leaving = lambda shard, host: None,
+        leaving: Leaving,
     ) -> None:
         self.directory: Directory = directory
         self._name = directory.name
