@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,16 @@ class HostedParameters:
     def tables(self) -> Sequence[HostedTable]:
         """Of its blocks those that are tables."""
         return self._updater.tables
+
+    def rows_of_tables(self, nbytes: int) -> Iterator[tuple[int, int, list[Array]]]:
+        """All rows of its tables, about ``nbytes`` at a time: the number of a table, that of the first row, and the
+        rows with what the optimizer keeps of them, as `HostedTable.write` takes them."""
+        blocks = [(spec, block) for spec, block in self._blocks if spec.table]
+        for number, (table, (spec, block)) in enumerate(zip(self.tables, blocks, strict=True)):
+            rows = block_shape(spec, block)[0]
+            step = max(1, nbytes // max(1, sum(part.nbytes for part in table.read(0, min(1, rows), ()))))
+            for start in range(0, rows, step):
+                yield number, start, table.read(start, min(start + step, rows), ())
 
     @property
     def signature(self) -> str:

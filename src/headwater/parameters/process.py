@@ -52,7 +52,7 @@ from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
 from headwater.task.kinds import OPEN_TABLES
-from headwater.task.left_states import LeftStates
+from headwater.task.left_states import LeftStates, StateAtChief
 from headwater.task.links import WaitingLink
 from headwater.task.members import Members
 from headwater.task.service import Service
@@ -149,7 +149,8 @@ class ParameterTask:
             if self.table_service is None:
                 self._tables_are = replicas, parts
                 if replicas == 1:
-                    self.table_service = table_service(self.members, self.saves)
+                    kept = self._at_chief(TABLES, self.members.number)
+                    self.table_service = table_service(self.members, self.saves, kept)
                 else:
                     sites = self._sites() if shards is None else self._moving_sites(TABLES, shards)
                     made = copies_of_tables(sites, parts, moves=shards is not None)
@@ -228,7 +229,7 @@ class ParameterTask:
                 self._service.host(name, parameters, saver)
                 saver.start()
             else:
-                self._service.host(name, parameters, self._leaving_state(choice, index, parameters))
+                self._service.host(name, parameters, self._leaving_state(index, parameters))
             return
 
         def make_copy(shard: int, updater: RecordedUpdater | None) -> tuple[HostedParameters, RecordedUpdater]:
@@ -249,18 +250,13 @@ class ParameterTask:
             self.copies[copy.name] = copy
             self._service.host(copy.name, copy)
 
-    def _leaving_state(self, choice: Consistency, number: int, parameters: HostedParameters) -> LeavingState | None:
+    def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
         """What leaves the state of a set, or of a shard, with the chief when this task, a ``ps``, is told to end."""
-        if not LeavingState.suits(parameters, choice):
-            return None
+        return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
+
+    def _at_chief(self, what: str, number: int) -> StateAtChief:
         chief = self.members.workers[0]
-        return LeavingState(
-            parameters,
-            index=number,
-            task=str(self.members.me),
-            chief=str(chief),
-            link=self.shell.link(chief),
-        )
+        return StateAtChief(what, number, str(chief), self.shell.link(chief))
 
     def _answers(self, worker: str) -> bool:
         """Whether the task of a worker can be reached."""
@@ -359,7 +355,7 @@ class ParameterTask:
             rehearse=partial(rehearse, layout),
             expect=self.shell.expect,
             hear_over=self.shell.hear_over,
-            leaving=partial(self._leaving_state, choice),
+            leaving=self._leaving_state,
         )
         self.holders[name] = holder
         self._service.host(name, holder)
@@ -424,7 +420,7 @@ class ParameterTask:
             initial=initial,
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
-            met=partial(self._met, name, shards) if members.is_chief and replicas == 1 else None,
+            met=self.met(name, replicas, shards),
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]
@@ -438,9 +434,17 @@ class ParameterTask:
                 way.check = arrival.check
         return self._service.use(client)
 
-    def _met(self, name: str, shards: int | None, number: int, generation: int) -> None:
-        """The chief's program has met a ``ps``, or that which has a shard; see `LeftStates.met`."""
-        self._left.met(name if shards is None else shard_name(name, number), number, generation)
+    def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
+        """What to call with the number of each ``ps``, or of the shard that it has, that the program of this task has
+        met for the set ``name``, and with the generation of that ``ps``; see `LeftStates.met`. None where no state of
+        that set is left with this task."""
+        if not self.members.is_chief or replicas > 1:
+            return None
+
+        def has_met(number: int, generation: int) -> None:
+            self._left.met(name if shards is None else shard_name(name, number), number, generation)
+
+        return has_met
 
     def ways(
         self, name: str, replicas: int, shards: int | None = None
@@ -492,6 +496,10 @@ class _Tables(Service):
 
     def job_over(self, reason: str) -> None:
         self._over = True
+
+    def before_end(self, *, over: bool) -> None:
+        if self._task.table_service is not None and not over:
+            self._task.table_service.before_end()
 
     def close(self) -> None:
         if self._task.table_service is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -60,7 +60,7 @@ class TableClient:
     Args:
       worker: its name.
       links: to every ``ps``, with its name; or to whatever serves each part.
-      twice, shards: see `TableSessions`.
+      twice, shards, met: see `TableSessions`.
     """
 
     def __init__(
@@ -70,9 +70,10 @@ class TableClient:
         *,
         twice: bool = False,
         shards: int | None = None,
+        met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
-        self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards)
+        self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards, met=met)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         #: What was looked up last, for the gradients that follow.

@@ -30,7 +30,8 @@ __all__ = [
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
     """A worker's access to all tables, of which there are ``replicas`` copies, in ``shards`` parts."""
     links = task.ways(TABLES, replicas, shards)
-    return TableClient(str(task.members.me), links, twice=replicas > 1, shards=shards)
+    met = task.met(TABLES, replicas)
+    return TableClient(str(task.members.me), links, twice=replicas > 1, shards=shards, met=met)
 
 
 class LocalTables:

@@ -1,17 +1,15 @@
-"""Copies of tables that are too large for a worker's memory: in a file that has no name, and goes with the process."""
+"""Copies of tables that are too large for a worker's memory."""
 
 from __future__ import annotations
 
 import math
-import os
-import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from headwater.io.array_file import ArrayFile, Stored
 from headwater.parameters.layout import VariableSpec
 from headwater.parameters.updater import Array
 
@@ -38,47 +36,26 @@ class _Piece:
 
     Attributes:
       start: the first.
-      at: where the file has them.
-      arrays: dtype and shape of each array.
+      arrays: where the file has them.
     """
 
     start: int
-    at: int
-    arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+    arrays: Stored
 
 
 class TableCopy:
     """Rows of tables of all ``ps``, in a file in the folder for temporary files (``TMPDIR``)."""
 
     def __init__(self) -> None:
-        self._file, path = tempfile.mkstemp(prefix="headwater-tables-")
-        os.unlink(path)
-        weakref.finalize(self, os.close, self._file)
+        self._file = ArrayFile()
         self._pieces: dict[tuple[int, int], list[_Piece]] = {}
-        self._end = 0
 
     def add(self, server: int, table: int, start: int, arrays: Sequence[Array]) -> None:
         """Adds rows from ``start`` on of a table of a ``ps``, both by number."""
-        piece = _Piece(start=start, at=self._end, arrays=tuple((array.dtype, array.shape) for array in arrays))
+        piece = _Piece(start=start, arrays=self._file.add(arrays))
         self._pieces.setdefault((server, table), []).append(piece)
-        for array in arrays:
-            left = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-            while left:
-                count = os.pwrite(self._file, left, self._end)
-                left, self._end = left[count:], self._end + count
 
     def rows(self, server: int, table: int) -> Iterator[tuple[int, list[Array]]]:
         """All rows of a table of a ``ps``, some at a time, each with the number of the first."""
         for piece in self._pieces.get((server, table), ()):
-            arrays: list[Array] = []
-            at = piece.at
-            for dtype, shape in piece.arrays:
-                array = np.empty(shape, dtype)
-                left = memoryview(array.reshape(-1).view(np.uint8).data)
-                while left:
-                    count = os.preadv(self._file, [left], at)
-                    if not count:
-                        raise EOFError("the copy of the tables in the folder for temporary files was cut short")
-                    left, at = left[count:], at + count
-                arrays.append(array)
-            yield piece.start, arrays
+            yield piece.start, self._file.read(piece.arrays)

@@ -112,6 +112,14 @@ class RowSaver(Protocol):
     def close(self, *, over: bool) -> None: ...
 
 
+class LeftRows(Protocol):
+    """See `headwater.parameters.left_tables.LeavingTables`."""
+
+    def restore(self, table: Table) -> bool: ...
+
+    def leave(self) -> None: ...
+
+
 class TableService:
     """All tables of one ``ps``.
 
@@ -125,6 +133,7 @@ class TableService:
     Attributes:
       saving: held while tables are being saved: one save at a time.
       saver: saves them by itself; None where that was not asked for.
+      left: leaves them with the chief when the task is told to end; None where the saver or a second copy has them.
       lost_updates: how many are lost that workers had made before this task was started anew.
     """
 
@@ -139,6 +148,7 @@ class TableService:
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
         self.saver: RowSaver | None = None
+        self.left: LeftRows | None = None
         self.lost_updates: int = 0
         self._went_back = False
         self._ends = False
@@ -154,7 +164,7 @@ class TableService:
             known = self._tables.get(name)
             if known is None:
                 known = Table(name, config, task=self._task)
-                own = self.saver is not None and self.saver.restore(known)
+                own = any(one.restore(known) for one in (self.saver, self.left) if one is not None)
                 if folder is not None and not own:
                     self._restore(known, folder)
                 self._tables[name] = known
@@ -183,6 +193,11 @@ class TableService:
         """From now on nothing changes any more: workers wait for the task's next life."""
         with self.still():
             self._ends = True
+
+    def before_end(self) -> None:
+        """The task is told to end though the job goes on, and still reaches others."""
+        if self.left is not None:
+            self.left.leave()
 
     def close(self, *, over: bool) -> None:
         """The task ends, perhaps because the job is over."""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headwater.parameters.left_tables import LeavingTables
 from headwater.parameters.replicas.tables import CopiesOfTables, Programs, TablesCopy
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
 from headwater.replicas.sites import Site
 from headwater.resources.state_saver import Saves
+from headwater.task.left_states import StateAtChief
 from headwater.task.members import Members
 
 
-def table_service(members: Members, saves: Saves | None) -> TableService:
-    """What keeps the tables of this task, a ``ps`` of ``members``; saved by itself where there are ``saves``."""
+def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:
+    """What keeps the tables of this task, a ``ps`` of ``members``; saved by itself where there are ``saves``, and
+    otherwise left where they are ``kept`` when the task is told to end."""
     index, tasks = members.number, len(members.servers)
     made = TableService(str(members.me), index, tasks)
     if saves is not None:
         saver = TableSaver(made, saves, index=index, tasks=tasks)
         made.saver = saver
         saver.start()
+    else:
+        made.left = LeavingTables(made, str(members.me), kept)
     return made
 
 

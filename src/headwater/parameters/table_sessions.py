@@ -44,6 +44,7 @@ class TableSessions:
       tables: what every conversation begins with: each table's name, what it is, and a folder with saves or None.
       twice: whether there are two copies of each part; a conversation says which part it is about then.
       shards: how many parts there are, where they move.
+      met: called with the number of each ``ps`` that has been met, and with the generation of its life.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class TableSessions:
         *,
         twice: bool = False,
         shards: int | None = None,
+        met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
         self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
         self._twice = twice
         self._shards = shards
         self._tables = tables
+        self._met = met
         self._number = secrets.randbits(62)
         self.tasks: Final = [task for task, _ in links]
         self.traffic: Traffic = Traffic()
@@ -140,6 +143,8 @@ class TableSessions:
         which = (session.number, self._shards) if self._twice else ()
         channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
         self._answer(channel, session.task)
+        if self._met is not None:
+            self._met(session.number, channel.peer_generation)
         return channel
 
     def _answer(self, channel: Channel, task: str) -> Frame:

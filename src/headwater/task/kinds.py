@@ -88,6 +88,8 @@ RESIGNS: Final = 90
 LEAVE_STATE: Final = 112
 FETCH_STATE: Final = 113
 DROP_STATE: Final = 114
+LEAVE_PART: Final = 115
+FETCH_PART: Final = 116
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -1,4 +1,5 @@
-"""Trains a model of Keras on parameter servers that save their own states, until a file ``stop`` is in the folder.
+"""Trains a model of Keras on parameter servers that save their own states, until a file ``stop`` is in the folder; with
+``--recovery copy``, on those that do not.
 
 Its embedding is a table, of which each ``ps`` has half of the rows. After each step a worker prints how many updates
 each ``ps`` has seen.
@@ -15,6 +16,7 @@ import numpy as np
 from headwater import tf
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--recovery", default="own")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 keras: Any = tf.keras
@@ -32,7 +34,8 @@ class Stop(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-strategy = tf.distribute.experimental.ParameterServerStrategy(saves=arguments.folder / "states", save_every_s=0.2)
+saves = arguments.folder / "states" if arguments.recovery == "own" else None
+strategy = tf.distribute.experimental.ParameterServerStrategy(saves=saves, save_every_s=0.2)
 with strategy.scope():
     ids = keras.Input((1,), dtype="int32")
     rows = keras.layers.Embedding(1000, 300, name="rows")(ids)  # a table on the ps: it has more than 1 MiB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,8 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
+from headwater.errors import (
+    CancelledError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from headwater.io import array_file
 from headwater.task import exchange
+from headwater.task.answers import raise_error
 from headwater.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
 from headwater.task.left_states import CHIEF_S, LeftStates, StateAtChief
 from headwater.transport.channel import Channel, memory_pair
@@ -68,8 +77,13 @@ def kept(link: Link, number: int = 0) -> StateAtChief:
     return StateAtChief("what", number, "/job:worker/task:0", link)
 
 
-def found(frame: Frame | None) -> tuple[list[object], list[object]] | None:
-    return None if frame is None else (list(frame.header), [tensor.tolist() for tensor in frame.tensors])
+def found(one: StateAtChief) -> tuple[list[object], list[object]] | None:
+    """What was left, which its task goes on with."""
+    fetched = one.fetch()
+    if fetched is None:
+        return None
+    fetched.taken()
+    return list(fetched.words), [tensor.tolist() for tensor in fetched.tensors]
 
 
 def test_a_state_is_there_once() -> None:
@@ -78,7 +92,7 @@ def test_a_state_is_there_once() -> None:
     assert one.fetch() is None
     one.leave(("a", 1), [np.arange(2)])
     assert other.fetch() is None
-    assert found(one.fetch()) == (["a", 1], [[0, 1]])
+    assert found(one) == (["a", 1], [[0, 1]])
     assert one.fetch() is None
 
 
@@ -87,7 +101,7 @@ def test_the_last_one_counts() -> None:
     one = kept(link)
     one.leave(("a",), [])
     one.leave(("b",), [])
-    assert found(one.fetch()) == (["b"], [])
+    assert found(one) == (["b"], [])
 
 
 @pytest.mark.parametrize("lost", range(3))
@@ -96,7 +110,7 @@ def test_each_frame_may_be_said_again(lost: int) -> None:
     link = Link(LeftStates(), lost)
     one = kept(link)
     one.leave(("a",), [np.arange(2)])
-    assert found(one.fetch()) == (["a"], [[0, 1]])
+    assert found(one) == (["a"], [[0, 1]])
     assert link.opened == 4
     assert one.fetch() is None
 
@@ -135,7 +149,7 @@ def test_a_chief_that_stands_still_for_20_seconds_is_waited_for(problem: Problem
     stands_still()
     one.leave(("a",), [])
     stands_still()
-    assert found(one.fetch()) == (["a"], [])
+    assert found(one) == (["a"], [])
     assert passed[0] >= 60.0
 
 
@@ -169,7 +183,7 @@ def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(lost: 
     service.met("other", 0, 2)
     if lost:
         with pytest.raises(UnavailableError):
-            kept(Link(service, *lost, life=2)).fetch()
+            found(kept(Link(service, *lost, life=2)))
     service.met("what", 0, 2)
     assert kept(Link(service, life=3)).fetch() is None
 
@@ -179,10 +193,51 @@ def test_a_life_that_was_met_may_leave_its_state() -> None:
     service.met("what", 0, 1)
     kept(Link(service, life=1)).leave(("a",), [])
     service.met("what", 0, 1)
-    assert found(kept(Link(service, life=2)).fetch()) == (["a"], [])
+    assert found(kept(Link(service, life=2))) == (["a"], [])
+
+
+def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
+    service = LeftStates()
+    one = kept(Link(service, life=1))
+    rows = [np.arange(6, dtype=np.float32).reshape(3, 2), np.array([True, False]), np.zeros((0, 4), np.int64)]
+    one.leave_part(0, (7, "x"), rows)
+    one.leave_part(1, (), [np.arange(3)])
+    assert kept(Link(service, life=2)).fetch() is None  # it is not all there
+    one.leave(("a",), [])
+    fetched = kept(Link(service, life=2)).fetch()
+    assert fetched is not None
+    assert [list(part.header) for part in map(fetched.part, (1, 0))] == [[], [7, "x"]]
+    for given, came in zip(rows, fetched.part(0).tensors, strict=True):
+        assert (given.dtype, given.shape, given.tolist()) == (came.dtype, came.shape, came.tolist())
+    with pytest.raises(NotFoundError, match="no part 2"):
+        fetched.part(2)
+    fetched.taken()
+    with pytest.raises(NotFoundError, match="has left no state"):
+        fetched.part(0)
+
+
+def test_parts_of_a_life_that_could_not_leave_all_end_what_an_earlier_one_has_left() -> None:
+    service = LeftStates()
+    kept(Link(service, life=1)).leave(("a",), [])
+    kept(Link(service, life=2)).leave_part(0, (), [])
+    assert kept(Link(service, life=3)).fetch() is None
+    last = kept(Link(service, life=3))
+    last.leave(("c",), [])
+    assert found(kept(Link(service, life=4))) == (["c"], [])
+
+
+def test_a_chief_whose_disk_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pwrite(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(array_file.os, "pwrite", pwrite)
+    with pytest.raises(ResourceExhaustedError, match="No space left on device"):
+        kept(Link(LeftStates())).leave_part(0, (), [np.arange(3)])
 
 
 @pytest.mark.parametrize("frame", [Frame(LEAVE_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])
 def test_frames_that_make_no_sense(frame: Frame) -> None:
+    mine, theirs = memory_pair()
+    LeftStates().serve(theirs, frame)
     with pytest.raises(InvalidArgumentError):
-        LeftStates().serve(memory_pair()[0], frame)
+        raise_error(mine.recv(), "the chief")

@@ -425,6 +425,9 @@ class CopiesOfTables:
         """What all tables that are served say of themselves."""
         return tuple(load for copy in self.copies.values() for load in copy.loads())
 
+    def before_end(self) -> None:
+        """See `TableService.before_end`: nothing is left with the chief, as second copies have all."""
+
     def close(self, *, over: bool) -> None:
         """The task ends; so do its copies, by themselves."""
         del over

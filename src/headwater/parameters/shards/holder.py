@@ -54,8 +54,8 @@ _NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST,
 
 #: Makes what holds a shard, empty, with the updater inside.
 Make = Callable[[int], tuple[HostedParameters, Updater]]
-#: What leaves the state of a shard with the chief when the task ends, and brings it back; None where none can.
-Leaving = Callable[[int, HostedParameters], LeavingState | None]
+#: What leaves the state of a shard with the chief when the task ends, and brings it back.
+Leaving = Callable[[int, HostedParameters], LeavingState]
 #: Has an updater do what it will do, before workers wait for it: its shard, and the knobs of an update.
 Rehearse = Callable[[Updater, int, Sequence[float]], None]
 
@@ -286,8 +286,7 @@ class ShardHolder:
     def _states(self) -> list[LeavingState]:
         """What leaves the states of the shards that are here, and brings them back."""
         hosts = [(shard, slot.host) for shard, slot in enumerate(self._slots)]
-        found = [self._leaving(shard, host) for shard, host in hosts if host is not None]
-        return [state for state in found if state is not None]
+        return [self._leaving(shard, host) for shard, host in hosts if host is not None]
 
     def join(self) -> None:
         """Where this ``ps`` has no shard, gets its share from the others; ends where the job is over."""

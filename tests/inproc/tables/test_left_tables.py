@@ -1,0 +1,156 @@
+"""A parameter server that is told to end leaves its embedding tables with the chief, and goes on with them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.parameters import left_tables
+from headwater.parameters.left_tables import LeavingTables
+from headwater.parameters.protocol import TABLES
+from headwater.parameters.table_client import TableClient
+from headwater.parameters.table_cluster import LocalTables
+from headwater.parameters.table_host import TableService
+from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
+from headwater.tables.optimizers import Adam
+from headwater.task.left_states import LeftStates, StateAtChief
+from tests.pure.task.test_left_states import Link
+
+CHIEF = "/job:worker/task:0"
+USERS = TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3)
+ITEMS = TableConfig(dim=2, optimizer=Adam(0.1, exact=True), strings=True)
+IDS = np.arange(200)
+
+
+class Servers(LocalTables):
+    """Two servers that leave their tables with a chief. Lives of each are numbered from 1 on."""
+
+    def __init__(self) -> None:
+        self.chief = LeftStates()
+        self.lives = [0, 0]
+        super().__init__(2)
+
+    def kept(self, index: int) -> StateAtChief:
+        return StateAtChief(TABLES, index, CHIEF, Link(self.chief, life=self.lives[index]))
+
+    def _service(self, index: int) -> TableService:
+        made = super()._service(index)
+        self.lives[index] += 1
+        made.left = LeavingTables(made, f"/job:ps/task:{index}", self.kept(index))
+        return made
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    monkeypatch.setattr(left_tables, "PART_BYTES", 1000)  # many parts
+    found = Servers()
+    yield found
+    found.stop()
+
+
+def client_of(servers: LocalTables, worker: int = 0, users: TableConfig = USERS) -> TableClient:
+    client = servers.client(worker)
+    client.open("users", users)
+    client.open("items", ITEMS)
+    return client
+
+
+def update(client: TableClient, ids: Any = IDS) -> None:
+    client.update(
+        {"users": ids, "items": [str(one) for one in ids]},
+        {"users": np.ones((len(ids), 4)), "items": np.ones((len(ids), 2))},
+    )
+
+
+def rows(client: TableClient, ids: Any = IDS) -> list[list[Any]]:
+    found = client.look_up({"users": ids, "items": [str(one) for one in ids]}, training=False)
+    return [found["users"].tolist(), found["items"].tolist()]
+
+
+def test_each_ps_goes_on_with_what_it_had(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "headwater")
+    undisturbed = LocalTables(2)
+    for index in range(2):
+        both = [client_of(tables, worker) for worker, tables in enumerate((servers, undisturbed))]
+        for client in both:
+            update(client)
+            update(client, IDS[::3])
+        servers.services[index].before_end()
+        servers.restart(index)
+        for client in both:
+            update(client)
+        assert rows(both[0]) == rows(both[1])
+        assert f"/job:ps/task:{index} goes on with its table 'users', which {CHIEF} has kept: " in caplog.text
+        assert servers.kept(index).fetch() is None
+        assert [load.lost_updates for load in servers.services[index].loads()] == [0, 0]
+    undisturbed.stop()
+
+
+def test_an_update_waits_for_the_next_life_and_one_that_was_applied_is_not_applied_again(servers: Servers) -> None:
+    first, second = client_of(servers, 0), client_of(servers, 1)
+    update(first)
+    step = first.statistics("users")["/job:ps/task:1"].step
+    servers.services[1].before_end()
+    waits = threading.Thread(target=update, args=[second])
+    waits.start()
+    servers.restart(1)
+    waits.join()
+    assert first.statistics("users")["/job:ps/task:1"].step == step + 1
+
+
+def test_a_table_that_is_another_one_begins_anew(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    client = client_of(servers)
+    update(client)
+    servers.services[1].before_end()
+    servers.restart(1)
+    client.close()
+    other = servers.client(1)
+    for index in range(2):
+        servers.services[index].make("users", replace(USERS, seed=4) if index else USERS)
+    other.open("items", ITEMS)
+    assert "/job:ps/task:1 begins table 'users' anew: it was another one when it was left" in caplog.text
+    assert other.statistics("items")["/job:ps/task:1"].rows > 0
+
+
+@pytest.mark.parametrize("lost", [range(3), range(9, 12)])
+def test_a_chief_that_is_lost_while_it_gives_or_is_asked_has_none(lost: range, servers: Servers) -> None:
+    """The next life begins with no rows, and no later one has those of before."""
+    client = client_of(servers)
+    update(client)
+    service = servers.services[1]
+    service.before_end()
+    kept = StateAtChief(TABLES, 1, CHIEF, Link(servers.chief, *lost, life=7))
+    after = TableService("/job:ps/task:1", 1, 2)
+    left = LeavingTables(after, "/job:ps/task:1", kept)
+    assert not left.restore(Table("users", USERS))
+    servers.chief.met(TABLES, 1, 7)
+    assert servers.kept(1).fetch() is None
+
+
+def test_rows_beyond_memory_and_rows_that_leave(tmp_path: Path, servers: Servers) -> None:
+    config = replace(USERS, memory_rows=8, folder=str(tmp_path), shards=2)
+    few = replace(USERS, max_rows=20, eviction=LeastRecent())
+    client = servers.client()
+    client.open("many", config)
+    client.open("few", few)
+    for name, count in (("many", 200), ("few", 30)):
+        client.update({name: IDS[:count]}, {name: np.ones((count, 4))})
+    before = client.look_up({"many": IDS, "few": IDS}, training=False)
+    for index in range(2):
+        servers.services[index].before_end()
+        servers.restart(index)
+    after = client.look_up({"many": IDS, "few": IDS}, training=False)
+    for name, found in before.items():
+        np.testing.assert_array_equal(after[name], found)
+
+
+def test_a_task_without_tables_leaves_nothing(servers: Servers) -> None:
+    servers.services[0].before_end()
+    assert servers.kept(0).fetch() is None
