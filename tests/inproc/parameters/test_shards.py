@@ -69,7 +69,7 @@ class Kept:
 
 
 def holding(
-    link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: None
+    link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: Kept([], shard, True)
 ) -> tuple[ShardHolder, HostedParameters, Updater]:
     """What a ``ps`` has that has shards with values, ``first``, with what holds one of them."""
     layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
