@@ -114,21 +114,11 @@ class LeavingTables:
 
     def leave(self) -> None:
         """Leaves all tables; nothing that changes them is answered any more."""
-        service = self._service
-        service.ends()
-        with service.saving, service.still() as clients:
-            pass
-        tables, told, parts = service.tables(), list[object](), 0
-        if not tables:
-            return
+        self._service.ends()
+        tables = self._service.tables()
         try:
-            for table in tables:
-                first = parts
-                for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
-                    self._kept.leave_part(parts, (), piece)
-                    parts += 1
-                told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
-            self._kept.leave((list(clients.items()), told), [table.rates for table in tables])
+            with self._service.saving:
+                self._leave(tables)
         except OpError as error:
             _log.info(
                 "%s could not leave its tables with %s, and they go back to what was saved last: %s",
@@ -145,3 +135,17 @@ class LeavingTables:
                 table.step,
                 self._kept.chief,
             )
+
+    def _leave(self, tables: Sequence[Table]) -> None:
+        if not tables:
+            return
+        with self._service.still() as applied:
+            clients = list(applied.items())
+        told, parts = list[object](), 0
+        for table in tables:
+            first = parts
+            for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
+                self._kept.leave_part(parts, (), piece)
+                parts += 1
+            told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
+        self._kept.leave((clients, told), [table.rates for table in tables])

@@ -103,7 +103,7 @@ class LeftStates(Service):
         try:
             with self._lock:
                 answer = self._answer(channel, first)
-        except OpError as error:
+        except (OpError, MemoryError) as error:
             answer = error_frame(0, error, "the chief")
         channel.send(answer)
 
