@@ -102,6 +102,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("graph-moves", 20000042),  # one that is told to end when the job is about to be over
         ("graph-moves", 20000150),  # a former primary that does not know a session is sent a tensor
         ("graph-moves", 41000009),  # a chief is lost, and with it what it has heard of a second that is replaced
+        ("graph-moves", 110001442),  # a chief ends while a second is replaced, and then the ps that was to be it
         ("graph-copies-rounds", 20000053),  # both ps change places after an answer, and before a tensor has come
         ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
         ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone

@@ -385,9 +385,11 @@ class KeptCopy:
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
                 third = now.beside if now is not None else None
-                by_third = third.given if third is not None else 0
-                # When the job is over, and the other copy has ended with it, no task is left that says so in a view.
+                # When the job is over, and another copy has ended with it, no task is left that says so in a view.
                 left = self._over and (now is None or now.broken.is_set())
+                if self._over and third is not None and third.broken.is_set():
+                    third = None
+                by_third = third.given if third is not None else 0
                 alone = self._standing.acknowledges_alone
                 if left or (alone and (now is None or now.has_room)):
                     return

@@ -10,6 +10,7 @@ import pytest
 
 from headwater.errors import CancelledError, UnavailableError
 from headwater.replicas.copy import KeptCopy
+from headwater.replicas.feed import Feed
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.views import Copy, Standing, View, as_words
 from headwater.task import kinds
@@ -37,6 +38,12 @@ class Copied(KeptCopy):
         self._stops_serving()
 
 
+def _copied() -> Copied:
+    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink())})
+    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
+    return Copied("set", 0, site=site, called="shard 0")
+
+
 class Slow:
     """A lock that the keeper gets when it may."""
 
@@ -56,9 +63,7 @@ class Slow:
 
 def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The witness says so, and before the copy has stepped down the new primary feeds it."""
-    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink())})
-    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
-    copy = Copied("set", 0, site=site, called="shard 0")
+    copy = _copied()
     me, other, taking = copy._standing.me, Copy(1, 5), Slow()
     before, after = View(4, me, other), View(5, other, me)
     monkeypatch.setattr(copy, "_standing", Standing(me=me, view=before))
@@ -81,3 +86,26 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
     taking.may_come.set()
     keeper.join()
     assert copy.stepped == ["fed"]
+
+
+def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it has become the second, the chief would have said, which has ended, too."""
+    copy = _copied()
+    me, second, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
+    feed, beside = (Feed(memory_pair()[0], other, ()) for other in (second, third))
+    feed.confirmed, feed.beside = feed.given, beside
+    beside.end()
+    monkeypatch.setattr(copy, "_standing", Standing(me=me, view=View(4, me, second), pairing=third))
+    monkeypatch.setattr(copy, "_serving", True)
+    monkeypatch.setattr(copy, "_feed", feed)
+
+    def secure() -> None:
+        def waits(what: str) -> None:
+            raise UnavailableError(None, None, what)
+
+        copy._await_second(feed, feed.given, lambda: True, waits)
+
+    with pytest.raises(UnavailableError, match="to have its copy"):
+        secure()
+    copy.job_over()
+    secure()
