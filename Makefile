@@ -75,7 +75,8 @@ bench-quality: $(READY)
 
 # With COVERAGE=yes the lines that run are noted, in tasks that are processes, too: cheap on Python 3.12 and newer only.
 test: $(READY)
-	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile -m 'not long' $(ARGS)
+	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+	    -m 'not long' $(ARGS)
 
 coverage: $(READY)
 	rm -rf build/coverage

@@ -22,6 +22,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
+#: Folders of modules that take long, the longest first.
+_LONG = ("simulation", "processes", "browser")
 #: How long a process that runs tests may take to end, in seconds: it writes last which lines have run.
 _EXIT_S = 60
 
@@ -46,6 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the modules, the long ones come first, so that none is left alone at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: next((at for at, name in enumerate(_LONG) if name in item.path.parts), len(_LONG)))
 
 
 @pytest.fixture(autouse=True)

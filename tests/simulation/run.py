@@ -1,4 +1,5 @@
-"""Runs histories, one after the other: ``python -m tests.simulation.run graphs:100 mirrored:1000 --first 0``.
+"""Runs histories, one after the other: ``python -m tests.simulation.run graphs:100 mirrored:1000 --first 0``, or those
+of some numbers: ``python -m tests.simulation.run graphs@17,42``.
 
 Prints a line for each history that breaks a rule, with its number; ``--notes`` prints all that happened in a history.
 What hashes give must be the same in each run, so that a history is: this begins itself anew without random hashes.
@@ -14,6 +15,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 _HASHES = "PYTHONHASHSEED"
@@ -27,9 +29,9 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10; of copies, copies-in-step, ended, examples, graph-copies, graph-copies-examples, "
-        "graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, left, mirrored, "
-        "moved-copies, moves, own, parameters and rounds",
+        help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, ended, examples, graph-copies, "
+        "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, "
+        "left, mirrored, moved-copies, moves, own, parameters and rounds",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -103,14 +105,23 @@ def run(options: argparse.Namespace) -> int:
     gc.freeze()
     gc.disable()  # what the collector ends, it would end at another moment in each run
     broken = 0
-    for kind, _, count in (item.partition(":") for item in options.kinds):
+    for kind, numbers in (_chosen(options, item) for item in options.kinds):
         began, before = time.monotonic(), broken
-        for number in range(options.first, options.first + int(count) * options.step, options.step):
+        for number in numbers:
             broken += not _holds(options, kind, number, kinds[kind])
         seconds = time.monotonic() - began
-        print(f"{count} histories of {kind} in {seconds:.0f} s, {broken - before} broken", flush=True)
+        print(f"{len(numbers)} histories of {kind} in {seconds:.0f} s, {broken - before} broken", flush=True)
     faulthandler.cancel_dump_traceback_later()
     return min(broken, 100)
+
+
+def _chosen(options: argparse.Namespace, item: str) -> tuple[str, Sequence[int]]:
+    """A kind and the numbers of histories, from what the command line says of them."""
+    kind, _, numbers = item.partition("@")
+    if numbers:
+        return kind, [int(number) for number in numbers.split(",")]
+    kind, _, count = item.partition(":")
+    return kind, range(options.first, options.first + int(count) * options.step, options.step)
 
 
 def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bool:

@@ -342,7 +342,7 @@ def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [20, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [12, pytest.param(50, marks=pytest.mark.long)])
 def test_launches_at_once_do_not_clash(folder: Path, count: int) -> None:
     # None ends before all have been answered: until then each has its address.
     (folder / "gated.py").write_text(

@@ -39,7 +39,7 @@ def losses(worker: Process) -> list[float]:
 @pytest.mark.parametrize(
     "consistency",
     [
-        "asynchronous",
+        pytest.param("asynchronous", marks=pytest.mark.long),  # the launcher's workers train like this
         pytest.param("k-of-n 2 1", marks=pytest.mark.long),
         pytest.param("bounded-staleness 3", marks=pytest.mark.long),
         pytest.param("synchronous 1", marks=pytest.mark.long),
@@ -87,7 +87,9 @@ def test_who_stands_still_is_named() -> None:
         chief.wait_for("^step ", after=lines + 5)
 
 
-@pytest.mark.parametrize(("where", "said"), [("pause", "between two steps"), ("stuck", "in a step")])
+@pytest.mark.parametrize(
+    ("where", "said"), [pytest.param("pause", "between two steps", marks=pytest.mark.long), ("stuck", "in a step")]
+)
 def test_who_makes_no_steps_is_named(where: str, said: str) -> None:
     program = PROGRAMS / "consistent.py"
     with processes(ps=1, worker=2) as cluster:
@@ -120,6 +122,7 @@ def test_a_replica_that_is_killed(tmp_path: Path) -> None:
         wait_for_step(chief, before + 40)
 
 
+@pytest.mark.long
 def test_a_replica_that_nobody_needs_is_killed() -> None:
     program, aggregate = PROGRAMS / "sync.py", "--aggregate=1"
     with processes(ps=1, worker=2) as cluster:
@@ -144,7 +147,7 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
         worker.wait_for("^step ", after=lines)
 
 
-@pytest.mark.parametrize("stopped", ["ps 0", "ps 1", "worker 0"])
+@pytest.mark.parametrize("stopped", ["ps 0", pytest.param("ps 1", marks=pytest.mark.long), "worker 0"])
 def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
     """Tasks that are stopped in the middle of steps, for long enough to be noticed, and go on."""
     program, steps = PROGRAMS / "counted.py", 3000

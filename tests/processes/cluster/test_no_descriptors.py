@@ -32,7 +32,7 @@ def limit(process: Process, spare: int | None) -> None:
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (least, most))
 
 
-@pytest.mark.parametrize("spare", [0, 4])
+@pytest.mark.parametrize("spare", [0, pytest.param(4, marks=pytest.mark.long)])
 def test_a_ps_without_descriptors_says_so_and_serves_the_others(spare: int) -> None:
     with processes(ps=1, worker=1) as cluster:
         ps = cluster.start("ps", 0, PROGRAMS / "loop.py")

@@ -95,8 +95,16 @@ FAULT: dict[str, Callable[[Training], None]] = {
 }
 
 
+#: The others are run by `make test-long`, and so is the other program.
+_SHORT = ("chief-killed", "first-ps-killed", "second-ps-stopped")
+
 CASES = [
-    pytest.param(fault, program, id=f"{fault}-{program[0]}", marks=pytest.mark.long if program is CONSISTENT else ())
+    pytest.param(
+        fault,
+        program,
+        id=f"{fault}-{program[0]}",
+        marks=() if program is REPLICAS and fault in _SHORT else pytest.mark.long,
+    )
     for program in (REPLICAS, CONSISTENT)
     for fault in FAULT
 ]

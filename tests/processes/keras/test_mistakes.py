@@ -39,7 +39,7 @@ def task(job: str, index: int) -> dict[str, str | int]:
             r"worker/task:1 has other learning rate than .*: learning_rate is 0.2\d*, not 0.1\d*",
             marks=pytest.mark.long,
         ),
-        ("model", "worker/task:1 has other variables"),
+        pytest.param("model", "worker/task:1 has other variables", marks=pytest.mark.long),
     ],
 )
 def test_workers_with_another_program_end_with_one_line(mistake: str, line: str) -> None:
@@ -94,8 +94,12 @@ def test_a_ps_serves_a_program_that_trains_batch_by_batch() -> None:
     ("mistake", "line"),
     [
         ("model", "worker 1 has other variables than worker 0: .*kernel is float32.4, 5., not float32.4, 3."),
-        ("optimizer", "worker 1 has other learning rate than worker 0: learning_rate is 0.2"),
-        ("length", "worker 1 has other data than worker 0: batches is 3, not 4"),
+        pytest.param(
+            "optimizer",
+            "worker 1 has other learning rate than worker 0: learning_rate is 0.2",
+            marks=pytest.mark.long,
+        ),
+        pytest.param("length", "worker 1 has other data than worker 0: batches is 3, not 4", marks=pytest.mark.long),
     ],
 )
 def test_mirrored_workers_with_another_program_all_end_with_one_line(mistake: str, line: str) -> None:

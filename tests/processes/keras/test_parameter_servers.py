@@ -55,6 +55,7 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
             task.succeeds()
 
 
+@pytest.mark.long
 def test_an_evaluator_ends_though_a_ps_that_was_started_anew_has_ended_before(tmp_path: Path) -> None:
     hold = tmp_path / "hold"
     os.mkfifo(hold)
@@ -118,7 +119,8 @@ def test_a_chief_that_is_asked_to_end_saves_first_and_goes_on_from_there(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("consistency", "optimizer", "workers"), [("async", "same", 1), ("async", "other", 1), ("sync", "same", 2)]
+    ("consistency", "optimizer", "workers"),
+    [pytest.param("async", "same", 1, marks=pytest.mark.long), ("async", "other", 1), ("sync", "same", 2)],
 )
 def test_norms_are_over_the_leaves_of_all_ps(consistency: str, optimizer: str, workers: int) -> None:
     with processes(ps=2, worker=workers) as cluster:

@@ -36,7 +36,7 @@ def joins(cluster: Processes, program: Path, *options: str) -> Process:
     return cluster.run(*HEADWATER, "worker", "--join", cluster.hosts["ps"][0], str(program), *options)
 
 
-@pytest.mark.parametrize("program", [LEARNS, SERVED], ids=["jax", "keras"])
+@pytest.mark.parametrize("program", [LEARNS, pytest.param(SERVED, marks=pytest.mark.long)], ids=["jax", "keras"])
 def test_status_and_metrics(program: Path, tmp_path: Path) -> None:
     env = {"HEADWATER_METRICS": "127.0.0.1:0"}
     with processes(ps=2, worker=2) as cluster:
@@ -120,6 +120,7 @@ def test_a_worker_that_joins_when_all_have_ended_ends_at_once(tmp_path: Path) ->
         assert "no parameter server and no chief is there any more" in shown.output
 
 
+@pytest.mark.long
 def test_a_worker_of_keras_joins(tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
         ps = start(cluster, "ps", 0, SERVED, "--sync", str(tmp_path))

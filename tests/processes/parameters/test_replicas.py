@@ -70,7 +70,7 @@ def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
         one.succeeds()
 
 
-@pytest.mark.parametrize("how", [Process.kill, Process.terminate])
+@pytest.mark.parametrize("how", [Process.kill, pytest.param(Process.terminate, marks=pytest.mark.long)])
 def test_each_ps_is_killed_or_told_to_end_in_turn(how: Callable[[Process], object], tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
