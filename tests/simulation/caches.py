@@ -7,6 +7,7 @@ from typing import Any
 
 import headwater.master.master
 import headwater.runtime.compile
+import headwater.runtime.programs
 import headwater.training.saving_hooks
 from headwater.passes.place import Placer
 from headwater.passes.plan import Compute
@@ -86,3 +87,11 @@ def _share_executables() -> None:
         return built[key]
 
     executable._build = shared
+    program: Any = headwater.runtime.programs.Program
+    compile_one = program.compile
+
+    def compile_apart(self: Any, *arrays: Any) -> None:
+        with running().apart():  # only the first history that has it waits for that
+            compile_one(self, *arrays)
+
+    program.compile = compile_apart
