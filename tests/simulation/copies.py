@@ -12,6 +12,7 @@ import contextlib
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,14 @@ from tests.simulation.scheduler import HistoryError, Simulation
 
 #: How many rows are in a piece where a history says nothing else.
 ROWS_AT_ONCE = shard.ROWS_AT_ONCE
+
+
+def count_wholes(copies: Iterable[KeptCopy]) -> int:
+    """Of how many parts there are two of these copies. What a former primary believes, which has yet to hear of a newer
+    view, does not count."""
+    terms = [(copy, 0 if copy.view is None else copy.view.term) for copy in copies]
+    newest = {copy.name: term for copy, term in sorted(terms, key=itemgetter(1))}
+    return sum(copy.is_whole and term == newest[copy.name] for copy, term in terms)
 
 
 class CopiesHistory(ParameterHistory):
@@ -85,7 +94,7 @@ class CopiesHistory(ParameterHistory):
 
     def _wholes(self, copies: Iterable[KeptCopy]) -> bool:
         """Whether each part has two of these copies."""
-        return sum(copy.is_whole for copy in copies) == self.parts
+        return count_wholes(copies) == self.parts
 
     def _finished(self, index: int, client: ParameterClient) -> None:
         if index == 0:

@@ -100,6 +100,11 @@ class Faults:
         self._may_return = may_return
         self._number = 0
 
+    @property
+    def under_way(self) -> bool:
+        """Whether the former fault goes on."""
+        return self._cluster.simulation.now < self._over_at
+
     def begin(self) -> None:
         """Has the next fault happen when its time comes."""
         self._number += 1
@@ -110,7 +115,7 @@ class Faults:
         def due() -> None:
             if self._number != number:
                 return
-            if self._whole is not None and (simulation.now < self._over_at or not self._whole()):
+            if self._whole is not None and (self.under_way or not self._whole()):
                 simulation.after(_LOOK_S, due)
                 return
             self._over_at = simulation.now + fault.seconds

@@ -3,7 +3,8 @@
 Whatever is killed, stopped or cut off, the next failure comes once each ``ps`` task has two copies again. Then no
 acknowledged step is lost, none is applied twice, and the chief never prepares the model once more. Had two copies of a
 task both acknowledged at the same time, the steps of one of them would be lost. In some histories further processes
-come, and are told to end again, so that copies move.
+come, and are told to end again, so that copies move. The last but one leaves the other with one copy of everything:
+meanwhile nothing fails.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headwater.cluster.variables import FIRST_PS, REPLICAS
 from headwater.compat import tf
 from headwater.server.replicas.copy import GraphCopy
 from tests.simulation.cluster import Task
+from tests.simulation.copies import count_wholes
 from tests.simulation.faults import Fault
 from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
@@ -51,6 +53,7 @@ class GraphCopiesHistory(GraphHistory):
         super().__init__(simulation, setting)
         self._extra = extra
         self._leaving = False
+        self._leaves_one = False
         os.environ[FIRST_PS] = str(setting.servers)
         self._closing.callback(os.environ.pop, FIRST_PS, None)
         for index in range(setting.servers, setting.servers + extra):
@@ -75,12 +78,19 @@ class GraphCopiesHistory(GraphHistory):
         if leaves:
             running_server = server._running
             assert running_server is not None
+            assert running_server.copies is not None
+            processes = running_server.copies.processes
+
+            def leaves_one() -> bool:
+                with running().apart():
+                    return len(processes.staying()) < 3
 
             def end() -> None:
                 running().sleep(running().random.expovariate(1.0) * _STAYS_S)
-                while self._leaving or not self._is_whole():  # one at a time
+                # One at a time.
+                while self._leaving or not self._is_whole() or (self._faults.under_way and leaves_one()):
                     running().sleep(_LOOK_S)
-                self._leaving = True
+                self._leaving, self._leaves_one = True, leaves_one()
                 running().note(f"ps{index} is told to end")
                 running_server.shell.end()
 
@@ -89,7 +99,7 @@ class GraphCopiesHistory(GraphHistory):
             server.join()
         self._ended(index, server)
         self._running.pop(index, None)
-        self._leaving = False
+        self._leaving = self._leaves_one = False
         if leaves and not self._chief.returned:
             running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
 
@@ -126,11 +136,11 @@ class GraphCopiesHistory(GraphHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether all tasks are there, and each ``ps`` task has two copies."""
-        if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
+        """Whether all tasks are there, and each ``ps`` task has two copies, and is to have two."""
+        if self._leaves_one or any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
-        return sum(copy.is_whole for copy in copies) == self.setting.servers
+        return count_wholes(copies) == self.setting.servers
 
     def _begins_anew(self) -> None:
         if self._prepared:

@@ -133,7 +133,7 @@ class GraphHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk, self._recovery())
+        self._faults = faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk, self._recovery())
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]

@@ -67,6 +67,8 @@ _MENDED = [
     ("graph-moves", 20000150),  # a former primary that does not know a session is sent a tensor
     ("graph-moves", 41000009),  # a chief is lost, and with it what it has heard of a second that is replaced
     ("graph-moves", 110001442),  # a chief ends while a second is replaced, and then the ps that was to be it
+    ("graph-moves", 110001262),  # the last but one is told to end when the other is about to be killed
+    ("graph-moves", 110002266),  # a former primary goes on, just before the only copy would be killed
     ("graph-copies-rounds", 20000053),  # both ps change places after an answer, and before a tensor has come
     ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
     ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
