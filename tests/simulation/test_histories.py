@@ -146,7 +146,7 @@ def test_histories_that_were_broken_hold() -> None:
         ("graphs", range(40), "claims", "FailedPreconditionError: .* it was replaced by"),
         ("graphs", range(40), "deadlines", "OutOfTime"),
         ("graphs", range(40), "current values", "a step has not seen units"),
-        ("copies-in-step", range(72, 73), "both have updates", "lacks units"),
+        ("copies-in-step", range(564, 565), "both have updates", "lacks units"),
         ("copies-in-step", range(95, 96), "numbered requests", "more than once"),
         ("copies", range(63, 64), "both have tables", "the table lacks units"),
         ("copies-in-step", range(7101982, 7101983), "rows of one moment", "t of shard 0 has units .* more than once"),
