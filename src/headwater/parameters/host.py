@@ -27,6 +27,7 @@ from headwater.parameters.round_sums import RoundSums
 from headwater.parameters.row_travel import as_numbers, as_travelling
 from headwater.parameters.serving_context import ServingContext
 from headwater.parameters.steps import Steps
+from headwater.parameters.table_copies import row_bytes
 from headwater.parameters.talks import WorkerTalk
 from headwater.parameters.turns import Turns, other_program
 from headwater.parameters.updater import Array, HostedTable, Updater
@@ -154,12 +155,12 @@ class HostedParameters:
         return self._updater.tables
 
     def rows_of_tables(self, nbytes: int) -> Iterator[tuple[int, int, list[Array]]]:
-        """All rows of its tables, about ``nbytes`` at a time: the number of a table, that of the first row, and the
-        rows with what the optimizer keeps of them, as `HostedTable.write` takes them."""
+        """All rows of its tables, with about ``nbytes`` of values at a time: the number of a table, that of the first
+        row, and the rows with what the optimizer keeps of them, as `HostedTable.write` takes them."""
         blocks = [(spec, block) for spec, block in self._blocks if spec.table]
         for number, (table, (spec, block)) in enumerate(zip(self.tables, blocks, strict=True)):
             rows = block_shape(spec, block)[0]
-            step = max(1, nbytes // max(1, sum(part.nbytes for part in table.read(0, min(1, rows), ()))))
+            step = max(1, nbytes // row_bytes(spec))
             for start in range(0, rows, step):
                 yield number, start, table.read(start, min(start + step, rows), ())
 

@@ -3,8 +3,8 @@
 For ``recovery="copy"``: without this, it would go on with what the chief read last. What it leaves
 (`headwater.task.left_states`) are the words (signature, facts, names, accounts, parts): ``facts`` are those of
 `headwater.parameters.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
-names, and, where it ``accounts`` for examples, the ledger. Rows of tables are so many parts (table, start), each with
-some rows of that table, by number, and their optimizer's state.
+names, and, where it ``accounts`` for examples, the ledger. The state has ``parts`` parts, each of them (table, start)
+with rows of the table of that number, from row ``start`` on, and with what the optimizer keeps of them.
 """
 
 from __future__ import annotations

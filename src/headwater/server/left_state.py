@@ -172,15 +172,14 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
     link = WaitingLink(wiring, chief, parse_address(cluster.task_address(chief.job, chief.index)))
     try:
         fetched = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
-        if fetched is not None:
-            fetched.taken()
+        if fetched is None:
+            return None
+        fetched.taken()
     except OpError as error:
         _log.info("%s has no state with %s: %s", task, chief, error.message)
         return None
     finally:
         link.close()
-    if fetched is None:
-        return None
     found = LeftState.of(fetched.tensors)
     count = len(found.facts["cells"])
     _log.warning("%s goes on with its state of %d variables, which %s has kept", task, count, chief)
