@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from multiprocessing.connection import wait
 from typing import Any
 
 from headwater.keras.internals import data_pools
@@ -25,7 +26,8 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
         ending = threading.Thread(target=pool.terminate, daemon=True)
         ending.start()
         ending.join(grace_period)
-        alive = [process for process in processes if process.is_alive()]
+        # `is_alive` takes a process for alive whose exit code another thread, or the program itself, has taken.
+        alive = [process for process in processes if not wait([process.sentinel], timeout=0)]
         if use_sigkill:
             for process in alive:
                 process.kill()
