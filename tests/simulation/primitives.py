@@ -42,6 +42,8 @@ class Waiters:
 
     def wake(self, count: int = 1) -> None:
         """Wakes some, chosen at random."""
+        if not self._threads:
+            return
         simulation = running()
         living = [thread for thread in self._threads if not thread.process.dead]
         for _ in range(min(count, len(living))):
@@ -61,9 +63,9 @@ class Lock:
         self._waiters = Waiters()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if scheduler.simulation() is None:  # what is left of a history is taken away
+        simulation = scheduler.simulation()
+        if simulation is None:  # what is left of a history is taken away
             return True
-        simulation = running()
         simulation.pause()
         thread = simulation.current
         if self._owner is thread and self._reentrant:
@@ -79,7 +81,8 @@ class Lock:
         return True
 
     def release(self) -> None:
-        if scheduler.simulation() is None or not running().lives():
+        simulation = scheduler.simulation()
+        if simulation is None or not simulation.lives():
             return
         if self._owner is None:
             raise RuntimeError("release unlocked lock")
@@ -158,7 +161,8 @@ class Condition:
         return result
 
     def notify(self, n: int = 1) -> None:
-        if scheduler.simulation() is None or not running().lives():
+        simulation = scheduler.simulation()
+        if simulation is None or not simulation.lives():
             return
         if not self._lock._owned():
             raise RuntimeError("cannot notify on un-acquired lock")

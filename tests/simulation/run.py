@@ -142,7 +142,7 @@ def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bo
     if options.notes:
         print(describe(simulation.notes))
     if options.traces:
-        print(f"{kind} {number} trace {simulation.trace:08x}")
+        print(f"{kind} {number} trace {simulation.trace:x}")
     if outcome != "holds" or options.notes:
         print(f"{kind} {number} {outcome}", flush=True)
     del simulation, history

@@ -13,7 +13,6 @@ import contextlib
 import heapq
 import random
 import traceback
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -411,7 +410,7 @@ class Simulation:
         self.switches += 1
         if self.switches > self._max_switches:
             raise OutOfTime(self.report(f"the history has changed threads {self._max_switches} times"))
-        self.trace = zlib.crc32(f"{self.now:.9f} {thread.number}".encode(), self.trace)
+        self.trace = hash((self.trace, self.now, thread.number))
         return thread
 
     def _take_ready(self) -> Thread | None:
