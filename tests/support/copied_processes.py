@@ -40,7 +40,8 @@ class CopiedTasks:
             worker.wait_for("^step ", after=worker.line_count())
 
     def kill_each_ps_in_turn(self) -> None:
-        """Each ``ps`` is killed, the other one serves both tasks, and fills it up when it is started anew."""
+        """Each ``ps`` is killed, the other one serves both tasks, fills it up when it is started anew, and gives its
+        task back."""
         for index in (0, 1):
             other = self.ps[1 - index]
             self.go_on()
@@ -51,6 +52,7 @@ class CopiedTasks:
             self.ps[index] = self.start("ps", index)
             for task in (0, 1):
                 other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
+            self._gives_back(index, before)
         self.go_on()
 
     def stop_a_ps(self) -> None:
@@ -64,4 +66,10 @@ class CopiedTasks:
         self.ps[0].wait_for("drops its copy of the state of /job:ps/task:0")
         for task in (0, 1):
             self.ps[1].wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
+        self._gives_back(0, before)
         self.go_on()
+
+    def _gives_back(self, index: int, after: int) -> None:
+        """Waits until the other ``ps`` has said that it serves the task of this one no more."""
+        task = f"/job:ps/task:{index}"
+        self.ps[1 - index].wait_for(f"has handed the state of {task} over to {task} in ", after=after)

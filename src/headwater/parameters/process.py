@@ -63,7 +63,7 @@ from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
-    from headwater.parameters.replicas.tables import CopiesOfTables
+    from headwater.parameters.replicas.tables import CopiesOfTables, TablesCopy
     from headwater.parameters.table_host import TableService
 
 _jax: Any = jax
@@ -158,8 +158,7 @@ class ParameterTask:
                     if shards is not None:
                         self._hold(TABLES, made.copies)
                     else:
-                        for copy in made.copies.values():
-                            self._service.host(copy.name, copy)
+                        self._host_copies(made.copies, sites)
             if (replicas, parts) != self._tables_are:
                 raise FailedPreconditionError(
                     None,
@@ -246,8 +245,13 @@ class ParameterTask:
         if shards is not None:
             self._hold(name, copies)
             return
-        for copy in copies.values():
-            self.copies[copy.name] = copy
+        self.copies |= {copy.name: copy for copy in copies.values()}
+        self._host_copies(copies, sites)
+
+    def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
+        """Answers for copies of parts that are on two ``ps`` each: after a loss, each goes back to where it began."""
+        for shard, copy in copies.items():
+            copy.aim(*sites[shard].pair)
             self._service.host(copy.name, copy)
 
     def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:

@@ -4,7 +4,7 @@ With ``--table rows`` there is a table in rows, too; an update takes 1/8 from ea
 there is one that grows, and each worker says what its acknowledged pushes have taken from each row. It may push for a
 batch twice, where the first ``ps`` was lost with the account of who had that batch.
 
-Every worker holds before its 20th batch and before its 60th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-60``
+Every worker holds before its 20th batch and before its 30th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-30``
 in the folder are opened.
 """
 
@@ -57,7 +57,7 @@ class Hold(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         del batch, logs
         self.batches += 1
-        if self.batches in (20, 60):
+        if self.batches in (20, 30):
             print(f"holding at {self.batches}", flush=True)
             (arguments.folder / f"hold-{task['index']}-{self.batches}").read_bytes()
 

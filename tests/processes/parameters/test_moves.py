@@ -218,7 +218,7 @@ def test_a_model_of_keras_with_a_table_moves_and_a_ps_is_killed(table: str, tmp_
                 (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
 
         for worker in (0, 1):
-            for batch in (20, 60):
+            for batch in (20, 30):
                 os.mkfifo(tmp_path / f"hold-{worker}-{batch}")
         ps = [run("ps", index) for index in range(2)]
         workers = [run("worker", index) for index in range(2)]
@@ -229,9 +229,9 @@ def test_a_model_of_keras_with_a_table_moves_and_a_ps_is_killed(table: str, tmp_
         assert ps[1].terminate() == 0
         assert "has given away its copies" in ps[1].output
         let_go(20)
-        hold(60)
+        hold(30)
         ps[0].kill()
-        let_go(60)
+        let_go(30)
         shown = [worker.succeeds() for worker in workers]
         ps[2].succeeds()
         weights = [-240.0, -30.0] if table == "rows" else [-240.0]

@@ -47,11 +47,17 @@ def has_copies(one: Process, after: int) -> None:
 def comes_back(
     cluster: Processes, other: Process, index: int, folder: Path, program: Path = PROGRAM, *options: str
 ) -> Process:
-    """Starts a ``ps`` anew, and waits until the ``other`` one has filled it up."""
+    """Starts a ``ps`` anew, and waits until the ``other`` one has filled it up, and given its part back to it."""
     before = other.line_count()
     made = start(cluster, "ps", index, folder, program, *options)
     has_copies(other, before)
+    gives_back(other, index, before)
     return made
+
+
+def gives_back(other: Process, index: int, after: int) -> None:
+    """Waits until a ``ps`` has said that the part of the other one is served there again."""
+    other.wait_for(f"has handed shard {index} of .* over to /job:ps/task:{index} in ", after=after)
 
 
 def goes_on(*workers: Process) -> None:
@@ -129,6 +135,7 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         stopped.resume()
         stopped.wait_for(f"drops its copy of shard {index} ")
         has_copies(other, before)
+        gives_back(other, index, before)
         goes_on(*workers)
         ends(tmp_path, ps, workers)
 
@@ -151,7 +158,7 @@ def test_synchronous_rounds_are_whole_though_each_ps_is_killed_in_one(tmp_path: 
             other.wait_for(rf"serves shard {index} ", after=before)
             before = other.line_count()
             ps[index] = comes_back(cluster, other, index, tmp_path, ROUNDS, *options)
-            other.wait_for("waits for /job:worker/task:1, which has yet to come here", after=before)
+            ps[index].wait_for("waits for /job:worker/task:1, which has yet to come here")
             (tmp_path / f"hold-{number}").write_bytes(b"")
         shown = [worker.succeeds() for worker in workers]
         assert all("0 gradients were dropped" in text for text in shown)
@@ -215,11 +222,11 @@ def test_a_model_of_keras_loses_nothing(consistency: str, table: str, tmp_path: 
     options = ("--consistency", consistency, "--table", table)
     with processes(ps=2, worker=2) as cluster:
         for worker in (0, 1):
-            for batch in (20, 60):
+            for batch in (20, 30):
                 os.mkfifo(tmp_path / f"hold-{worker}-{batch}")
         ps = [start(cluster, "ps", index, tmp_path, OF_KERAS, *options) for index in range(2)]
         workers = [start(cluster, "worker", index, tmp_path, OF_KERAS, *options) for index in range(2)]
-        for index, batch in ((0, 20), (1, 60)):
+        for index, batch in ((0, 20), (1, 30)):
             for worker in workers:
                 worker.wait_for(f"holding at {batch}")
             other = ps[1 - index]

@@ -126,12 +126,9 @@ class GraphProcesses:
         return False
 
     def aim(self, task: int) -> Aim | None:
-        """On which processes the copies of a task should be; None where all is as at the beginning, so that they stay
-        where they are."""
+        """On which processes the copies of a task should be; None where none stays."""
         staying = list(self.staying())
-        if not staying or staying == self.tasks:
-            return None
-        return spread(self.tasks, staying)[self.tasks.index(task)]
+        return spread(self.tasks, staying)[self.tasks.index(task)] if staying else None
 
     def pair(self, task: int) -> tuple[int, int]:
         """The processes that have the copies of a task at the beginning."""
