@@ -56,6 +56,7 @@ class Attendance:
         self._shares: dict[str, tuple[int, int]] = {}
         # Whether the program of a worker has ended.
         self._ended = False
+        self._talks_ended = False
         self.tickets = Tickets(in_rounds=isinstance(context.choice, Synchronous | KOfN))
         self.sums = EpochSums()
         self.trainings: int = 0
@@ -94,6 +95,9 @@ class Attendance:
           channel: to it.
           life: of its program.
           trainings: that are over as far as it knows, or -1.
+
+        Raises:
+          UnavailableError: another copy serves, see `end_talks`.
         """
         updates = self._updates
         anew = self.lives.get(worker) != life
@@ -102,6 +106,11 @@ class Attendance:
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
+        if self._talks_ended:  # since it was sent here: nobody would end its conversation, and no round would come
+            self.end_talks()
+            if before is not None:
+                before.channel.close()
+            raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
         # Where others wait for it to come back, another channel alone does not make it leave.
         if anew if self._may_stay(worker) else before is not None:
             self.leave(worker, "it was started anew")
@@ -317,7 +326,9 @@ class Attendance:
         return (self.expected[0] & there) - self._updates.talks.keys()
 
     def end_talks(self) -> None:
-        """Ends all conversations: another copy serves, which knows who takes part. Here none has left."""
+        """Ends all conversations, and begins no more: another copy serves, which knows who takes part. Here none has
+        left."""
+        self._talks_ended = True
         talks = self._updates.talks
         for worker in list(talks):
             if (talk := talks.pop(worker, None)) is not None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import jax
 import optax
+import pytest
 
 from headwater.accounting.ledger import Plan, Work
 from headwater.consistency import Event, Gave, Joined, Left, Released, from_text
+from headwater.errors import UnavailableError
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import make_layout
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
@@ -84,6 +86,17 @@ def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers()
     answering.clear()
     workers.gone(updates.talks[FIRST])
     assert not updates.state.members
+
+
+def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
+    """It was sent there a moment before; the round that it waits for would never come."""
+    host = hosted(2)
+    host.workers.end_talks()
+    channel, there = memory_pair((FIRST, host.name))
+    with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} has come to a copy that serves no more"):
+        host.workers.arrive(FIRST, channel, 1, 0)
+    assert there.peer_gone()
+    assert not host.updates.talks
 
 
 def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_again() -> None:
