@@ -323,8 +323,11 @@ class Listener:
         """Ends a connection whose time is over. One that greets ends by itself."""
         if stranger.talk is None and self._strangers.remove(stranger):
             self._end(stranger)
-            what = "what it wants" if stranger.splice is None else "who it is"
-            self._refuse(stranger, f"it did not say {what} in time")
+            if stranger.splice is None:
+                self._refuse(stranger, "it did not say what it wants in time")
+            else:
+                # As a task does that only hears whether this one lives, since this one was started anew: no fault.
+                self._refuse(stranger, "it calls nothing for which it shows the token", logging.INFO)
 
     def _drop(self, stranger: _Stranger) -> None:
         """Ends a connection to make room."""
@@ -384,10 +387,10 @@ class Listener:
         stranger.talk = TimedMessages(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
         self._channel_threads.start(self._greet, stranger, stranger.talk)
 
-    def _refuse(self, stranger: _Stranger, reason: str) -> None:
+    def _refuse(self, stranger: _Stranger, reason: str, level: int = logging.WARNING) -> None:
         with self._lock:
             self._refused += 1
-        _log.warning("%s refused a connection from %s: %s", self._me.task, stranger.place, reason)
+        _log.log(level, "%s refused a connection from %s: %s", self._me.task, stranger.place, reason)
         stranger.sock.close()
 
     def _wake(self) -> None:
