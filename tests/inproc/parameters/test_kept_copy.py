@@ -109,3 +109,34 @@ def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_waited_for(monk
         secure()
     copy.job_over()
     secure()
+
+
+class Counted(PeerLink):
+    """Counts how often it is dialled."""
+
+    def __init__(self) -> None:
+        self.is_lost, self.dialled = True, 0
+
+    def lost(self) -> bool:
+        return self.is_lost
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        self.dialled += 1
+
+
+def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_second_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It should have that copy, and gets it once it is back."""
+    away = Counted()
+    processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink()), 2: ("/job:ps/task:2", away)})
+    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
+    copy, second = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
+    monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, second)))
+    copy.aim(0, 2)
+    feed = Feed(memory_pair()[0], second, ())
+    assert copy._move(feed) is feed
+    assert away.dialled == 0
+    away.is_lost = False
+    assert copy._move(feed) is feed
+    assert away.dialled == 1
