@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -66,24 +67,23 @@ def sync(aggregate: int, total: int, **arguments: Any) -> Callable[[Any], Any]:
 
 
 def together(*workers: Callable[[], Any]) -> list[Any]:
-    """Runs each in a thread of its own; their results."""
-    results: list[Any] = [None] * len(workers)
+    """Runs each in a thread of its own; their results. Raises what one of them raises, for which others may wait."""
+    ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
     def run(index: int) -> None:
         try:
-            results[index] = workers[index]()
+            ended.put((index, workers[index]()))
         except BaseException as error:  # noqa: BLE001 - raised below
-            results[index] = error
+            ended.put((index, error))
 
-    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(workers))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    for index in range(len(workers)):
+        threading.Thread(target=run, args=(index,), daemon=True).start()
+    results: dict[int, Any] = {}
+    while len(results) < len(workers):
+        index, results[index] = ended.get()
+        if isinstance(results[index], BaseException):
+            raise results[index]
+    return [results[index] for index in range(len(workers))]
 
 
 def session(targets: Any, model: Model, replica: int) -> Any:
