@@ -106,7 +106,8 @@ class Attendance:
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
-        if self._talks_ended:  # since it was sent here: nobody would end its conversation, and no round would come
+        if self._talks_ended:
+            # Another copy has taken over since the worker was sent here, and no round is made here any more.
             self.end_talks()
             if before is not None:
                 before.channel.close()

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, Move, next_step, settle
 from headwater.replicas.feed import Feed
-from headwater.replicas.sites import PeerServerLink, Site
+from headwater.replicas.sites import PeerServerLink, Site, shows_life
 from headwater.replicas.views import (
     Copy,
     Request,
@@ -702,21 +702,14 @@ class KeptCopy:
                 self._ask(Wants.ALONE)
                 if self._standing.view != view:
                     feed.end()
-            case Move.BRING if step.ps is not None and self._shows_life(step.ps):
+            # While another one has the second copy, a process that is away is not dialled.
+            case Move.BRING if step.ps is not None and shows_life(self._processes, step.ps):
                 return self._replace_second(feed, view, step.ps)
             case Move.HAND_OVER:
                 self._hand_over(feed, view)
             case _:
                 pass
         return feed
-
-    def _shows_life(self, ps: int) -> bool:
-        """Whether a process may be there, as far as is known. One that is away is not dialled while another one has the
-        second copy."""
-        try:
-            return not self._processes.link(ps).lost()
-        except UnavailableError:
-            return False
 
     def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
         """Has the copy of another ``ps`` as the second, in the place of that which ``feed`` feeds."""

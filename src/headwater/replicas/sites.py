@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headwater.errors import UnavailableError
 from headwater.replicas.witness import Ask
 from headwater.transport.channel import Channel
 
@@ -49,6 +50,14 @@ class Processes(Protocol):
           UnavailableError: it is not known.
         """
         ...
+
+
+def shows_life(processes: Processes, number: int) -> bool:
+    """Whether a process may be there, as far as is known."""
+    try:
+        return not processes.link(number).lost()
+    except UnavailableError:
+        return False  # it has just gone
 
 
 @dataclass(frozen=True, slots=True)

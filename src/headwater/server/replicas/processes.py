@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from headwater.cluster.names import TaskName
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, spread
-from headwater.replicas.sites import PeerServerLink
+from headwater.replicas.sites import PeerServerLink, shows_life
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.exchange import exchange
@@ -116,14 +116,7 @@ class GraphProcesses:
 
     def others_stay(self) -> bool:
         """Whether another process stays that is there, as far as is known."""
-        for number in self.staying():
-            if number != self._me:
-                try:
-                    if not self.link(number).lost():
-                        return True
-                except UnavailableError:
-                    pass  # it has just gone
-        return False
+        return any(shows_life(self, number) for number in self.staying() if number != self._me)
 
     def aim(self, task: int) -> Aim | None:
         """On which processes the copies of a task should be; None where none stays."""
