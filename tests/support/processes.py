@@ -142,9 +142,13 @@ class Process:
         """SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
+    def tell_to_end(self) -> None:
+        """SIGTERM."""
+        self._process.send_signal(signal.SIGTERM)
+
     def terminate(self) -> int:
         """SIGTERM, and waits for the end; gives the exit code."""
-        self._process.send_signal(signal.SIGTERM)
+        self.tell_to_end()
         return self.ends()
 
 

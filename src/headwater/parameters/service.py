@@ -17,6 +17,8 @@ from headwater.parameters.left_states import LeavingState
 from headwater.parameters.replicas.holder import CopyHolder
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
+from headwater.replicas.copy import KeptCopy
+from headwater.replicas.leaving import await_others
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
@@ -37,6 +39,7 @@ class ParameterService(Service):
     Args:
       task: this task's name.
       watchdog: is told of workers' steps.
+      is_needed: see `headwater.task.shell.TaskShell.is_needed`.
     """
 
     kinds: ClassVar[Collection[int]] = (
@@ -49,9 +52,10 @@ class ParameterService(Service):
         kinds.TOOK,
     )
 
-    def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
+    def __init__(self, task: str, watchdog: ProgressWatchdog, is_needed: Callable[[], bool]) -> None:
         self._task = task
         self._watchdog = watchdog
+        self._is_needed = is_needed
         self._hosted: dict[str, Hosted] = {}
         self._offered: dict[str, Callable[[], object]] = {}
         self._savers: dict[str, ParameterSaver] = {}
@@ -132,10 +136,17 @@ class ParameterService(Service):
             parameters.job_over()
 
     def before_end(self, *, over: bool) -> None:
-        for one in self._all_hosted():
-            if not over and isinstance(one, ShardHolder | CopyHolder):
+        if over:
+            return
+        hosted = self._all_hosted()
+        for one in hosted:
+            if isinstance(one, CopyHolder):
+                one.hand_over(self._is_needed)
+            elif isinstance(one, ShardHolder):
                 one.hand_over()
-        for one in () if over else self._leaving:
+        copies = [one for one in hosted if isinstance(one, KeptCopy)]
+        await_others(self._task, lambda: [copy for copy in copies if copy.lacks_second], self._is_needed)
+        for one in self._leaving:
             one.leave()
 
     def ended(self, task: str) -> None:

@@ -229,6 +229,11 @@ def is_over(state: State) -> bool:
     return state.over and not state.awaited and not _users(state)
 
 
+def is_needed(state: State) -> bool:
+    """Whether the job goes on, and somebody is connected that is no parameter server."""
+    return not state.over and bool(_users(state))
+
+
 def _users(state: State) -> list[str]:
     """Tasks and clients that are connected and are no parameter servers."""
     return sorted({task for task, _ in state.connected if not task.startswith(_PS_TASKS)})

@@ -276,6 +276,11 @@ class TaskShell:
         return lifetime.is_over(self._state)
 
     @property
+    def is_needed(self) -> bool:
+        """Whether the job goes on, and a worker or a client is connected to this task."""
+        return lifetime.is_needed(self._state)
+
+    @property
     def chief(self) -> TaskName:
         """The task whose program's end ends the job, in a cluster with a chief or workers."""
         return chief_of(self.cluster)

@@ -69,6 +69,22 @@ def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
         end(tmp_path, tasks.workers, tasks.ps)
 
 
+def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
+        ps = tasks.ps
+        tasks.go_on()
+        ps[1].kill()
+        ps[0].wait_for("/job:ps/task:0 serves the state of /job:ps/task:1 now")
+        ps[0].tell_to_end()
+        ps[0].wait_for("/job:ps/task:0 waits to end until another ps has taken: ")
+        tasks.go_on()
+        ps[1] = tasks.start("ps", 1)
+        ps[0].succeeds()
+        tasks.go_on()
+        end(tmp_path, tasks.workers, ps[1:])
+
+
 @pytest.mark.long
 def test_a_ps_that_was_stopped_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:

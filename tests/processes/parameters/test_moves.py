@@ -177,6 +177,26 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
 
 
 @pytest.mark.long
+def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_path: Path) -> None:
+    chosen = "--replicas", "2", "--shards", "4", "--table"
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        go_on(*workers)
+        ps[1].kill()
+        go_on(*workers)
+        ps[0].tell_to_end()
+        ps[0].wait_for("/job:ps/task:0 waits to end until another ps takes its copies of shards 0, 1, 2, 3 of ")
+        go_on(*workers)
+        ps[1] = start(cluster, "ps", 1, tmp_path, *chosen)
+        assert ps[0].succeeds().count("has given away its copies") == 2
+        go_on(*workers)
+        pushed = end(tmp_path, workers)
+        ps[1].succeeds()
+        assert f"rows [{float(pushed)}]" in workers[0].output
+
+
+@pytest.mark.long
 def test_examples_stay_with_those_who_hold_them_where_the_first_shard_moves(tmp_path: Path) -> None:
     chosen = "--replicas=2", "--shards=2", "--hold_at=10"
     with processes(ps=3, worker=2) as cluster:

@@ -106,6 +106,21 @@ def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_
             task.succeeds()
 
 
+def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps, workers = begin(cluster, tmp_path)
+        goes_on(*workers)
+        ps[1].kill()
+        ps[0].wait_for("/job:ps/task:0 serves shard 1 ")
+        ps[0].tell_to_end()
+        ps[0].wait_for("/job:ps/task:0 waits to end until another ps has taken: ")
+        goes_on(*workers)
+        ps[1] = start(cluster, "ps", 1, tmp_path)
+        ps[0].succeeds()
+        goes_on(*workers)
+        ends(tmp_path, ps[1:], workers)
+
+
 @pytest.mark.long
 def test_training_goes_on_after_both_ps_are_killed_at_once(tmp_path: Path) -> None:
     """Both copies of each part are gone: the chief brings what it has."""

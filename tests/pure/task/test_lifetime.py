@@ -22,6 +22,7 @@ from headwater.task.lifetime import (
     first_state,
     gone_from_all,
     have_come,
+    is_needed,
     place_in,
     whereabouts,
 )
@@ -46,6 +47,13 @@ def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
 def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
     assert after(*gone(CHIEF), *gone(OTHER), JobOver()).ends
     assert not after(*gone(CHIEF), *gone(OTHER)).ends
+
+
+def test_a_task_is_needed_while_the_job_goes_on_and_somebody_but_a_ps_is_connected() -> None:
+    assert is_needed(after(Connected((OTHER, 1))).state)
+    assert not is_needed(after(Connected(("/job:ps/task:1", 1))).state)
+    assert not is_needed(after(*gone(OTHER)).state)
+    assert not is_needed(after(Connected((OTHER, 1)), JobOver()).state)
 
 
 def test_a_task_that_starts_after_a_worker_has_ended_does_not_wait_for_it() -> None:

@@ -26,7 +26,7 @@ from headwater.replicas.aims import Aim
 from headwater.replicas.views import View
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S
+from headwater.task.waiting import LOOK_S, SPEAK_S
 from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -130,11 +130,15 @@ class CopyHolder:
                 told = self._tell_all()
             self._pause(LOOK_S)
 
-    def hand_over(self) -> None:
-        """The task ends though the job goes on: other ``ps`` get its copies, and it takes none any more."""
+    def hand_over(self, is_needed: Callable[[], bool]) -> None:
+        """The task ends though the job goes on: other ``ps`` get its copies, and it takes none any more.
+
+        Args:
+          is_needed: whether workers wait for those that were lost to come back, where none other is there.
+        """
         with self._changed:
             self._leaves = True
-        others = [one for one in self._directory.ask_all().values() if one.takes]
+        others = self._await_others(is_needed)
         if not others:
             _log.warning("%s finds no other ps that takes its copies of %r", self._task, self._name)
             return
@@ -153,6 +157,25 @@ class CopyHolder:
             _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
         else:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
+
+    def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
+        """What other ``ps`` say of themselves that take copies. Waits for one where all were lost, and it is needed."""
+        began = spoken = time.monotonic()
+        while True:
+            found = [one for one in self._directory.ask_all().values() if one.takes]
+            awaits = is_needed() and not self._closed and len(self._servers.staying()) > 1
+            now, kept = time.monotonic(), self._kept()
+            if found or not awaits or not kept or now - began >= LEAVE_S:
+                return found
+            if now - spoken >= SPEAK_S:
+                spoken = now
+                _log.warning(
+                    "%s waits to end until another ps takes its copies of shards %s of %r",
+                    self._task,
+                    _listed(kept),
+                    self._name,
+                )
+            self._pause(LOOK_S)
 
     def _kept(self) -> list[int]:
         """The shards of which this task has one of the two copies, or is fed one, which may be one by now."""

@@ -114,9 +114,10 @@ class GraphProcesses:
             raise UnavailableError(None, None, f"{self.name(number)} is not known to be there")
         return self._link(number, record.address)
 
-    def others_stay(self) -> bool:
-        """Whether another process stays that is there, as far as is known."""
-        return any(shows_life(self, number) for number in self.staying() if number != self._me)
+    def others_stay(self, *, lost: bool = False) -> bool:
+        """Whether another process stays that is there, as far as is known; or, where those count, too, that is ``lost``
+        and has not said that it ends."""
+        return any(shows_life(self, number) or lost for number in self.staying() if number != self._me)
 
     def aim(self, task: int) -> Aim | None:
         """On which processes the copies of a task should be; None where none stays."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL
-from headwater.pauses import pause
+from headwater.replicas.leaving import await_others
 from headwater.resources.periodic import Periodic
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.processes import GONE, LEAVING, GraphProcesses
@@ -20,17 +20,12 @@ from headwater.task.answers import bad_header
 from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
-from headwater.task.waiting import SPEAK_S
 from headwater.telemetry.snapshot import Snapshot
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-#: How long a process that is told to end while its job goes on waits for others to take what it has, in seconds.
-LEAVE_S: Final = 60.0
-#: Between two looks at that, in seconds.
-_LOOK_S: Final = 0.05
 #: How often a process that none of the tasks begin on looks whether others are there, and how long none may be while it
 #: has nothing, before it takes the job for over, in seconds.
 OTHERS_S: Final = 5.0
@@ -142,25 +137,17 @@ class CopyService(Service):
         if not over:
             self.processes.say(LEAVING)
             self.processes.tell_now()
-            self._hand_on()
+            await_others(str(self._shell.me), self._missed, self._may_come)
         self.processes.say(GONE)
         self.processes.tell_now(over=over or self._shell.is_over)
 
-    def _hand_on(self) -> None:
-        began = spoken = time.monotonic()
-        while not self._shell.is_over and (had := [copy for copy in self.copies if not copy.is_free]):
-            now = time.monotonic()
-            what = "; ".join(copy.described() for copy in had)
-            if not self.processes.others_stay():
-                _log.warning("%s ends with what no other ps can take: %s", self._shell.me, what)
-                return
-            if now - began >= LEAVE_S:
-                _log.warning("%s ends, though in %g s no other ps has taken: %s", self._shell.me, LEAVE_S, what)
-                return
-            if now - spoken >= SPEAK_S:
-                spoken = now
-                _log.warning("%s waits to end until another ps has taken: %s", self._shell.me, what)
-            pause(_LOOK_S)
+    def _missed(self) -> list[GraphCopy]:
+        """What other processes lack, where the job goes on."""
+        return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
+
+    def _may_come(self) -> bool:
+        """Whether another process stays; or was lost, may come back, and workers wait for it."""
+        return self.processes.others_stay(lost=self._shell.is_needed)
 
     def close(self) -> None:
         self._looks.stop()
