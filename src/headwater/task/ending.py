@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
+from typing import Final
+
+#: How often the main thread wakes up while it waits, in seconds. A signal of a process that is stopped may go to any
+#: thread when that process goes on; what handles it runs in the main thread, as soon as this wakes up.
+_WAKES_S: Final = 1.0
 
 
 class Ending:
@@ -28,8 +33,16 @@ class Ending:
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._on_signal)
-        self._come.get()
+        while not self._has_come(_WAKES_S if in_main else None):
+            pass
         self.come()  # for other threads that wait
+
+    def _has_come(self, within_s: float | None) -> bool:
+        try:
+            self._come.get(timeout=within_s)
+        except Empty:
+            return False
+        return True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -186,7 +186,7 @@ def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_b
         ps[1].kill()
         go_on(*workers)
         ps[0].tell_to_end()
-        ps[0].wait_for("/job:ps/task:0 waits to end until another ps takes its copies of shards 0, 1, 2, 3 of ")
+        ps[0].wait_for("/job:ps/task:0 waits to end until /job:ps/task:1 takes its copies of shards 0, 1, 2, 3 of ")
         go_on(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path, *chosen)
         assert ps[0].succeeds().count("has given away its copies") == 2
@@ -194,6 +194,28 @@ def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_b
         pushed = end(tmp_path, workers)
         ps[1].succeeds()
         assert f"rows [{float(pushed)}]" in workers[0].output
+
+
+@pytest.mark.long
+def test_all_ps_with_copies_are_told_to_end_at_once(tmp_path: Path) -> None:
+    """None waits for another one, and the chief brings what it has when they are back."""
+    chosen = "--replicas", "2", "--shards", "4"
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        go_on(*workers)
+        for one in ps:
+            one.suspend()
+            one.tell_to_end()
+        for one in ps:
+            one.resume()
+        for one in ps:
+            assert "waits to end" not in one.succeeds()
+        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
+        go_on(*workers)
+        (tmp_path / "end").touch()
+        for one in (*workers, *ps):
+            one.succeeds()
 
 
 @pytest.mark.long

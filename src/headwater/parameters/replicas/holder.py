@@ -151,7 +151,9 @@ class CopyHolder:
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
         give_up_at = time.monotonic() + LEAVE_S
-        while (kept := self._kept()) and not (self._closed or self._over) and time.monotonic() < give_up_at:
+        while (kept := self._kept()) and self._others() and time.monotonic() < give_up_at:
+            if self._closed or self._over:
+                break
             self._pause(LOOK_S)
         if kept:
             _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
@@ -159,23 +161,30 @@ class CopyHolder:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
-        """What other ``ps`` say of themselves that take copies. Waits for one where all were lost, and it is needed."""
+        """What other ``ps`` say of themselves that take copies. Where there is none, waits for those that were lost, as
+        long as this one ``is_needed``; those that are about to end, too, say so, and are not waited for."""
         began = spoken = time.monotonic()
         while True:
-            found = [one for one in self._directory.ask_all().values() if one.takes]
-            awaits = is_needed() and not self._closed and len(self._servers.staying()) > 1
+            answers = self._directory.ask_all()
+            found = [one for one in answers.values() if one.takes]
+            lost = [task for task in self._others() if task not in answers]
             now, kept = time.monotonic(), self._kept()
-            if found or not awaits or not kept or now - began >= LEAVE_S:
+            if found or not (kept and lost and is_needed()) or self._closed or now - began >= LEAVE_S:
                 return found
             if now - spoken >= SPEAK_S:
                 spoken = now
                 _log.warning(
-                    "%s waits to end until another ps takes its copies of shards %s of %r",
+                    "%s waits to end until %s takes its copies of shards %s of %r",
                     self._task,
+                    " or ".join(lost),
                     _listed(kept),
                     self._name,
                 )
             self._pause(LOOK_S)
+
+    def _others(self) -> list[str]:
+        """The other ``ps`` that have not said that they are about to end."""
+        return [task for task in map(server_name, self._servers.staying()) if task != self._task]
 
     def _kept(self) -> list[int]:
         """The shards of which this task has one of the two copies, or is fed one, which may be one by now."""

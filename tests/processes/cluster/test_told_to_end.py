@@ -1,0 +1,30 @@
+"""A task that only serves ends when it is told to, whichever of its threads the signal comes to."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.support.processes import processes
+
+#: Serves nothing. A thread tells it to end, as the kernel may where a process is stopped when SIGTERM comes.
+PROGRAM = """
+import signal
+import threading
+
+from headwater.task.ending import Ending
+
+def tell():
+    while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        threading.Event().wait(0.01)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    threading.Event().wait()
+
+threading.Thread(target=tell, daemon=True).start()
+Ending().wait()
+print("ends", flush=True)
+"""
+
+
+def test_a_signal_that_another_thread_takes_ends_a_task() -> None:
+    with processes() as cluster:
+        assert "ends" in cluster.run(sys.executable, "-c", PROGRAM).succeeds()
