@@ -42,10 +42,12 @@ ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 def count_wholes(copies: Iterable[KeptCopy]) -> int:
     """Of how many parts there are two of these copies. What a former primary believes, which has yet to hear of a newer
-    view, does not count."""
+    view, does not count; nor what one does which has yet to notice that its second was lost, and is back with nothing.
+    """
     terms = [(copy, 0 if copy.view is None else copy.view.term) for copy in copies]
     newest = {copy.name: term for copy, term in sorted(terms, key=itemgetter(1))}
-    return sum(copy.is_whole and term == newest[copy.name] for copy, term in terms)
+    follow = {copy.name for copy, _ in terms if not (copy.serves or copy.is_free)}
+    return sum(copy.is_whole and term == newest[copy.name] and copy.name in follow for copy, term in terms)
 
 
 class CopiesHistory(ParameterHistory):

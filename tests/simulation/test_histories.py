@@ -70,6 +70,7 @@ _MENDED = [
     ("graph-moves", 110001262),  # the last but one is told to end when the other is about to be killed
     ("graph-moves", 110002266),  # a former primary goes on, just before the only copy would be killed
     ("graph-copies-rounds", 20000053),  # both ps change places after an answer, and before a tensor has come
+    ("moved-copies", 120007504),  # a hand-over in a round that has gradients of two lives of a worker
     ("moved-copies", 120004392),  # a worker comes to a copy that is dropped at that moment
     ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
     ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone

@@ -239,6 +239,8 @@ class Ledger:
         self._epochs: dict[int, _Epoch] = {}
         self._held: dict[str, dict[Work, int]] = {}
         self._gathered: list[tuple[Given, int]] = []
+        #: What each worker has given last, gathered or not.
+        self._given_last: dict[str, Sequence[Work]] = {}
         self._away: dict[str, list[Work]] = {}
 
     # Handing out ------------------------------------------------------------------------------------------------------
@@ -350,6 +352,7 @@ class Ledger:
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(Given(worker, work), held.pop(work)) for work in works]
+        self._given_last[worker] = works
         return True
 
     def applied(self) -> Applied:
@@ -464,9 +467,10 @@ class Ledger:
         """What a ledger can be made of that goes on in the place of this one.
 
         Args:
-          again: workers that bring the gradients again which are gathered here: the other ledger has them hold their
-            ranges, and all that this one has handed out. None: what is done and what is set aside is all that it has,
-            and all else is handed out again.
+          again: workers that bring the gradient again which they gave last, and which is gathered here: the other
+            ledger has them hold its ranges, and all that this one has handed out. What they gave before, as in a
+            former life, they do not bring. None: what is done and what is set aside is all that it has, and all else
+            is handed out again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
@@ -482,7 +486,7 @@ class Ledger:
         held = {worker: dict(its) for worker, its in self._held.items() if its}
         waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
         for (worker, work), tries in self._gathered:
-            if worker in again:
+            if worker in again and work in self._given_last[worker]:
                 held.setdefault(worker, {})[work] = tries
             else:
                 insort(waiting[work.epoch], _Piece(work.start, work.stop, tries))

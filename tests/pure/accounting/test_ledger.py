@@ -226,6 +226,20 @@ def test_what_is_gathered_is_held_by_those_who_bring_it_again() -> None:
     assert Ledger.from_bytes(book.to_bytes()).holders() == []
 
 
+def test_what_a_former_life_gave_is_brought_again_by_none() -> None:
+    book = ledger()
+    first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert book.give("a", [first])
+    book.begun_anew("a")
+    assert book.hand_out("a", 0, 0, plan()) == second
+    assert book.give("a", [second])
+    other = Ledger.from_bytes(book.to_bytes(["a"]))
+    assert other.holds("a", second)
+    assert other.hand_out("b", 0, 0, plan()) == first
+
+
 @pytest.mark.parametrize(
     "hands",
     [
@@ -273,6 +287,8 @@ class Cluster(RuleBasedStateMachine):
         #: What each worker believes to have, whatever the ledger thinks.
         self.mind: dict[str, list[Work]] = {worker: [] for worker in WORKERS}
         self.gathered: list[tuple[str, Work]] = []
+        #: What each worker has given last.
+        self.given: dict[str, list[Work]] = {}
         self.applied: list[Work] = []
         self.saved: tuple[bytes, int] = (self.book.to_bytes(), 0)
 
@@ -295,6 +311,7 @@ class Cluster(RuleBasedStateMachine):
                 self.book.dropped(worker, works)
             else:
                 self.gathered += [(worker, work) for work in works]
+            self.given[worker] = works
 
     @rule(fails=st.booleans())
     def update(self, fails: bool) -> None:
@@ -339,14 +356,16 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(again=st.sets(st.sampled_from(WORKERS)))
     def hand_over(self, again: set[str]) -> None:
-        """Another process goes on with the ledger; gradients that were gathered are gone, and some come again."""
+        """Another process goes on with the ledger; gradients that were gathered are gone, and some workers bring again
+        what they gave last."""
         held = {worker: [work for work in self.mind[worker] if self.book.holds(worker, work)] for worker in WORKERS}
         self.book = Ledger.from_bytes(self.book.to_bytes(again))
         for worker, works in held.items():
             assert all(self.book.holds(worker, work) for work in works)
         for worker, work in self.gathered:
-            assert self.book.holds(worker, work) == (worker in again)
-            if worker in again:
+            comes = worker in again and work in self.given[worker]
+            assert self.book.holds(worker, work) == comes
+            if comes:
                 self.mind[worker].insert(0, work)
         self.gathered = []
 
