@@ -95,6 +95,8 @@ class KeptCopy:
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
+        # Whether the job is over, and the process of the second has ended with it, since there was a feed last.
+        self._left = False
         # The feed beside which another one begins.
         self._beside: Feed | None = None
         self._aim: Aim | None = None
@@ -359,6 +361,7 @@ class KeptCopy:
                 self._beside.beside = feed
                 return
             self._feed = feed
+            self._left = False
             self._changed.notify_all()
 
     def _stops_serving(self) -> None:
@@ -385,8 +388,9 @@ class KeptCopy:
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
                 third = now.beside if now is not None else None
-                # When the job is over, and another copy has ended with it, no task is left that says so in a view.
-                left = self._over and (now is None or now.broken.is_set())
+                # When the job is over, and another copy has ended with it, no task is left that says so in a view. This
+                # copy may have been stopped meanwhile, and that one serve: its process has to be gone.
+                left = self._left and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
                 by_third = third.given if third is not None else 0
@@ -644,6 +648,10 @@ class KeptCopy:
             return feed
         if self._standing.view != view:
             return None
+        if self._over and (resigned or not self._is_there(view.second.ps)):
+            with self._changed:
+                self._left = True
+                self._changed.notify_all()
         if resigned and self._over:  # the witness has ended with the job, and makes no other view
             self._pause(PAUSE_S)
             return None
@@ -654,6 +662,16 @@ class KeptCopy:
         if self._standing.view == view:
             self._pause(PAUSE_S)
         return None
+
+    def _is_there(self, ps: int) -> bool:
+        """Whether the process of another ``ps`` can be reached."""
+        try:
+            self._processes.link(ps).reach(DIAL_S)
+        except CancelledError:
+            raise
+        except OpError:
+            return False
+        return True
 
     def _second_anew(self, view: View) -> Feed | None:
         """Fills another copy up, and has it as the second; None where no other ``ps`` can be reached, or should."""
@@ -762,8 +780,9 @@ class KeptCopy:
 
     def _hand_over(self, feed: Feed, view: View) -> None:
         """Has the second serve in the place of this copy, which follows it then."""
-        # Where the witness cannot be asked, or knows nothing, this goes on to serve.
-        if self._ask(Wants.VIEW) != view or not feed.wait(self._given(feed), lambda: not self._closed):
+        # Where the witness cannot be asked, or knows nothing, this goes on to serve. So it does when the job is over:
+        # the second, and the witness, may have ended with it.
+        if self._ask(Wants.VIEW) != view or not feed.wait(self._given(feed), lambda: not self._closed) or self._over:
             return
         began = time.monotonic()
         with self._taking:
