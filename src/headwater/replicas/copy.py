@@ -95,7 +95,7 @@ class KeptCopy:
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
-        # Whether the job is over, and the process of the second has ended with it, since there was a feed last.
+        # Whether the job is over, and the second of the view was found to be gone for good since there was a feed last.
         self._left = False
         # The feed beside which another one begins.
         self._beside: Feed | None = None
@@ -388,8 +388,8 @@ class KeptCopy:
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
                 third = now.beside if now is not None else None
-                # When the job is over, and another copy has ended with it, no task is left that says so in a view. This
-                # copy may have been stopped meanwhile, and that one serve: its process has to be gone.
+                # When the job is over, and another copy has ended with it, no task is left that says so in a view. But
+                # that one may serve, where this one was stopped: it has to be gone.
                 left = self._left and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
@@ -644,14 +644,13 @@ class KeptCopy:
         assert view.second is not None
         resigned = self._standing.resigned
         # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
-        if (not self._fills_slowly or resigned) and (feed := self._filled(view, view.second.ps)) is not None:
+        waits = not self._fills_slowly or resigned or self._over
+        if waits and (feed := self._filled(view, view.second.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
-        if self._over and (resigned or not self._is_there(view.second.ps)):
-            with self._changed:
-                self._left = True
-                self._changed.notify_all()
+        if self._over and not self._is_there(view.second.ps):
+            self._second_is_gone()
         if resigned and self._over:  # the witness has ended with the job, and makes no other view
             self._pause(PAUSE_S)
             return None
@@ -662,6 +661,12 @@ class KeptCopy:
         if self._standing.view == view:
             self._pause(PAUSE_S)
         return None
+
+    def _second_is_gone(self) -> None:
+        """The copy that is the second of the view will never serve: no process has it any more."""
+        with self._changed:
+            self._left = self._over
+            self._changed.notify_all()
 
     def _is_there(self, ps: int) -> bool:
         """Whether the process of another ``ps`` can be reached."""
@@ -822,7 +827,7 @@ class KeptCopy:
             if self._handed and view is not None and view.second is not None:
                 self._dial(view, view.second.ps, goes_on=True)
             with self._changed:
-                self._gave = self._handed = False
+                self._gave = self._handed = self._left = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 
@@ -859,6 +864,8 @@ class KeptCopy:
             link.give_back(channel, False)
             if not goes_on:
                 self._become(its_view)
+                if second is not None and other != second:
+                    self._second_is_gone()
             return None
         try:
             if goes_on:
