@@ -612,6 +612,8 @@ class KeptCopy:
         self._look_after()
         if view is None or not self._is_filled():
             return
+        if self._over and not self._left:
+            self._look_who_is_left(standing)
         if standing.pairing is not None:  # whether it is a pair is not known
             self._ask_pair(standing.pairing)
             self._part_feeds()
@@ -649,8 +651,6 @@ class KeptCopy:
             return feed
         if self._standing.view != view:
             return None
-        if self._over and not self._is_there(view.second.ps):
-            self._second_is_gone()
         if resigned and self._over:  # the witness has ended with the job, and makes no other view
             self._pause(PAUSE_S)
             return None
@@ -662,8 +662,16 @@ class KeptCopy:
             self._pause(PAUSE_S)
         return None
 
+    def _look_who_is_left(self, standing: Standing) -> None:
+        """Looks whether the processes of copies that have yet to confirm something have ended with the job."""
+        feed, second = self._feed, standing.view.second if standing.view is not None else None
+        if feed is None or feed.broken.is_set():
+            others = {copy.ps for copy in (second, standing.pairing) if copy is not None}
+            if not any(self._is_there(ps) for ps in others):
+                self._second_is_gone()
+
     def _second_is_gone(self) -> None:
-        """The copy that is the second of the view will never serve: no process has it any more."""
+        """The copy that is the second will never serve: no process has it any more."""
         with self._changed:
             self._left = self._over
             self._changed.notify_all()
