@@ -62,6 +62,7 @@ _MENDED = [
     ("graph-copies-rounds", 2049),  # a channel that two steps have
     ("graph-copies", 120006601),  # a former primary hears that the job is over, and takes what is sent to a step
     ("graph-copies-queues", 120006307),  # a ps gives its task back to one that has just ended with the job
+    ("graph-copies", 120008955),  # the other copy and the witness end with the job while a primary asks for a pair
     ("graph-copies", 5000000),  # a step of a worker that has ended sends to a ps that has ended with the job
     ("graph-moves", 407),  # a ps that comes before others, which end soon
     ("graph-moves", 12500056),  # one that is stopped until all others have ended
