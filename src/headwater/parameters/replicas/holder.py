@@ -140,6 +140,7 @@ class CopyHolder:
             self._leaves = True
         others = self._await_others(is_needed)
         if not others:
+            self._tell_all(leaves=True)  # one that is about to end, too, does not wait for this one
             _log.warning("%s finds no other ps that takes its copies of %r", self._task, self._name)
             return
         if len(others) > 1:
