@@ -148,7 +148,7 @@ class LocalServers:
 def _service(index: int) -> ParameterService:
     task = f"/job:ps/task:{index}"
     # No other process asks it what it knows: the one process that there is cannot be behind another.
-    return ParameterService(task, ProgressWatchdog(lambda _: True), lambda: False)
+    return ParameterService(task, ProgressWatchdog(lambda _: True), is_needed=lambda: False)
 
 
 class _MemoryLink:

@@ -114,7 +114,7 @@ class ParameterTask:
         self.shell: TaskShell = TaskShell(
             members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
         )
-        self._service = ParameterService(str(members.me), self.shell.watchdog, lambda: self.shell.is_needed)
+        self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
         # From the beginning, so that workers that are early are told what they wait for.
         self.shell.add_service(self._service)
         if members.is_server:

@@ -52,7 +52,7 @@ class ParameterService(Service):
         kinds.TOOK,
     )
 
-    def __init__(self, task: str, watchdog: ProgressWatchdog, is_needed: Callable[[], bool]) -> None:
+    def __init__(self, task: str, watchdog: ProgressWatchdog, *, is_needed: Callable[[], bool]) -> None:
         self._task = task
         self._watchdog = watchdog
         self._is_needed = is_needed

@@ -646,6 +646,7 @@ class KeptCopy:
         assert view.second is not None
         resigned = self._standing.resigned
         # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
+        # When the job is over they do wait: no witness may be left that lets this copy go alone.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.second.ps)) is not None:
             return feed

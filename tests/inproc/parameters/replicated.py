@@ -260,7 +260,7 @@ class Replicated(TwoServers):
 
 
 def _service(index: int) -> ParameterService:
-    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True), lambda: False)
+    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True), is_needed=lambda: False)
 
 
 def ones(params: Any) -> list[Any]:

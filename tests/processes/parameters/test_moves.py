@@ -37,6 +37,15 @@ def start(
     return cluster.start(job, index, program, *arguments, str(folder), **more)
 
 
+def begin(
+    cluster: Processes, folder: Path, *arguments: str, servers: int = 2, program: Path = PROGRAM
+) -> tuple[list[Process], list[Process]]:
+    """Starts some ``ps``, and two workers."""
+    ps = [start(cluster, "ps", index, folder, *arguments, program=program) for index in range(servers)]
+    workers = [start(cluster, "worker", index, folder, *arguments, program=program) for index in range(2)]
+    return ps, workers
+
+
 def go_on(*workers: Process) -> None:
     for worker in workers:
         worker.wait_for("pushed", after=worker.line_count())
@@ -64,8 +73,7 @@ def end(folder: Path, workers: list[Process], *, in_rounds: bool = False) -> int
 def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str) -> None:
     chosen = "--consistency", consistency
     with processes(ps=3, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
         ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3))
         ps[2].wait_for("has joined: 2 shards")
@@ -85,8 +93,7 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str)
 @pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_the_chief_keeps_what_no_other_ps_takes_of_one_that_is_told_to_end(servers: int, tmp_path: Path) -> None:
     with processes(ps=servers, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path) for index in range(servers)]
-        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, servers=servers)
         go_on(*workers)
         assert ps[0].terminate() == 0
         assert ps[0].output.count("has left its state") == (6 if servers == 1 else 1)
@@ -102,8 +109,7 @@ def test_the_chief_keeps_what_no_other_ps_takes_of_one_that_is_told_to_end(serve
 def test_a_hot_shard_gets_a_ps_of_its_own(tmp_path: Path) -> None:
     arguments = ("--shards", "4", "--size", "1000", "--hot", "100")
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *arguments) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *arguments) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *arguments)
         go_on(*workers)
         rebalance = [sys.executable, "-m", "headwater", "rebalance", cluster.address("ps")]
         shown = cluster.run(*rebalance).succeeds()
@@ -124,8 +130,7 @@ def test_a_hot_shard_moves_by_itself_where_that_is_allowed(tmp_path: Path, monke
     monkeypatch.setenv("HEADWATER_REBALANCE_S", "1")
     arguments = ("--shards", "4", "--size", "1000", "--hot", "100")
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *arguments) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *arguments) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *arguments)
         # Shard 1 is hot, and 0 stays where it is. Which other one goes depends on what has travelled at the first look.
         workers[0].wait_for(r"shard [23] has moved by itself from /job:ps/task:\d to /job:ps/task:\d: ")
         go_on(*workers)
@@ -159,8 +164,7 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
     """Each update is in the values, and in the rows of a table that grows, once."""
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=3, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
         ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3))
         for name in ("params", "[+]tables"):
@@ -180,8 +184,7 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
 def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_path: Path) -> None:
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
         ps[1].kill()
         go_on(*workers)
@@ -201,8 +204,7 @@ def test_all_ps_with_copies_are_told_to_end_at_once(tmp_path: Path) -> None:
     """None waits for another one, and the chief brings what it has when they are back."""
     chosen = "--replicas", "2", "--shards", "4"
     with processes(ps=2, worker=2) as cluster:
-        ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *chosen) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
         for one in ps:
             one.suspend()
@@ -224,8 +226,7 @@ def test_examples_stay_with_those_who_hold_them_where_the_first_shard_moves(tmp_
     with processes(ps=3, worker=2) as cluster:
         for worker in (0, 1):
             os.mkfifo(tmp_path / f"hold-{worker}")
-        ps = [start(cluster, "ps", index, tmp_path, *chosen, program=COUNTS) for index in range(2)]
-        workers = [start(cluster, "worker", index, tmp_path, *chosen, program=COUNTS) for index in range(2)]
+        ps, workers = begin(cluster, tmp_path, *chosen, program=COUNTS)
         for worker in workers:
             worker.wait_for("holding as")
         ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3, program=COUNTS))

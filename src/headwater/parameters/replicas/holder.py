@@ -139,18 +139,18 @@ class CopyHolder:
         with self._changed:
             self._leaves = True
         others = self._await_others(is_needed)
-        if not others:
-            self._tell_all(leaves=True)  # one that is about to end, too, does not wait for this one
-            _log.warning("%s finds no other ps that takes its copies of %r", self._task, self._name)
-            return
         if len(others) > 1:
             try:
                 spread(self._directory, without=(self._task,), me=self._told())
             except OpError as error:
                 _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
-        # None is brought to this task from now on; what is still here goes to any of those that stay.
+        # None is brought to this task from now on; what is still here goes to any of those that stay. One that is about
+        # to end, too, does not wait for this one.
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
+        if not others:
+            _log.warning("%s finds no other ps that takes its copies of %r", self._task, self._name)
+            return
         give_up_at = time.monotonic() + LEAVE_S
         while (kept := self._kept()) and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
