@@ -82,6 +82,7 @@ _MENDED = [
     ("examples", 105161),
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
     ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
+    ("left", 120007444),  # a ps is lost before a step has asked it, while the step waits for another one
     ("graph-copies-examples", 20197),  # a connection that is lost twice in a step, which still waits at the end
     ("graph-copies-examples", 44),  # an update that had taken its gradients when their ps was lost
 ]

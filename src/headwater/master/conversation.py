@@ -43,6 +43,11 @@ class ChannelConversation:
       reconnect: where it is given, the conversation outlives its channel.
     """
 
+    # Whether the task is asked for its part, or will be once something is computed from values read ahead; and of a
+    # step that resumes, what was computed from them, unless it proved outdated.
+    _begun = False
+    _given: tuple[int, Sequence[Any]] | None = None
+
     def __init__(
         self,
         step: Step,
@@ -75,7 +80,7 @@ class ChannelConversation:
 
     def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
         """Asks the task to run its part; with what `send` is given first, where the step has read ``ahead``."""
-        self._feeds = feeds
+        self._feeds, self._begun = feeds, True
         if ahead is not None:
             self._ahead, self._values = ahead, ahead.take()
             if self._values is not None:
@@ -107,6 +112,8 @@ class ChannelConversation:
         """Sends a transfer."""
         if self._values is not None:
             self._unproved, version, self._values = True, self._values.version, None
+            if self._reconnect is not None:
+                self._given = transfer, tensors
             self._put(Frame(RUN, (*self._request(), version), [*self._feeds, *tensors]))
             return
         if self._reconnect is None:
@@ -147,6 +154,8 @@ class ChannelConversation:
 
     def look(self) -> None:
         """Takes in what has come, without waiting; raises what the task raises."""
+        if not self._begun or self._values is not None:
+            return  # nothing can come; where the channel is lost, what asks the task resumes, and nothing before
         while self._open and self._done is None and not self._resuming:
             try:
                 frame = self._channel.recv(0)
@@ -220,6 +229,7 @@ class ChannelConversation:
         current = transfer != self._ahead.transfer
         self._ahead.tell(current)
         if not current:
+            self._given = None
             raise OutdatedError
 
     def _take_end(self, frame: Frame) -> None:
@@ -292,7 +302,11 @@ class ChannelConversation:
         for _ in range(coming):
             self._take(channel.recv())
         if self._done is None:
-            for frame in self._sent[received:]:
+            sent = self._sent
+            if self._given is not None and not self._unproved:  # the task has taken it for the first transfer
+                transfer, tensors = self._given
+                sent = [Frame(TENSORS, (self._step.number, transfer), tensors), *sent]
+            for frame in sent[received:]:
                 channel.send(frame)
 
     def _resumed(self) -> tuple[int, int]:

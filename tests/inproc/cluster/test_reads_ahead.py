@@ -186,6 +186,29 @@ def test_a_cut_at_every_frame(frame: int, arrives: bool, between: bool) -> None:
         assert found.sessions[0].run(found.w) == 1024.0 * 0.75**count
 
 
+@pytest.mark.parametrize("arrives", [False, True], ids=["lost", "last"])
+@pytest.mark.parametrize("frame", range(SHORT + 2))
+def test_a_cut_at_every_frame_of_a_step_that_goes_to_and_fro_twice(frame: int, arrives: bool) -> None:
+    cuts = Cuts()
+    with memory_cluster(cuts, ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device(PS):
+            w = tf.get_variable("w", initializer=np.float32(1.0))
+            v = tf.get_variable("v", initializer=np.float32(0.0))
+        with tf.device(WORKER):
+            doubled = w * 2.0
+        with tf.device(PS):
+            more = tf.assign(w, doubled) + 1.0
+        with tf.device(WORKER):
+            tripled = more * 3.0
+        step = tf.assign(v, tripled)
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(tf.global_variables_initializer())
+            for number in range(RUNS + 2):
+                cuts.plan(**({"after" if arrives else "before": [frame]} if number >= RUNS else {}))
+                assert session.run(step) == (2.0 ** (number + 1) + 1.0) * 3.0
+                assert number < RUNS or cuts.made
+
+
 # Which requests -------------------------------------------------------------------------------------------------------
 
 

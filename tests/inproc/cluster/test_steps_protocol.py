@@ -26,6 +26,7 @@ from headwater.errors import (
     OpError,
     UnavailableError,
 )
+from headwater.master.ahead import ReadsAhead, Values
 from headwater.master.conversation import ChannelConversation, Reconnect
 from headwater.master.peers import Confirm
 from headwater.passes.partition import partition
@@ -404,6 +405,28 @@ class Conversing:
     def answer(self, kind: int, header: Any, *tensors: Any) -> None:
         self.task.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
 
+    def asked(self) -> list[tuple[int, tuple[Any, ...], list[Any]]]:
+        """All frames that have come to the task."""
+        found: list[tuple[int, tuple[Any, ...], list[Any]]] = []
+        with contextlib.suppress(DeadlineExceededError):
+            while True:
+                frame = self.task.recv(0)
+                found.append((frame.kind, tuple(frame.header), [tensor.tolist() for tensor in frame.tensors]))
+        return found
+
+
+class Resuming(Conversing):
+    """The same with a step that resumes, of which the task has had some transfers by then."""
+
+    def __init__(self, had: int) -> None:
+        def reconnect(step: Step, task: str, error: OpError) -> Channel:
+            del task, error
+            self.task, ours = memory_pair()
+            self.answer(RESUMED, (step.number, had, 0))
+            return ours
+
+        super().__init__(reconnect)
+
 
 def test_what_a_master_asks_and_takes() -> None:
     talk = Conversing()
@@ -466,9 +489,37 @@ def test_a_task_that_ends_after_its_answer_is_not_waited_for() -> None:
         raise AssertionError(f"step {step.number} waits for {task}: {error}")
 
     talk = Conversing(reconnect)
+    talk.conversation.begin([])
     talk.answer(DONE, (7,), ONES)
     talk.task.close()
     for _ in range(2):  # while another task is waited for
         talk.conversation.look()
     assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[1.0, 1.0]]
     assert talk.ended == [True]
+
+
+def test_a_task_that_is_lost_before_it_is_asked_is_asked_once() -> None:
+    """Another task is waited for before this one is asked: that it is lost is met then, and not before."""
+    talk = Resuming(had=0)
+    talk.task.close()
+    talk.conversation.look()
+    talk.conversation.begin([ONES])
+    assert talk.asked() == [(RESUME, (SESSION, 1, 7, None, False, True, 0), [[1.0, 1.0]])]
+    talk.answer(DONE, (7,), ONES)
+    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("had", [1, 0], ids=["the same life", "one that begins the step anew"])
+def test_what_is_computed_from_values_read_ahead_is_the_first_transfer(had: int) -> None:
+    ahead = ReadsAhead(transfer=1)
+    ahead.keep(Values(version=5, tensors=[ONES]))
+    talk = Resuming(had)
+    talk.conversation.begin([], ahead)
+    talk.conversation.send(2, [ONES * 2])
+    talk.answer(TENSORS, (7, 3), ONES * 3)
+    assert [tensor.tolist() for tensor in talk.conversation.recv(3)] == [[3.0, 3.0]]
+    talk.task.close()
+    talk.conversation.send(4, [ONES * 4])
+    resumed, *sent = talk.asked()
+    assert resumed[0] == RESUME
+    assert sent == [(TENSORS, (7, 2), [[2.0, 2.0]]), (TENSORS, (7, 4, 1), [[4.0, 4.0]])][had:]
