@@ -20,7 +20,6 @@ import numpy as np
 from headwater.compat import tf
 from headwater.errors import (
     AbortedError,
-    CancelledError,
     DataLossError,
     FailedPreconditionError,
     GaveUpError,
@@ -224,7 +223,7 @@ class GraphHistory:
             running().note(f"worker{index} gave up after {waited:.0f} s: {error.message}")
             if waited > _LONGEST_WAIT_S:
                 raise HistoryError(f"worker{index} waited {waited:.0f} s for a ps that never started") from error
-        except (AbortedError, CancelledError) as error:
+        except AbortedError as error:
             if not self._ends or all(task.process.life == 1 and not task.process.dead for task in self._servers()):
                 raise
             # A parameter server is lost between the last step and the end, where the last state is saved.
@@ -272,7 +271,8 @@ class GraphHistory:
                 log_step_count_steps=None,
             ) as sess:
                 self._prepared |= chief
-                self._ends = False
+                if chief:
+                    self._ends = False
                 while not sess.should_stop():
                     self._look(sess.run(model.variables))
                     if sess.should_stop():
@@ -286,7 +286,8 @@ class GraphHistory:
                     account.open.discard(unit)
                     account.acknowledged.add(unit)
                     running().note(f"unit {unit} is acknowledged")
-                self._ends = chief
+                if chief:
+                    self._ends = True
 
     def _begins_anew(self) -> None:
         """The chief has initialised or restored the variables."""

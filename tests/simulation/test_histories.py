@@ -51,6 +51,7 @@ _MENDED = [
     ("graphs", 645822),  # a replica that joins while the chief tells several ps of the start
     ("graphs", 80008026),  # a chief is back while the update that it had asked for is made on two of three ps
     ("graphs", 664087),  # a worker of another cluster ends just after a ps was started anew
+    ("graphs", 120007289),  # the thread of updates is the first to hear of a ps that is lost at the end
     ("jobs", 20224),
     ("mirrored", 50170),
     ("rounds", 1161),

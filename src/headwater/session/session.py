@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headwater.errors import InvalidArgumentError, NotFoundError, OpError
+from headwater.errors import CancelledError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
 from headwater.graph.types import FeedDict
@@ -93,6 +93,7 @@ class BaseSession:
         self._options = replace(session_options(config), resumes=self._steps_resume)
         configure(process_settings(config))
         self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
+        self._given_up_for: OpError | None = None
         self._runners: dict[object, _Runner] = {}
         self._partial: dict[str, PartialRun] = {}
         self._parts: dict[object, Runnable] = {}
@@ -221,7 +222,7 @@ class BaseSession:
                 self._parts[key] = prepared
                 values = prepared.run(part[1])
         except OpError as error:
-            raise error_with_op(error, self._graph) from None
+            raise self._explained(error) from None
         found = partial.finish(part and part[0], wanted.tensors, values)
         if partial.is_over:
             del self._partial[handle]
@@ -253,7 +254,7 @@ class BaseSession:
         try:
             return self._require_open().prepare(make_request(wanted, feeds, block))
         except OpError as error:
-            raise error_with_op(error, self._graph) from None
+            raise self._explained(error) from None
 
     def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: object = None) -> object:
         if self._opened is None:
@@ -270,11 +271,19 @@ class BaseSession:
                 values = runner.prepared.run(arrays, timeout_s, trace)
                 wanted.fill(run_metadata, trace, self._graph)
         except OpError as error:
-            raise error_with_op(error, self._graph) from None
+            raise self._explained(error) from None
         return runner.fetches.rebuild([to_result(value) for value in values])
+
+    def _explained(self, error: OpError) -> OpError:
+        """``error`` of a step: with the operation that its message names, or why the session was given up."""
+        if self._given_up_for is not None and isinstance(error, CancelledError):
+            return self._given_up_for
+        return error_with_op(error, self._graph)
 
     def _require_open(self) -> OpenSession:
         if self._opened is None:
+            if self._given_up_for is not None:
+                raise self._given_up_for
             raise RuntimeError("Attempted to use a closed Session.")
         return self._opened
 
@@ -296,6 +305,12 @@ class BaseSession:
             self._runners.clear()
             self._parts.clear()
             opened.close()
+
+    def give_up(self, error: OpError) -> None:
+        """Ends the session because of ``error``, which steps that are in progress, and those that come later, raise."""
+        if self._opened is not None:
+            self._given_up_for = error
+            self.close()
 
     def __del__(self) -> None:
         # A session that was dropped without `close` still has plans on other tasks. They hear of it from another

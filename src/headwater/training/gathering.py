@@ -235,4 +235,4 @@ class UpdateRunner(QueueRunner):
             else:
                 coord.request_stop(error)
             # The program may wait in this session for the next step, which will not come.
-            sess.close()
+            sess.give_up(error)

@@ -214,7 +214,7 @@ def test_the_chief_starts_anew_while_a_replica_waits(start_cluster: StartCluster
         assert late.run(other.step) == 1
 
 
-def test_who_waits_for_updates_hears_that_there_will_be_none() -> None:
+def test_who_waits_for_updates_hears_why_there_will_be_none() -> None:
     queue = tf.FIFOQueue(1, [tf.int32])
     waits = queue.dequeue()
     fails = tf.train.Saver([tf.Variable(1.0)]).saver_def.restore_op_name
@@ -222,11 +222,65 @@ def test_who_waits_for_updates_hears_that_there_will_be_none() -> None:
     coord = tf.train.Coordinator()
     with tf.Session() as sess:
         runner.create_threads(sess, coord=coord, start=True)
-        with pytest.raises((tf.errors.CancelledError, RuntimeError)):  # now, or when it asks next
-            sess.run(waits)
+        for _ in range(2):  # while it waits, or when it asks next
+            with pytest.raises(tf.errors.OpError) as heard:
+                sess.run(waits)
+            assert not isinstance(heard.value, tf.errors.CancelledError)
     assert coord.wait_for_stop()
-    with pytest.raises(tf.errors.OpError):
+    with pytest.raises(type(heard.value)):
         coord.join()
+
+
+class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
+    """Makes sessions. In the first one the thread of updates hears that a ps is lost while this hook waits for values.
+
+    Args:
+      when: in which of its methods the hook waits.
+    """
+
+    def __init__(self, when: str) -> None:
+        self.made = 0
+        self._when = when
+        self._waiting = threading.Event()
+        self._never = tf.FIFOQueue(1, [tf.int32]).dequeue()
+        tf.train.add_queue_runner(UpdateRunner(tf.no_op()))
+
+    def create_session(self) -> Any:
+        self.made += 1
+        made = tf.train.ChiefSessionCreator().create_session()
+        if self.made == 1:
+
+            def update() -> None:
+                self._waiting.wait()
+                raise tf.errors.AbortedError(None, None, "a ps was started anew")
+
+            made.make_repeated = lambda op, block: update
+        return made
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._wait(session, "begin")
+
+    def end(self, session: Any) -> None:
+        self._wait(session, "end")
+
+    def _wait(self, session: Any, when: str) -> None:
+        if self.made == 1 and self._when == when:
+            self._waiting.set()
+            session.run(self._never)
+
+
+def test_a_ps_is_lost_at_the_end() -> None:
+    """As while the last checkpoint is written: what the thread of updates was the first to hear is the error."""
+    lost = LosesUpdates("end")
+    with pytest.raises(tf.errors.AbortedError, match="a ps was started anew"), tf.train.MonitoredSession(lost, [lost]):
+        pass
+
+
+def test_a_ps_is_lost_when_hooks_begin() -> None:
+    """A hook is what hears that the session is over: another one is made."""
+    lost = LosesUpdates("begin")
+    with tf.train.MonitoredSession(lost, [lost]):
+        assert lost.made == 2
 
 
 def until_step(model: Model, sess: Any, step: int) -> None:
