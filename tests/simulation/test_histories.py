@@ -79,6 +79,8 @@ _MENDED = [
     ("moved-copies", 12000000),  # a witness that is started anew while a second is replaced
     ("moved-copies", 12000096),  # a hand-over in a round, of which one worker has gone
     ("moves", 2001134),  # a ps is told to end while a worker has one of its shards move
+    ("moves", 120009358),  # a ps that is stopped and told to end takes a shard when it has said what it has
+    ("moves", 120009578),  # a worker is in a training that others have finished on ps that were started anew
     ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
     ("examples", 105161),
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too

@@ -129,8 +129,9 @@ class ParameterClient:
         self._ledger: bytes | None = None
         # Since when it has held a range of examples.
         self._held_since: float | None = None
-        #: What the first ``ps`` said: how many trainings are over (-1: nothing yet), the present one's epoch, a seed.
+        #: How many trainings were over when this worker came, and it has finished since (-1: it has not come yet).
         self.trainings: int = -1
+        #: What the first ``ps`` said: the present training's epoch, a seed.
         self.epoch: int = -1
         self.seed: int = 0
         #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
@@ -171,7 +172,9 @@ class ParameterClient:
             case _:
                 raise bad_header(welcome, session.task)
         if index == 0:
-            self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, True
+            if self.trainings < 0:  # else this worker is in one that others may have finished
+                self.trainings = trainings
+            self.epoch, self.seed, self.joined_late = epoch, seed, True
         # What one has lost is not there, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.life = version, filled, life

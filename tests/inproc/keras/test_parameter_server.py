@@ -244,6 +244,31 @@ def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
     local.stop()
 
 
+@pytest.mark.timeout(60)
+def test_a_worker_whose_ps_were_started_anew_is_still_in_the_training_that_others_have_finished() -> None:
+    """It tells the second ps in which training it is, after the first has told it how many are over."""
+    local = servers(optax.sgd(0.1), "k=2", tasks=3)
+    clients = first, second, late = [connected(local, number) for number in range(3)]
+    at_once(*(functools.partial(client.push, gradients(number)) for number, client in enumerate(clients)))
+    local.restart(0)
+    local.restart(1)
+    for _ in range(2):  # the first finds them anew, which takes no gradients of it
+        at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
+    finishing = threading.Thread(target=_finish, args=(first, second))
+    finishing.start()
+    for host in local.hosts[:2]:
+        with host.lock:
+            host.lock.wait_for(lambda host=host: host.workers.trainings == 1)
+    late.push(gradients(2))
+    late.push(gradients(2))
+    late.finish(0)
+    finishing.join()
+    assert [host.workers.trainings for host in local.hosts] == [1, 1, 1]
+    for client in clients:
+        client.close()
+    local.stop()
+
+
 def test_where_the_first_ps_has_seen_all_finish_another_one_hears_of_it() -> None:
     """A worker that comes first after that is in the next training; those who finish at the other ps do not wait."""
     local = servers(optax.sgd(0.1), "k=2")

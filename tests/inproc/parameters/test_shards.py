@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -140,3 +141,20 @@ def test_the_chief_keeps_the_shards_that_nobody_takes(answers: bool) -> None:
     noted.clear()
     holder.hand_over()
     assert noted == ["0 left", "1 left", "2 left"][: 3 if answers else 1]
+
+
+def test_a_ps_takes_no_shard_once_it_leaves() -> None:
+    """It has said by then what it has, and ends: nobody would serve what it takes."""
+    holder, host, _ = holding(Link(), ())
+    mine, theirs = memory_pair((ME, OTHER))
+    offer = Frame(kinds.OFFER, ("params", 1, 1, OTHER, holder.directory.words(), []))
+    taking = threading.Thread(target=holder.take, args=(theirs, offer))
+    taking.start()
+    assert mine.recv().header == (True,)
+    holder.hand_over()
+    with host.lock:
+        words = host.memory.words()
+    mine.send(Frame(kinds.STATE, ([], words)))
+    assert mine.recv().header == (False,)
+    taking.join()
+    assert holder.held == []

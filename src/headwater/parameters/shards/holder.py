@@ -572,7 +572,8 @@ class ShardHolder:
             workers = host.workers.known_workers()
             self._expect(workers)
             with self._changed:
-                taken = term > slot.void and not self._closed
+                # One that leaves has said by now which shards it has, and the one that gives this keeps it.
+                taken = term > slot.void and not (self._leaves or self._closed)
                 if taken:
                     self.directory.note(shard, term, self._task, self._address)
                     self._have(shard, host, updater)
