@@ -137,11 +137,12 @@ class Setting:
 
 @dataclass(kw_only=True)
 class _Life:
-    """One attempt of a task at the hosts."""
+    """One attempt of a task at the hosts; ``told``: whether a server has heard of its end."""
 
     attempt: int
     state: TaskState
     asked: bool = False
+    told: bool = False
 
     @property
     def ended_well(self) -> bool:
@@ -209,6 +210,8 @@ class Hosts(TaskBackend):
         lives = self.lives.setdefault(key, [])
         if lives and lives[-1].attempt > order.attempt:
             raise HistoryError(f"attempt {order.attempt} of {key} is started after attempt {lives[-1].attempt}")
+        if lives and lives[-1].attempt == order.attempt and lives[-1].told:
+            raise HistoryError(f"attempt {order.attempt} of {key} is started again after its end")
         if not lives or lives[-1].attempt < order.attempt:
             if lives:
                 self._end(lives[-1], -9)
@@ -241,7 +244,9 @@ class Hosts(TaskBackend):
 
     def poll(self, handle: str) -> TaskState:
         self.ask()
-        return self._found(handle).state
+        life = self._found(handle)
+        life.told = not isinstance(life.state, Running)
+        return life.state
 
     def stop(self, handle: str, *, grace_s: float) -> None:
         self.ask()

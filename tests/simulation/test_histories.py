@@ -53,6 +53,8 @@ _MENDED = [
     ("graphs", 664087),  # a worker of another cluster ends just after a ps was started anew
     ("graphs", 120007289),  # the thread of updates is the first to hear of a ps that is lost at the end
     ("jobs", 20224),
+    ("jobs", 120000511),  # a worker comes back to a job that went on without it
+    ("jobs", 120012316),  # a task is asked to end while it is being started
     ("mirrored", 50170),
     ("rounds", 1161),
     ("rounds", 3482),

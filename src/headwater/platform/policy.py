@@ -88,8 +88,7 @@ def worker_choices(state: JobState) -> tuple[int, ...]:
 
 def with_workers(state: JobState, workers: int) -> JobState:
     """A queued job that starts with a number of workers."""
-    state = replace(state, workers=workers)
-    return replace(state, tasks=_kept(state))
+    return _with_wanted(replace(state, workers=workers))
 
 
 def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
@@ -187,13 +186,16 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
     how = event.how
-    task = replace(task, code=how.code, ended_at=now, reason=how.reason, steps_per_s=None)
+    # What was asked to end before it was known to run may have run all the same: it has had this attempt.
+    began = now if task.started_at is None else task.started_at
+    task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
         return Decision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
-    if task.phase is TaskPhase.ENDING:  # scaled away, or done serving
-        return Decision(state.with_task(replace(task, phase=TaskPhase.STOPPED, placed=False)))
+    if task.phase is TaskPhase.ENDING:  # scaled away, and perhaps wanted again before it ended
+        away = replace(task, phase=TaskPhase.STOPPED, placed=False)
+        return Decision(state.with_task(_again(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
         return _preempted(state, task, how, now)
     if how.code == 0:
@@ -343,7 +345,7 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
         decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
         return Decision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
-        scaled = replace(scaled, tasks=_kept(scaled))
+        scaled = _with_wanted(scaled)
     elif state.phase is JobPhase.RESTARTING:
         scaled = _requeued(scaled, note.text, now)
     elif state.phase is JobPhase.ENDING and state.then is JobPhase.RESTARTING:
@@ -353,7 +355,7 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
 
 def _scaled(state: JobState, now: float) -> JobState:
     """A running job with other workers or ``ps``: new ones wait for a place, those too many are asked to end."""
-    wanted = _tasks(state.spec, state.workers, state.ps)
+    wanted = _wanted(state)
     for name, task in state.tasks.items():
         if name in wanted:
             continue
@@ -361,12 +363,11 @@ def _scaled(state: JobState, now: float) -> JobState:
             state = state.with_task(replace(task, phase=TaskPhase.STOPPED, placed=False, ended_at=now))
         elif task.phase in (TaskPhase.RUNNING, TaskPhase.STARTING):
             state = state.with_task(replace(task, phase=TaskPhase.ENDING, reason="no longer wanted"))
-    for name, fresh in wanted.items():
-        known = state.tasks.get(name)
-        if known is None:
-            state = state.with_task(fresh)
-        elif known.phase is TaskPhase.STOPPED:  # it was scaled away, and comes back
-            state = state.with_task(_again(known, now, ""))
+    for name, task in wanted.items():
+        if name not in state.tasks:
+            state = state.with_task(task)
+        elif task.phase is TaskPhase.STOPPED:  # it was scaled away, and comes back
+            state = state.with_task(_again(task, now, ""))
     return state
 
 
@@ -377,6 +378,7 @@ def _tick(state: JobState, event: Tick, now: float) -> Decision:
             waited = f"still pending after {deadlines.pending:g} s"
             return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
+            state = _with_wanted(state)  # not with what was scaled away
             tasks = {name: _again(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
             return Decision(replace(state, tasks=tasks))
@@ -476,12 +478,13 @@ def _outcome(state: JobState) -> str:
 
 def _requeued(state: JobState, reason: str, now: float) -> JobState:
     state = replace(state, phase=JobPhase.QUEUED, then=None, reason=reason, queued_at=now, attempt=state.attempt + 1)
-    tasks = {name: _again(replace(task, placed=False), 0.0, "") for name, task in _kept(state).items()}
+    state = _with_wanted(state)
+    tasks = {name: _again(replace(task, placed=False), 0.0, "") for name, task in state.tasks.items()}
     return replace(state, tasks=tasks)
 
 
 def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
-    """``task``, to be started once more; one that never started keeps its number."""
+    """``task``, to be started once more; one that never was about to start keeps its number."""
     tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
     attempt = task.attempt + 1 if tried else task.attempt
     return replace(
@@ -497,9 +500,19 @@ def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
     )
 
 
-def _kept(state: JobState) -> dict[TaskName, TaskState]:
-    """The tasks that are wanted now: known ones as they are, and new ones."""
-    return {name: state.tasks.get(name, fresh) for name, fresh in _tasks(state.spec, state.workers, state.ps).items()}
+def _with_wanted(state: JobState) -> JobState:
+    """``state`` with the tasks that are wanted now; of others it keeps what the next attempt of each is."""
+    wanted = _wanted(state)
+    left = {task.label: _again(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted}
+    return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **left})
+
+
+def _wanted(state: JobState) -> dict[TaskName, TaskState]:
+    """The tasks that are wanted now: known ones as they are, and others that have yet to begin, or to begin again."""
+    return {
+        name: state.tasks.get(name) or replace(fresh, attempt=state.next_attempts.get(fresh.label, 0))
+        for name, fresh in _tasks(state.spec, state.workers, state.ps).items()
+    }
 
 
 def _tasks(spec: JobSpec, workers: int, ps: int | None = None) -> dict[TaskName, TaskState]:

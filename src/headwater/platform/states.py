@@ -81,7 +81,7 @@ class TaskState:
     Attributes:
       name: which.
       phase: where it is in its life.
-      attempt: how often it has been started before.
+      attempt: how often it has been started before, or may have been.
       placed: whether it has a place to run at.
       start_at: not to be started before.
       started_at: when this attempt began; None before.
@@ -151,6 +151,7 @@ class JobState:
       furthest: the step at which it was when it was last preempted, until it is known from where it went on.
       preempted_at: when that was.
       tasks: its tasks, in the order in which they are started.
+      next_attempts: with which attempts tasks come back that were left out of ``tasks``, by label.
     """
 
     spec: JobSpec
@@ -175,6 +176,7 @@ class JobState:
     furthest: int | None = None
     preempted_at: float | None = None
     tasks: Mapping[TaskName, TaskState] = field(default_factory=dict[TaskName, TaskState])
+    next_attempts: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def with_task(self, task: TaskState) -> JobState:
         """This state with ``task`` in place of what it was."""

@@ -65,6 +65,7 @@ class JobRow(Base):
     lost_steps: Mapped[int] = mapped_column(BigInteger, server_default="0")
     furthest: Mapped[int | None] = mapped_column(BigInteger)
     preempted_at: Mapped[float | None]
+    next_attempts: Mapped[JsonObject] = mapped_column(server_default="{}")
 
 
 class TaskRow(Base):

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
@@ -52,7 +54,7 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
         submitted_at=at,
         backend="local",
         archive="f" * 64,
-        state=replace(state.with_task(task), first=fault),
+        state=replace(state.with_task(task), first=fault, next_attempts={"worker-3": 2}),
         places={tasks[0]: place},
         handles={tasks[0]: "{}"},
         usages={tasks[0]: Usage(cpu_s=1.5, memory_bytes=2**33)},
@@ -134,6 +136,26 @@ def test_migrations_lead_to_the_tables_that_the_code_has(store: Store, tmp_path:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
     engine.dispose()
+
+
+def test_what_ran_before_next_attempts_were_kept_is_counted(store: Store, tmp_path: Path) -> None:
+    lives = [
+        Attempt(task=task, attempt=attempt, host="h", started_at=1.0) for task, attempt in (("a-0", 0), ("b-0", 2))
+    ]
+    store.save(record(), attempts=lives, now=0.0)
+    store.save(record("a-2"), now=0.0)
+    store.close()
+    engine = create_engine(f"sqlite:///{tmp_path}/jobs.db")
+    config = Config()
+    config.set_main_option("script_location", "headwater.platform:migrations")
+    with engine.begin() as config.attributes["connection"]:
+        command.downgrade(config, "0005")
+    engine.dispose()
+    store = Store(f"sqlite:///{tmp_path}/jobs.db")
+    store.open()
+    jobs = {job.id: job.state.next_attempts for job in store.jobs()}
+    assert jobs == {"a-1": {"a-0": 1, "b-0": 3}, "a-2": {}}
+    store.close()
 
 
 def test_waiting_for_changes(store: Store) -> None:

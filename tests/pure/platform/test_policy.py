@@ -324,6 +324,56 @@ def test_scaling_without_ps_starts_all_anew() -> None:
     assert (job.phase, list(job.state.tasks)) == (JobPhase.QUEUED, [worker(0), worker(1)])
 
 
+def test_a_task_that_a_job_was_without_goes_on_with_its_attempts() -> None:
+    job = Job("workers: {count: 1:3, cpus: 1}").happens(Placed((worker(0), worker(1), worker(2)), 3)).started()
+    job.happens(AskRestart("eve")).all_ended().after(0.0).started()
+    job.happens(AskStop("eve", requeue=True)).all_ended().happens(Placed((worker(0),), 1)).started()
+    assert list(job.state.tasks) == [worker(0)]
+    job.happens(AskScale("eve", 3)).all_ended()
+    assert {name: task.attempt for name, task in job.state.tasks.items()} == {worker(0): 3, worker(1): 2, worker(2): 2}
+    # Neither are numbers passed over by those that come and go while nothing runs.
+    job.happens(AskScale("eve", 2), AskScale("eve", 3))
+    assert job.state.tasks[worker(2)].attempt == 2
+
+
+def test_ps_and_workers_that_come_back_to_a_running_job_go_on_with_their_attempts() -> None:
+    third = TaskName("ps", 2)
+    job = Job("ps: 2:3\nworkers: 1:2").happens(AskScale("eve", 2, ps=3)).placed()
+    job.happens(AskStop("eve", requeue=True)).all_ended().happens(AskScale("eve", 1, ps=2)).placed()
+    assert third not in job.state.tasks
+    job.happens(AskScale("eve", 2, ps=3))
+    assert (job.state.tasks[third].attempt, job.state.tasks[worker(1)].attempt) == (1, 1)
+
+
+def test_a_restart_brings_nothing_back_that_was_scaled_away() -> None:
+    job = Job("ps: 1\nworkers: 1:2").happens(AskScale("eve", 2)).placed().happens(AskScale("eve", 1)).all_ended()
+    job.happens(AskRestart("eve")).all_ended().after(0.0).started()
+    assert policy.needs_place(job.state, job.now) == ()
+    assert job.in_phase(TaskPhase.RUNNING) == [PS, worker(0)]
+    assert job.happens(AskScale("eve", 2)).state.tasks[worker(1)].attempt == 1
+
+
+def test_a_worker_that_is_wanted_again_before_it_has_ended_comes_back() -> None:
+    job = Job("ps: 1\nworkers: 1:2").happens(AskScale("eve", 2)).placed()
+    job.happens(AskScale("eve", 1), AskScale("eve", 2)).all_ended()
+    assert policy.needs_place(job.state, job.now) == (worker(1),)
+    assert job.placed().state.tasks[worker(1)].attempt == 1
+    assert job.in_phase(TaskPhase.RUNNING) == [PS, worker(0), worker(1)]
+
+
+@pytest.mark.parametrize("wish", [AskStop("eve", requeue=True), AskRestart("eve")])
+def test_an_attempt_that_was_about_to_start_is_not_made_again(wish: Event) -> None:
+    # Its process may have run: what comes next is not to be taken for it.
+    job = Job("workers: 2").happens(Placed((worker(0), worker(1)))).happens(Started(worker(0)), wish).all_ended()
+    assert {task.attempt for task in job.after(0.0).placed().state.tasks.values()} == {1}
+
+
+def test_a_task_that_waits_for_a_place_keeps_its_attempt() -> None:
+    job = Job("ps: 1\nworkers: 1:2").placed().happens(AskScale("eve", 2))
+    job.happens(AskStop("eve", requeue=True)).all_ended()
+    assert {name: task.attempt for name, task in job.state.tasks.items()} == {PS: 1, worker(0): 1, worker(1): 0}
+
+
 @pytest.mark.parametrize("workers", [0, 5])
 def test_scaling_out_of_the_range(workers: int) -> None:
     with pytest.raises(NotPossible, match="within 1:4"):
