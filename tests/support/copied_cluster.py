@@ -21,12 +21,14 @@ from headwater.server.master_service import MasterService
 from headwater.server.replicas.copy import SET, GraphCopy, Surroundings
 from headwater.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
 from headwater.task.kinds import OPEN_COPY
+from headwater.task.left_states import LeftStates
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.handshake import Identity
 from headwater.transport.links import Wiring
 from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
+from tests.support.left import left_copies
 
 _SERVERS = 2
 
@@ -110,7 +112,8 @@ class CopiedCluster:
             {"ps": [f"ps{i}:1" for i in range(_SERVERS)], "worker": [f"worker{i}:1" for i in range(workers)]}
         )
         self.cuts = cuts or Cuts()
-        self.witnesses = Witnesses()
+        self.left = LeftStates()
+        self.witnesses = Witnesses(self.left)
         self.killed: set[int] = set()
         self.parted = False
         self.copies: list[list[GraphCopy]] = [[] for _ in self._processes]
@@ -168,7 +171,14 @@ class CopiedCluster:
             if other != index
         }
         processes = FixedProcesses(index, str(TaskName("ps", index)), others)
-        return Site(ps=index, pair=(served, 1 - served), processes=processes, ask=self._asks[index], grace_s=0.1)
+        return Site(
+            ps=index,
+            pair=(served, 1 - served),
+            processes=processes,
+            ask=self._asks[index],
+            left=left_copies(self.left, index),
+            grace_s=0.1,
+        )
 
     def kill(self, index: int) -> None:
         """Ends a ``ps`` with all that it has, without a word. Any thread may do it, also one of its own."""
@@ -184,6 +194,19 @@ class CopiedCluster:
             thread = threading.Thread(target=copy.close, daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def end_at_once(self) -> None:
+        """Ends all ``ps`` as they end that are told to at one moment, and starts them anew. Any thread may do it."""
+        former = [copy._contents for copies in self.copies for copy in copies]
+        for copies in self.copies:
+            for copy in copies:
+                copy.leave()
+        for index in self._processes:
+            self.kill(index)
+        for contents in former:  # their threads, which end with a process, wait for masters to come back
+            contents.cancel()
+        for index in self._processes:
+            self.start(index)
 
     def part(self) -> None:
         """From now on the two ``ps`` cannot reach each other."""

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -150,6 +150,17 @@ class Process:
         """SIGTERM, and waits for the end; gives the exit code."""
         self.tell_to_end()
         return self.ends()
+
+
+def tell_all_to_end(processes: Sequence[Process]) -> None:
+    """Sends SIGTERM to all at one moment, and waits until they have ended."""
+    for one in processes:
+        one.suspend()
+        one.tell_to_end()
+    for one in processes:
+        one.resume()
+    for one in processes:
+        one.succeeds()
 
 
 class Processes:

@@ -46,6 +46,7 @@ from headwater.parameters.shards.rebalancing import UNEVEN, Rebalancing
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
+from headwater.replicas.left_copies import LeftCopies
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
 from headwater.resources.state_saver import Saves
@@ -121,7 +122,7 @@ class ParameterTask:
             self.shell.add_service(_Tables(self))
             self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
-            self.shell.add_service(WitnessService())
+            self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
         if not members.is_server:
             atexit.register(self.shell.leave)
@@ -315,28 +316,32 @@ class ParameterTask:
         first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
         return first[shard % len(first)], first[(shard + 1) % len(first)]
 
-    def _witness(self) -> Ask:
-        """What asks the witness, see `headwater.replicas.witness`."""
+    def _of_copies(self) -> tuple[Ask, LeftCopies]:
+        """What asks the witness, see `headwater.replicas.witness`; and where copies are left."""
         chief = self.members.workers[0]
-        return RemoteWitness(self.shell.link(chief), str(chief)).ask
+        name, link = str(chief), self.shell.link(chief)
+        return RemoteWitness(link, name).ask, LeftCopies(name, link)
 
     def _sites(self) -> dict[int, Site]:
         """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
-        index, servers, ask = self.members.number, self.members.servers, self._witness()
+        index, servers = self.members.number, self.members.servers
+        ask, left = self._of_copies()
         sites: dict[int, Site] = {}
         for shard in (index, (index - 1) % len(servers)):
             pair = shard, (shard + 1) % len(servers)
             other = pair[1] if shard == index else shard
             way = str(servers[other]), self.shell.link(servers[other])
             processes = FixedProcesses(index, str(self.members.me), {other: way})
-            sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask)
+            sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask, left=left)
         return sites
 
     def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
         """On a ``ps``: by shard where its copy on this task is; most may be spare."""
-        index, servers, ask = self.members.me.index, self._servers_of(name), self._witness()
+        index, servers = self.members.me.index, self._servers_of(name)
+        ask, left = self._of_copies()
         return {
-            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, ask=ask) for shard in range(shards)
+            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, ask=ask, left=left)
+            for shard in range(shards)
         }
 
     @staticmethod

@@ -18,7 +18,7 @@ from headwater.parameters.replicas.holder import CopyHolder
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.replicas.copy import KeptCopy
-from headwater.replicas.leaving import await_others
+from headwater.replicas.leaving import LOST_S, leave
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
@@ -139,13 +139,22 @@ class ParameterService(Service):
         if over:
             return
         hosted = self._all_hosted()
+        copies = [one for one in hosted if isinstance(one, KeptCopy)]
+        for copy in copies:
+            copy.begin_leaving()
+        for copy in copies:
+            copy.tell_second()
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_over(self._is_needed)
             elif isinstance(one, ShardHolder):
                 one.hand_over()
-        copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        await_others(self._task, lambda: [copy for copy in copies if copy.lacks_second], self._is_needed)
+        leave(
+            self._task,
+            copies,
+            lambda: [copy for copy in copies if copy.is_missed],
+            lambda: LOST_S if self._is_needed() else 0.0,
+        )
         for one in self._leaving:
             one.leave()
 

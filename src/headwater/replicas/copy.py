@@ -18,14 +18,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, Move, next_step, settle
-from headwater.replicas.feed import Feed
+from headwater.replicas.feed import Feed, FeedChannel
 from headwater.replicas.sites import PeerServerLink, Site, shows_life
 from headwater.replicas.views import (
     Copy,
@@ -35,19 +35,23 @@ from headwater.replicas.views import (
     Wants,
     accepts,
     as_words,
+    begins_anew,
     from_words,
     learn,
 )
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.transport.channel import Channel
+from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 
 _Contents = TypeVar("_Contents")
+
+#: What the chief is as the other copy of one that ends.
+_AT_CHIEF: Final = Copy(-1, 0)
 
 #: How long a primary tries to reach the other copy before it asks to be alone, in seconds.
 DIAL_S = 0.4
@@ -106,6 +110,13 @@ class KeptCopy:
         self._gave = False
         # Whether a primary has sent anything to it in this life.
         self._has_been_fed = False
+        # Whether it is to serve as all copies of the view before are lost.
+        self._begins_anew = False
+        # Whether this process is about to end; and whether the primary's has said so before that. With `_answering`.
+        self._leaves = False
+        self._inherits = False
+        # Whether `leave` was called.
+        self._is_left = False
         #: For how long nothing was served when this copy handed over last, in seconds.
         self.held_up_s: float = 0.0
         self._serving = False
@@ -132,7 +143,7 @@ class KeptCopy:
         """Makes a change that the primary has sent on ``channel``; whatever it raises, the copy is dropped."""
         raise NotImplementedError
 
-    def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         """Makes the feed of the other copy, which begins with all there is now, and gives it to `_feeds`, both between
         two changes. Changes that were noted and not sent yet go to the present feed first."""
         raise NotImplementedError
@@ -185,6 +196,19 @@ class KeptCopy:
         return self._standing.serves and not self.is_whole and (aim is None or aim.second is not None)
 
     @property
+    def is_missed(self) -> bool:
+        """Whether this process would take along what no other one may have, as far as is known: it serves, and the
+        other copy is not whole, or about to end; or it follows a primary that has ended by now, or is about to."""
+        missed = self.lacks_second or self.second_leaves if self._standing.serves else self._inherits
+        return missed and not self._is_left
+
+    @property
+    def second_leaves(self) -> bool:
+        """Whether this copy serves, and the process of the other one, which is still there, is about to end."""
+        feed = self._feed
+        return self._standing.serves and feed is not None and feed.leaving and not feed.broken.is_set()
+
+    @property
     def view(self) -> View | None:
         """The newest that it knows; None before the first."""
         return self._standing.view
@@ -210,7 +234,7 @@ class KeptCopy:
     @property
     def is_free(self) -> bool:
         """Whether this process may end without that a copy is missed, as far as is known."""
-        return not (self._standing.serves or self._standing.follows)
+        return self._is_left or not (self._standing.serves or self._standing.follows)
 
     @property
     def settled(self) -> bool:
@@ -285,8 +309,67 @@ class KeptCopy:
         """The chief's program has ended."""
         self._over = True
 
+    def begin_leaving(self) -> None:
+        """The process is about to end: the primary hears so, where this copy has one."""
+        with self._answering:
+            self._leaves = True
+            if self._fed is not None:
+                with suppress(OpError):
+                    self._fed.send(Frame(kinds.LEAVING))
+
+    def tell_second(self) -> None:
+        """The process is about to end, and all of its copies know that (`begin_leaving`): the second hears so, where
+        this copy has one. Where the processes of both are, one of the two copies knows that of the other, then."""
+        feed = self._feed
+        if self._standing.serves and feed is not None and not feed.filling:
+            with self._between_changes():
+                number = feed.leave()
+            give_up_at = time.monotonic() + ANSWER_S
+            feed.wait(number, lambda: time.monotonic() < give_up_at)
+
+    def leave(self) -> None:
+        """The process ends, and the chief keeps what this copy has, where it serves; see
+        `headwater.replicas.left_copies`. From now on it acknowledges nothing."""
+        self._stop_keeping()
+        self._is_left = True
+        left = self._site.left
+        if left is None:
+            return
+        try:
+            left.require_chief()
+            view = self._last_view()
+            if view is not None and self._is_filled():
+                channel = left.leave(self.name, view.term)
+                feed = self._begin_feed(channel, _AT_CHIEF)
+                feed.fill()
+                with self._taking:
+                    self._step_down()
+                feed.wait(feed.given, lambda: True)
+                channel.end()
+                what = "%s has left its copy of %s with %s until it is served again: term %d"
+                _log.warning(what, self._task, self._called, left.chief, view.term)
+            self._ask_last(Wants.LEAVE)
+        except (OpError, MemoryError) as error:
+            log = _log.warning if self._standing.serves else _log.info
+            what = "%s could not leave its copy of %s with %s, so it is lost where no other one has it: %s"
+            log(what, self._task, self._called, left.chief, error)
+
+    def _last_view(self) -> View | None:
+        """The view in which this copy serves, which has no keeper any more; None where it does not."""
+        self._become(self._ask_last(Wants.ALONE if self._inherits else Wants.VIEW))
+        if self._standing.serves and not self._serving:
+            self._take_over()
+        return self._standing.view if self._standing.serves else None
+
+    def _ask_last(self, wants: Wants) -> View | None:
+        """Asks the witness, without a keeper."""
+        return self._site.ask(self._set, self._shard, self._request(self._standing, wants))
+
     def close(self) -> None:
         """Ends the keeper, and tells the primary that this copy will never serve, where it has one."""
+        self._stop_keeping()
+
+    def _stop_keeping(self) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -438,6 +521,7 @@ class KeptCopy:
                     self._handed = False
                     self._gave = self._gave and goes_on
                     self._has_been_fed = True
+                    self._inherits = False
                     self._changed.notify_all()
                 standing = self._standing
                 deposed = self._serving and not standing.serves
@@ -451,6 +535,8 @@ class KeptCopy:
                 while True:
                     frame = channel.recv()
                     with self._answering:
+                        if frame.kind == kinds.LEAVING:
+                            self._inherits = not self._leaves
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
             finally:
@@ -471,6 +557,8 @@ class KeptCopy:
     def _follow_frame(self, frame: Frame, channel: Channel) -> None:
         try:
             match frame.kind, frame.header:
+                case kinds.LEAVING, (int(),):
+                    pass
                 case kinds.NEW_VIEW, (int(), words, aim):
                     view = from_words(words)
                     with self._changed:
@@ -496,7 +584,7 @@ class KeptCopy:
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()
-        self._serving = self._handed = self._gave = self._has_been_fed = False
+        self._serving = self._handed = self._gave = self._has_been_fed = self._inherits = False
         self._end()
         self._begin()
         self._changed.notify_all()
@@ -520,6 +608,7 @@ class KeptCopy:
                 return
             stays = learn(self._standing, view, 0).me == self._standing.me
             if stays:
+                self._begins_anew = begins_anew(self._standing, view)
                 self._standing = learn(self._standing, view, 0)
                 self._changed.notify_all()
             deposed = self._serving and not self._standing.serves
@@ -567,14 +656,16 @@ class KeptCopy:
             if self._closed:
                 return None
             standing = self._standing
-            home, among = self._site.pair[0], tuple(self._processes.numbers())
-            request = Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
-            view = self._site.ask(self._set, self._shard, request)
+            view = self._site.ask(self._set, self._shard, self._request(standing, wants, other))
             if self._standing.me == standing.me:
                 self._become(view)
         if view is None:
             self._wake_other()
         return view
+
+    def _request(self, standing: Standing, wants: Wants, other: Copy | None = None) -> Request:
+        home, among = self._site.pair[0], tuple(self._processes.numbers())
+        return Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
 
     def _follow(self) -> None:
         with self._changed:
@@ -831,14 +922,48 @@ class KeptCopy:
             fed.close()
         # What was confirmed is applied first.
         with self._taking:
-            self._take_up()
             view = self._standing.view
+            if view is not None and view.term > 1 and self._begins_anew:
+                self._bring_back(view.term - 1)
+            self._take_up()
             if self._handed and view is not None and view.second is not None:
                 self._dial(view, view.second.ps, goes_on=True)
             with self._changed:
-                self._gave = self._handed = self._left = False
+                self._gave = self._handed = self._left = self._inherits = self._begins_anew = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
+
+    def _begin_again(self) -> None:
+        with self._changed:
+            self._end()
+            self._begin()
+
+    def _bring_back(self, term: int) -> None:
+        """Has what the last primary has left with the chief, if anything was left in that term, and nothing of what one
+        before has fed it. `_taking` is held."""
+        left = self._site.left
+        if self._has_been_fed:
+            self._begin_again()
+        if left is None:
+            return
+        channel, _ = memory_pair((left.chief, self._task))
+        count = 0
+        try:
+            for frame in left.find(self.name, term):
+                self._apply(frame, channel)
+                count += 1
+        except Exception:  # noqa: BLE001 - it serves without that, as where nothing was left
+            _log.exception("%s cannot go on with the copy of %s that was left", self._task, self._called)
+            self._begin_again()
+            return
+        if count:
+            _log.warning(
+                "%s goes on with the copy of %s of term %d, which %s has kept",
+                self._task,
+                self._called,
+                term,
+                left.chief,
+            )
 
     def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
         """Begins to feed the copy of another ``ps`` with all that there is, or ``goes_on`` with that of one that has

@@ -5,37 +5,77 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from headwater.pauses import pause
-from headwater.replicas.copy import KeptCopy
 from headwater.task.waiting import SPEAK_S
 
 _log = logging.getLogger("headwater")
 
-#: How long it waits, in seconds.
+#: How long it waits for another process that is there, and for one that was lost and may come back, in seconds.
 LEAVE_S: Final = 60.0
+LOST_S: Final = 20.0
 #: Between two looks, in seconds.
 _LOOK_S: Final = 0.05
 
 
-def await_others(task: str, missed: Callable[[], Sequence[KeptCopy]], may_come: Callable[[], bool]) -> None:
-    """Returns once no copy of a process would be missed if that ended, or nothing helps; says what it waits for.
+class Leaving(Protocol):
+    """A copy of a process that is about to end; see `headwater.replicas.copy.KeptCopy`."""
+
+    @property
+    def is_spare(self) -> bool: ...
+
+    @property
+    def serves(self) -> bool: ...
+
+    @property
+    def second_leaves(self) -> bool: ...
+
+    def described(self) -> str: ...
+
+    def leave(self) -> None: ...
+
+
+def leave(
+    task: str, copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
+) -> None:
+    """Waits until no copy of a process would be missed if that ended, or that takes too long; says what it waits for.
+    What would still be missed then, the chief keeps.
 
     Args:
       task: the name of the process.
-      missed: the copies that would be.
-      may_come: whether another process may yet have what is in them.
+      copies: that it has.
+      missed: those of them that would be.
+      patience_s: how long another process may take to have what is in them, in seconds; 0 where none is to come.
     """
+    _await_others(task, missed, patience_s)
+    leave_now(copies, missed)
+
+
+def leave_now(copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]]) -> None:
+    """Has the chief keep what would be missed; see `leave`."""
+    for copy in copies:
+        if not (copy.is_spare or copy.serves):
+            copy.leave()  # nor does it serve in the place of a primary that ends from now on
+    while ending := missed():
+        for copy in ending:
+            copy.leave()
+
+
+def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
     began = spoken = time.monotonic()
-    while copies := missed():
+    while True:
+        for copy in missed():
+            if copy.second_leaves:  # and waits for nobody
+                copy.leave()
+        copies = missed()
+        if not copies:
+            return
         now = time.monotonic()
         what = "; ".join(copy.described() for copy in copies)
-        if not may_come():
-            _log.warning("%s ends with what no other ps can take: %s", task, what)
-            return
-        if now - began >= LEAVE_S:
-            _log.warning("%s ends, though in %g s no other ps has taken: %s", task, LEAVE_S, what)
+        if now - began >= (patience := patience_s()):
+            within = f" within {patience:g} s" if patience else ""
+            _log.warning("%s ends, and no other ps has taken%s: %s", task, within, what)
             return
         if now - spoken >= SPEAK_S:
             spoken = now

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headwater.errors import UnavailableError
+from headwater.replicas.left_copies import LeftCopies
 from headwater.replicas.witness import Ask
 from headwater.transport.channel import Channel
 
@@ -96,6 +97,7 @@ class Site:
       pair: the numbers of the ``ps`` that have copies at the beginning; first of that which serves.
       processes: that may have copies.
       ask: asks the witness, see `headwater.replicas.witness`.
+      left: where a copy is left that no other process will have; None where that is lost.
       grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
     """
 
@@ -103,6 +105,7 @@ class Site:
     pair: tuple[int, int]
     processes: Processes
     ask: Ask
+    left: LeftCopies | None = None
     grace_s: float = GRACE_S
 
     @property

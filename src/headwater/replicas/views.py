@@ -26,9 +26,9 @@ nothing, and the newest view of those that it is told need not be the newest the
 
 Before there is any view, every ``ps`` has to tell that it knows none.
 
-*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life. Where all copies of a view are,
-nothing is left of the shard: the one that says so last serves in the next term, without anything, and gets from the
-chief what that has.
+*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life; and one that has said itself
+that it *leaves*. Where all copies of a view are lost, no ``ps`` has the shard: the first serves in the next term that
+has nothing of it, and gets from the chief what that has; see `headwater.replicas.left_copies`, too.
 
 The model test (``tests/pure/parameters/test_views.py``) runs random histories of it.
 """
@@ -65,12 +65,13 @@ class View(NamedTuple):
 
 class Wants(enum.Enum):
     """What a copy asks the witness for: only to hear the view; to be alone; to have another one as its second; to have
-    its second serve in its place."""
+    its second serve in its place; to be lost, as its process ends."""
 
     VIEW = 0
     ALONE = 1
     PAIR = 2
     HAND_OVER = 3
+    LEAVE = 4
 
 
 class Request(NamedTuple):
@@ -118,13 +119,14 @@ def judge(witness: Witness, request: Request) -> Witness:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
     both = {copy for copy in (view.primary, view.second) if copy is not None}
-    gone = {copy for copy in both if copy.ps == me.ps and copy.life < me.life}
+    leaves = request.wants is Wants.LEAVE
+    gone = {copy for copy in both if copy.ps == me.ps and (copy.life < me.life or (leaves and copy == me))}
     lost = witness.lost | gone
     after = view
     if me in view:
         if request.view == view:
             after = _granted(view, request)
-    elif gone and both <= lost:
+    elif both <= lost and not leaves and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after, lost=lost if after == view else frozenset())
 
@@ -206,6 +208,14 @@ def learn(standing: Standing, view: View, life: int) -> Standing:
     if standing.me in view or not was_in:
         return Standing(me=standing.me, view=view)
     return Standing(me=Copy(standing.me.ps, life), view=view)
+
+
+def begins_anew(standing: Standing, view: View) -> bool:
+    """Whether a copy that hears of ``view`` serves in it since all copies of the view before are lost."""
+    known = standing.view
+    was_in = known is not None and standing.me in known
+    newer = known is None or view.term > known.term
+    return newer and not was_in and view.primary == standing.me and view.second is None
 
 
 def accepts(standing: Standing, view: View) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Protocol
 
 from headwater.errors import InvalidArgumentError, UnavailableError
+from headwater.replicas.left_copies import forget_outdated
 from headwater.replicas.views import (
     Copy,
     Request,
@@ -23,6 +24,7 @@ from headwater.replicas.views import (
 )
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
+from headwater.task.left_states import LeftStates
 from headwater.task.service import Service
 from headwater.task.waiting import SILENCE_S
 from headwater.transport.channel import Channel
@@ -35,10 +37,15 @@ Ask = Callable[[str, int, Request], "View | None"]
 
 
 class Witnesses:
-    """What the witness knows of all shards of all sets."""
+    """What the witness knows of all shards of all sets.
 
-    def __init__(self) -> None:
+    Args:
+      left: what copies have left with the chief.
+    """
+
+    def __init__(self, left: LeftStates) -> None:
         self._lock = threading.Lock()
+        self._left = left
         self._known: dict[tuple[str, int], Witness] = {}
 
     def ask(self, name: str, shard: int, request: Request) -> View | None:
@@ -54,6 +61,9 @@ class Witnesses:
                 name,
                 after.view,
             )
+            if before.view is not None:
+                goes_on = after.view.primary in before.view
+                forget_outdated(self._left, name, shard, after.view.term if goes_on else before.view.term)
         return after.view
 
     def view(self, name: str, shard: int) -> View | None:
@@ -64,12 +74,16 @@ class Witnesses:
 
 
 class WitnessService(Service):
-    """Answers copies of shards, on the chief."""
+    """Answers copies of shards, on the chief.
+
+    Args:
+      left: what copies have left there.
+    """
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
 
-    def __init__(self) -> None:
-        self._witnesses = Witnesses()
+    def __init__(self, left: LeftStates) -> None:
+        self._witnesses = Witnesses(left)
 
     def serve(self, channel: Channel, first: Frame) -> None:
         frame = first

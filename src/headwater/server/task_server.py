@@ -19,6 +19,7 @@ from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
+from headwater.replicas.left_copies import LeftCopies
 from headwater.replicas.sites import Site
 from headwater.replicas.witness import RemoteWitness, WitnessService
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
@@ -111,7 +112,7 @@ class TaskServer(Service):
         if self.copies is not None:
             self.shell.add_service(self.copies)
         if self._twice and self.shell.is_chief:
-            self.shell.add_service(WitnessService())
+            self.shell.add_service(WitnessService(self._left))
         if self.shell.is_chief:
             self.shell.add_service(self._left)
         self.shell.start(plans=self, master=self._master)
@@ -169,7 +170,7 @@ class TaskServer(Service):
         """The copies that this process has or may have, of each task."""
         shell = self.shell
         chief, me = shell.chief, shell.me
-        witness = RemoteWitness(shell.link(chief), str(chief))
+        witness, left = RemoteWitness(shell.link(chief), str(chief)), LeftCopies(str(chief), shell.link(chief))
         around = Surroundings(
             push=self._peers.push,
             watchdog=shell.watchdog,
@@ -180,7 +181,7 @@ class TaskServer(Service):
         copies = [
             GraphCopy(
                 TaskName(PS, task),
-                site=Site(ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.ask),
+                site=Site(ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.ask, left=left),
                 around=around,
                 aims=partial(processes.aim, task),
             )

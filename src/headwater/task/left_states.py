@@ -26,6 +26,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from headwater.errors import NotFoundError, OpError
 from headwater.io.array_file import ArrayFile, Stored
 from headwater.task import kinds
@@ -45,7 +47,8 @@ CHIEF_S: Final = 30.0
 _TRIES: Final = 3
 
 
-_Part = tuple[Sequence[object], Stored]
+# Its words; and where the file has its tensors, or these, where they are of Python objects, such as strings.
+_Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,8 +59,8 @@ class _Left:
       by: the generation of that life.
       state: what answers FETCH_STATE; None until all parts have come.
       mark: of the state.
-      parts: by number the words of a part, and where the file has its tensors.
-      file: has these; None without parts.
+      parts: by number what is known of a part.
+      file: has their tensors; None without parts.
     """
 
     by: int
@@ -69,7 +72,8 @@ class _Left:
     def add(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
         """Keeps a part."""
         self.file = self.file or ArrayFile()
-        self.parts[at] = words, self.file.add(tensors)
+        in_memory = any(np.asarray(tensor).dtype.hasobject for tensor in tensors)
+        self.parts[at] = words, tensors if in_memory else self.file.add(tensors)
 
     def part(self, at: int) -> Frame:
         """What answers FETCH_PART.
@@ -80,7 +84,7 @@ class _Left:
         if self.file is None or at not in self.parts:
             raise NotFoundError(None, None, f"the state that was left has no part {at}")
         words, stored = self.parts[at]
-        return Frame(kinds.DONE, words, self.file.read(stored))
+        return Frame(kinds.DONE, words, self.file.read(stored) if isinstance(stored, Stored) else stored)
 
 
 class LeftStates(Service):
@@ -138,6 +142,12 @@ class LeftStates(Service):
         if left is None or left.by != by:
             left = self._kept[what, index] = _Left(by=by)
         return left
+
+    def forget(self, what: str, below: int) -> None:
+        """What has a number ``below`` that is of no use any more."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == what and key[1] < below]:
+                del self._kept[key]
 
     def met(self, what: str, index: int, generation: int) -> None:
         """The chief's program has met a life of a ``ps`` that has begun, and so has asked for its state: what another

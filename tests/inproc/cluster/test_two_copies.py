@@ -260,6 +260,22 @@ def test_a_ps_dies_at_every_frame(reference: list[Any], frame: int, ps: int) -> 
         _check(found.run(), reference)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("frame", range(FRAMES))
+def test_all_ps_are_told_to_end_at_every_frame(reference: list[Any], frame: int) -> None:
+    with training() as found:
+        ending = threading.Thread(target=found.cluster.end_at_once)
+
+        def on_frame(number: int) -> None:
+            if number == frame and ending.ident is None:
+                ending.start()
+
+        found.cluster.cuts.on_frame = on_frame
+        found.cluster.cuts.plan()
+        _check(found.run(), reference)
+        ending.join()
+
+
 @settings(max_examples=10, deadline=None)
 @given(
     before=st.sets(st.integers(0, 2 * FRAMES * STEPS), max_size=3),

@@ -24,11 +24,13 @@ from headwater.parameters.service import ParameterService
 from headwater.parameters.updater import Updater
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
+from headwater.task.left_states import LeftStates
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
+from tests.support.left import left_copies
 
 _tree: Any = jax.tree
 
@@ -88,7 +90,8 @@ class TwoServers:
         self._threads: list[threading.Thread] = []
         self._channels: dict[int, list[Channel]] = {0: [], 1: []}
         self.name = "params"
-        self.witnesses = Witnesses()
+        self.left = LeftStates()
+        self.witnesses = Witnesses(self.left)
         self.killed: set[int] = set()
         self.copies: list[list[Any]] = []
         self.services: list[ParameterService] = []
@@ -118,7 +121,14 @@ class TwoServers:
         for shard in (0, 1):
             others = {1 - index: (f"/job:ps/task:{1 - index}", _Link(self, 1 - index))}
             processes = FixedProcesses(index, f"/job:ps/task:{index}", others)
-            site = Site(ps=index, pair=(shard, 1 - shard), processes=processes, ask=self._asks[index], grace_s=0.1)
+            site = Site(
+                ps=index,
+                pair=(shard, 1 - shard),
+                processes=processes,
+                ask=self._asks[index],
+                left=left_copies(self.left, index),
+                grace_s=0.1,
+            )
             copy = self._copy(index, shard, site)
             self.copies[index].append(copy)
             self.services[index].host(copy.name, copy)
@@ -141,6 +151,17 @@ class TwoServers:
         for feed in feeds:
             feed.broken.wait()
         self.kill(index)
+
+    def end_at_once(self) -> None:
+        """Ends both as they end that are told to at one moment, and starts them anew."""
+
+        def end(index: int) -> None:
+            self.services[index].before_end(over=False)
+            self.kill(index)
+
+        together(*(partial(end, index) for index in range(2)))
+        for index in range(2):
+            self.start(index)
 
     def start(self, index: int) -> None:
         """Starts a server anew."""
@@ -260,7 +281,7 @@ class Replicated(TwoServers):
 
 
 def _service(index: int) -> ParameterService:
-    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True), is_needed=lambda: False)
+    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True), is_needed=lambda: True)
 
 
 def ones(params: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from headwater import ParameterServer
 from headwater.accounting.accounts import Accounts
 from headwater.consistency import from_text
 from headwater.errors import UnavailableError
+from headwater.parameters import service
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host_memory import HostMemory
@@ -525,3 +526,46 @@ def test_replicas_and_own_states_are_refused_together() -> None:
 def test_one_process_has_no_second_ps() -> None:
     with pytest.raises(ValueError, match="needs a second ps"):
         ParameterServer(PARAMS, optax.sgd(1.0), replicas=2)
+
+
+def test_what_both_have_that_end_at_once_is_there_when_they_are_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pushes of a worker meanwhile count once; and so again after the next time."""
+    monkeypatch.setattr(service, "LOST_S", 0.1)
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    pushed = 0
+    for _ in range(2):
+        client.push(ones(PARAMS))
+        pushing = threading.Thread(target=lambda: [client.push(ones(PARAMS)) for _ in range(5)])
+        pushing.start()
+        servers.end_at_once()
+        pushing.join()
+        servers.paired()
+        pushed += 6
+    take_over(servers, client)
+    counted(client, pushed)
+    client.close()
+    servers.stop()
+
+
+def test_a_ps_that_ends_first_leaves_what_it_has_to_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is about to end, too, and does so once it serves alone; the chief keeps what that has."""
+    monkeypatch.setattr(service, "LOST_S", 0.1)
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    client = servers.client()
+    servers.paired()
+    client.push(ones(PARAMS))
+    first = servers.primary(0)
+    servers.services[first].before_end(over=False)
+    for copy in servers.copies[1 - first]:
+        assert copy.is_missed == (not copy.serves)
+    servers.kill(first)
+    client.push(ones(PARAMS))
+    servers.services[1 - first].before_end(over=False)
+    servers.kill(1 - first)
+    servers.start(first)
+    client.push(ones(PARAMS))
+    counted(client, 3)
+    client.close()
+    servers.stop()

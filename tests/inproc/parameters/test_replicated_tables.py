@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headwater.errors import ResourceExhaustedError
+from headwater.parameters import service
 from headwater.parameters.layout import make_layout
 from headwater.parameters.replicas.tables import TABLES, Programs, TablesCopy
 from headwater.parameters.service import ParameterService
@@ -317,5 +318,26 @@ def test_servers_are_killed_in_turn_while_a_worker_pushes() -> None:
     ends.set()
     pushes.join()
     np.testing.assert_array_equal(client.look_up({"counts": keys})["counts"], np.full((8, DIM), pushed, np.float32))
+    client.close()
+    servers.stop()
+
+
+@pytest.mark.parametrize("name", ["exact", "strings", "least recent", "of the program"])
+def test_tables_of_servers_that_end_at_once_are_there_when_they_are_back(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LOST_S", 0.1)
+    servers = Tables()
+    client = servers.worker(name)
+    servers.paired()
+    for step in range(20):
+        train(client, step, name)
+    had = [servers.held(servers.primary(shard), shard) for shard in (0, 1)]
+    servers.end_at_once()
+    servers.paired()
+    for shard in (0, 1):
+        for one, other in zip(had[shard], servers.held(servers.primary(shard), shard), strict=True):
+            np.testing.assert_array_equal(one, other)
+    train(client, 20, name)
     client.close()
     servers.stop()

@@ -21,9 +21,8 @@ from headwater.parameters.table_host import TableService
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
 from headwater.task.left_states import LeftStates, StateAtChief
-from tests.pure.task.test_left_states import Link
+from tests.support.left import CHIEF, Link
 
-CHIEF = "/job:worker/task:0"
 USERS = TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3)
 ITEMS = TableConfig(dim=2, optimizer=Adam(0.1, exact=True), strings=True)
 IDS = np.arange(200)

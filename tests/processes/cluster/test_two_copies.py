@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.copied_processes import CopiedTasks
-from tests.support.processes import Process, processes
+from tests.support.processes import Process, processes, tell_all_to_end
 
 PROGRAM = Path(__file__).with_name("programs") / "two_copies.py"
 
@@ -52,7 +52,7 @@ def test_a_further_process_comes_and_goes(tmp_path: Path) -> None:
         before = ps[0].line_count()
         further.terminate()
         further.succeeds()
-        assert "ends with what" not in further.output
+        assert "no other ps has taken" not in further.output
         ps[0].wait_for("/job:ps/task:1 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
         tasks.go_on()
         before = ps[0].line_count()
@@ -83,6 +83,19 @@ def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path
         ps[0].succeeds()
         tasks.go_on()
         end(tmp_path, tasks.workers, ps[1:])
+
+
+@pytest.mark.long
+def test_all_ps_are_told_to_end_at_once(tmp_path: Path) -> None:
+    """The chief keeps what they have until they are back."""
+    with processes(ps=2, worker=2) as cluster:
+        tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
+        tasks.go_on()
+        tell_all_to_end(tasks.ps)
+        tasks.ps = [tasks.start("ps", index) for index in range(2)]
+        tasks.go_on()
+        end(tmp_path, tasks.workers, tasks.ps)
+        assert sum(one.output.count("goes on with the copy of") for one in tasks.ps) == 2
 
 
 @pytest.mark.long

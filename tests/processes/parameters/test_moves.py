@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.processes.parameters.test_replicas import COUNTS, exact, listed
-from tests.support.processes import Process, Processes, processes
+from tests.support.processes import Process, Processes, processes, tell_all_to_end
 
 PROGRAM = Path(__file__).with_name("moves.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "scales.py"
@@ -201,22 +201,18 @@ def test_a_ps_that_is_told_to_end_gives_its_copies_to_one_that_was_lost_and_is_b
 
 @pytest.mark.long
 def test_all_ps_with_copies_are_told_to_end_at_once(tmp_path: Path) -> None:
-    """None waits for another one, and the chief brings what it has when they are back."""
-    chosen = "--replicas", "2", "--shards", "4"
+    """None waits for another one, and the chief keeps what they have until they are back."""
+    chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
-        for one in ps:
-            one.suspend()
-            one.tell_to_end()
-        for one in ps:
-            one.resume()
-        for one in ps:
-            assert "waits to end" not in one.succeeds()
+        tell_all_to_end(ps)
+        assert "waits to end" not in ps[0].output + ps[1].output
         ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
         go_on(*workers)
-        (tmp_path / "end").touch()
-        for one in (*workers, *ps):
+        pushed = end(tmp_path, workers)
+        assert f"rows [{float(pushed)}]" in workers[0].output
+        for one in ps:
             one.succeeds()
 
 

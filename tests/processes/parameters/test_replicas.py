@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Process, Processes, processes
+from tests.support.processes import Process, Processes, processes, tell_all_to_end
 
 PROGRAM = Path(__file__).with_name("survives.py")
 ROUNDS = Path(__file__).with_name("rounds.py")
@@ -119,6 +119,17 @@ def test_a_ps_that_is_told_to_end_waits_for_the_other_one_that_was_lost(tmp_path
         ps[0].succeeds()
         goes_on(*workers)
         ends(tmp_path, ps[1:], workers)
+
+
+def test_both_ps_are_told_to_end_at_once(tmp_path: Path) -> None:
+    """The chief keeps what they have until they are back."""
+    with processes(ps=2, worker=2) as cluster:
+        ps, workers = begin(cluster, tmp_path)
+        goes_on(*workers)
+        tell_all_to_end(ps)
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        goes_on(*workers)
+        ends(tmp_path, ps, workers)
 
 
 @pytest.mark.long

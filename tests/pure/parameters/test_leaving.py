@@ -24,30 +24,56 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
-COPY: Any = SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY")
+def copy(left: list[str] | None = None, *, second_leaves: bool = False) -> Any:
+    """A copy that is missed; ``left`` gets its name where the chief does."""
+    found = SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY", second_leaves=second_leaves)
+    found.leave = lambda: (left if left is not None else []).append("shard 0")
+    return found
 
 
 def test_it_ends_at_once_when_nothing_is_missed(clock: SimpleNamespace) -> None:
-    leaving.await_others("ps", list, lambda: True)
+    leaving.leave("ps", [], list, lambda: 20.0)
     assert clock.now == 0.0
 
 
 def test_it_waits_until_others_have_it_and_says_for_what(
     clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
+    left: list[str] = []
     with caplog.at_level(logging.WARNING):
-        leaving.await_others("ps", lambda: [COPY] if clock.now < 10.0 else [], lambda: True)
+        leaving.leave("ps", [], lambda: [copy(left)] if clock.now < 10.0 else [], lambda: 20.0)
     assert clock.now == pytest.approx(10.0, abs=0.1)
     assert caplog.messages == ["ps waits to end until another ps has taken: primary of shard 0, NO SECOND COPY"] * 2
+    assert not left
 
 
-def test_it_ends_when_no_other_one_may_come(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
-    leaving.await_others("ps", lambda: [COPY], lambda: clock.now < 1.0)
+def test_it_leaves_what_no_other_one_may_have_with_the_chief(
+    clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    left: list[str] = []
+    leaving.leave("ps", [], lambda: [] if left else [copy(left)], lambda: 20.0 if clock.now < 1.0 else 0.0)
     assert clock.now == pytest.approx(1.0, abs=0.1)
-    assert caplog.messages == ["ps ends with what no other ps can take: primary of shard 0, NO SECOND COPY"]
+    assert caplog.messages == ["ps ends, and no other ps has taken: primary of shard 0, NO SECOND COPY"]
+    assert left == ["shard 0"]
 
 
 def test_it_does_not_wait_for_ever(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
-    leaving.await_others("ps", lambda: [COPY], lambda: True)
-    assert clock.now == pytest.approx(leaving.LEAVE_S, abs=0.1)
-    assert caplog.messages[-1].startswith("ps ends, though in 60 s no other ps has taken: ")
+    left: list[str] = []
+    leaving.leave("ps", [], lambda: [] if left else [copy(left)], lambda: leaving.LOST_S)
+    assert clock.now == pytest.approx(leaving.LOST_S, abs=0.1)
+    assert caplog.messages[-1].startswith("ps ends, and no other ps has taken within 20 s: ")
+    assert left == ["shard 0"]
+
+
+def test_where_the_other_one_is_about_to_end_too_it_does_not_wait(clock: SimpleNamespace) -> None:
+    left: list[str] = []
+    leaving.leave("ps", [], lambda: [] if left else [copy(left, second_leaves=True)], lambda: 20.0)
+    assert (clock.now, left) == (0.0, ["shard 0"])
+
+
+def test_a_copy_that_follows_serves_no_more_once_its_process_ends(clock: SimpleNamespace) -> None:
+    left: list[str] = []
+    following = copy(left)
+    following.serves = following.is_spare = False
+    leaving.leave("ps", [following], list, lambda: 20.0)
+    assert (clock.now, left) == (0.0, ["shard 0"])

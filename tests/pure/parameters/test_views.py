@@ -18,6 +18,7 @@ from headwater.replicas.views import (
     Witness,
     accepts,
     as_words,
+    begins_anew,
     from_words,
     judge,
     learn,
@@ -110,6 +111,18 @@ def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> 
     assert not after.lost
 
 
+def test_where_the_last_copies_have_left_the_first_serves_that_has_nothing() -> None:
+    third = Copy(2, 30)
+    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.LEAVE))
+    assert judge(witness, _told(third, None)).view == PAIR
+    assert judge(witness, _told(HOME, PAIR, Wants.ALONE)) == Witness(view=View(5, HOME, None))
+    witness = judge(witness, _told(HOME, PAIR, Wants.LEAVE))
+    assert witness.view == PAIR
+    assert judge(witness, _told(third, View(3, OTHER, third))).view == PAIR  # it may have what others have changed
+    assert judge(witness, _told(third, None)).view == View(5, third, None)
+    assert judge(witness, _told(third, PAIR)).view == View(5, third, None)
+
+
 def test_who_is_outside_begins_another_life() -> None:
     standing = learn(Standing(me=HOME, view=PAIR), View(5, OTHER, None), 11)
     assert standing == Standing(me=Copy(0, 11), view=View(5, OTHER, None))
@@ -178,6 +191,9 @@ class _World:
         self.push = 0
         self.crashed = 0
         self.handed = 0
+        #: By term what a primary has left with the chief.
+        self.left: dict[int, list[int]] = {}
+        self.found = 0
         self.aim = Aim(0, 1)
 
     def run(self, steps: int) -> None:
@@ -185,7 +201,7 @@ class _World:
             move = self.chance.choice(
                 [self.works, self.delivers, self.confirms, self.acknowledges, self.goes_on] * 24
                 + [self.asks, self.hears, self.dials] * 12
-                + [self.is_cut, self.crashes, self.forgets, self.aims]
+                + [self.is_cut, self.crashes, self.forgets, self.aims, self.leaves]
                 + [self.stops] * 3
             )
             move(self.chance.randrange(len(self.copies)))
@@ -196,7 +212,9 @@ class _World:
             return
         primary = self.of(self.newest.primary)
         if primary is not None:
-            assert set(self.acknowledged) <= set(primary.log), "an acknowledged update is lost"
+            begins = begins_anew(primary.standing, self.newest)
+            has = self.left.get(self.newest.term - 1, []) if begins else primary.log
+            assert set(self.acknowledged) <= set(has), "an acknowledged update is lost"
         for copy in self.copies:
             assert len(set(copy.log)) == len(copy.log), "a push was applied twice"
             if copy.standing.acknowledges_alone:
@@ -214,6 +232,9 @@ class _World:
         copy.standing = after = learn(before, view, next(self.lives))
         if after.me != before.me:
             copy.log.clear()
+        if begins_anew(before, view):
+            copy.log = list(self.left.get(view.term - 1, []))
+            self.found += bool(copy.log)
         if after.view == before.view:
             return
         copy.steps_down = False
@@ -370,6 +391,31 @@ class _World:
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
         self.crashed += 1
 
+    def leaves(self, ps: int) -> None:
+        """A process ends, and is started anew. What it serves, as far as it knows, it leaves with the chief; what it
+        follows, where the primary serves, or has left that."""
+        copy = self.copies[ps]
+        if copy.stopped or copy.standing.view is None or self.witness.view is None:
+            return
+        newest = self.tells(ps, Wants.VIEW)
+        self.learns(ps, newest)
+        if copy.standing.serves:
+            self.left[newest.term] = list(copy.log)
+        elif newest.second == copy.standing.me and self.of(newest.primary) is None and newest.term not in self.left:
+            return
+        self.tells(ps, Wants.LEAVE)
+        self.copies[ps] = _Process(Copy(ps, next(self.lives)))
+        self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
+
+    def tells(self, ps: int, wants: Wants) -> View:
+        """A copy asks the witness, and hears the answer; the witness knows the view."""
+        standing = self.copies[ps].standing
+        request = Request(standing.me, standing.view, wants, standing.pairing, 0, tuple(range(len(self.copies))))
+        self.witness = judge(self.witness, request)
+        assert self.witness.view is not None
+        self.newest = self.witness.view
+        return self.newest
+
     def stops(self, ps: int) -> None:
         self.copies[ps].stopped = True
 
@@ -384,13 +430,14 @@ class _World:
         copies = [self.of(copy) for copy in (self.newest.primary, self.newest.second) if copy is not None]
         if all(copy is not None and not copy.stopped and copy.standing.view == self.newest for copy in copies):
             self.witness = Witness()
+            self.left.clear()
 
 
 @pytest.mark.parametrize("processes", [2, 3, 4])
 def test_random_histories(processes: int) -> None:
     """No acknowledged update is lost with one failure at a time, each push is applied once, and no copy acknowledges
     what the newest primary does not have."""
-    acknowledged = crashes = terms = handed = 0
+    acknowledged = crashes = terms = handed = found = 0
     places: set[int] = set()
     for seed in range(200):
         world = _World(seed, processes)
@@ -398,6 +445,7 @@ def test_random_histories(processes: int) -> None:
         acknowledged += len(world.acknowledged)
         crashes += world.crashed
         handed += world.handed
+        found += world.found
         if world.newest is not None:
             terms = max(terms, world.newest.term)
             places.add(world.newest.primary.ps)
@@ -405,4 +453,5 @@ def test_random_histories(processes: int) -> None:
     assert crashes > 60
     assert terms > 6
     assert handed > 20
+    assert found > 20
     assert len(places) == processes

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import threading
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from headwater.errors import (
-    CancelledError,
     InvalidArgumentError,
     NotFoundError,
     ResourceExhaustedError,
@@ -23,54 +19,10 @@ from headwater.task import exchange
 from headwater.task.answers import raise_error
 from headwater.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
 from headwater.task.left_states import CHIEF_S, LeftStates, StateAtChief
-from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.channel import memory_pair
 from headwater.transport.frames import Frame
-from headwater.transport.problems import ConnectFailure, Problem
-
-
-class Link:
-    """Channels to a chief, of which some are lost before the answer.
-
-    Args:
-      service: the chief's.
-      lost: numbers of such channels.
-      life: the generation of the task at this end.
-
-    Attributes:
-      opened: how many there were.
-      tried: how often one was asked for.
-      refuses: why there is none now; None where there are some.
-    """
-
-    def __init__(self, service: LeftStates, *lost: int, life: int = 0) -> None:
-        self._service = service
-        self._lost = set(lost)
-        self._life = life
-        self.opened = self.tried = 0
-        self.refuses: Callable[[], Problem | None] = lambda: None
-
-    def take_now(self) -> Channel:
-        self.tried += 1
-        problem = self.refuses()
-        if problem is not None:
-            raise UnavailableError(None, None, "cannot reach it") from ConnectFailure(problem, problem.value)
-        mine, theirs = memory_pair(generations=(0, self._life))
-        number = self.opened
-        self.opened += 1
-
-        def serve() -> None:
-            with contextlib.suppress(CancelledError, UnavailableError):
-                frame = theirs.recv()
-                if number in self._lost:
-                    theirs.close()
-                self._service.serve(theirs, frame)
-
-        threading.Thread(target=serve).start()
-        return mine
-
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        assert not usable
-        channel.close()
+from headwater.transport.problems import Problem
+from tests.support.left import Link
 
 
 def kept(link: Link, number: int = 0) -> StateAtChief:

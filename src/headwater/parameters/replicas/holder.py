@@ -23,6 +23,7 @@ from headwater.parameters.shards.directory import Directory, Load, Told
 from headwater.parameters.shards.moves import MOVE_S, spread
 from headwater.parameters.shards.places import Places
 from headwater.replicas.aims import Aim
+from headwater.replicas.leaving import LOST_S, leave_now
 from headwater.replicas.views import View
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
@@ -34,7 +35,7 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-#: How long a ``ps`` that ends waits until its copies are elsewhere, in seconds.
+#: How long a ``ps`` that ends waits until its copies are elsewhere, where others are there, in seconds.
 LEAVE_S: Final = 300.0
 
 
@@ -57,6 +58,12 @@ class MovingCopy(Hosted, Protocol):
     def is_spare(self) -> bool: ...
 
     @property
+    def is_free(self) -> bool: ...
+
+    @property
+    def second_leaves(self) -> bool: ...
+
+    @property
     def lacks_second(self) -> bool: ...
 
     @property
@@ -68,6 +75,10 @@ class MovingCopy(Hosted, Protocol):
     def aim(self, primary: int, second: int | None) -> None: ...
 
     def load(self) -> Load: ...
+
+    def described(self) -> str: ...
+
+    def leave(self) -> None: ...
 
 
 class CopyHolder:
@@ -131,7 +142,8 @@ class CopyHolder:
             self._pause(LOOK_S)
 
     def hand_over(self, is_needed: Callable[[], bool]) -> None:
-        """The task ends though the job goes on: other ``ps`` get its copies, and it takes none any more.
+        """The task ends though the job goes on: other ``ps`` get its copies, and it takes none any more. Those that no
+        other one will have, the chief keeps.
 
         Args:
           is_needed: whether workers wait for those that were lost to come back, where none other is there.
@@ -148,18 +160,18 @@ class CopyHolder:
         # to end, too, does not wait for this one.
         self._servers.leaving.add(self._task)
         self._tell_all(leaves=True)
-        if not others:
-            _log.warning("%s finds no other ps that takes its copies of %r", self._task, self._name)
-            return
         give_up_at = time.monotonic() + LEAVE_S
-        while (kept := self._kept()) and self._others() and time.monotonic() < give_up_at:
+        while (kept := self._kept()) and others and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
                 break
             self._pause(LOOK_S)
-        if kept:
-            _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
-        else:
+        if not kept:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
+            return
+        _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
+        if not self._over:
+            copies, alone = [self.copies[shard] for shard in kept], not self._others()
+            leave_now(copies, lambda: [copy for copy in copies if not copy.is_free and (copy.lacks_second or alone)])
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
         """What other ``ps`` say of themselves that take copies. Where there is none, waits for those that were lost, as
@@ -170,7 +182,7 @@ class CopyHolder:
             found = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
             now, kept = time.monotonic(), self._kept()
-            if found or not (kept and lost and is_needed()) or self._closed or now - began >= LEAVE_S:
+            if found or not (kept and lost and is_needed()) or self._closed or now - began >= LOST_S:
                 return found
             if now - spoken >= SPEAK_S:
                 spoken = now

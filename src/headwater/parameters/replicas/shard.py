@@ -19,7 +19,7 @@ from headwater.parameters.shards.directory import Expect, Load
 from headwater.parameters.state_saver import ROWS_AT_ONCE
 from headwater.parameters.updater import HostedTable
 from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed
+from headwater.replicas.feed import Feed, FeedChannel
 from headwater.replicas.sites import Site
 from headwater.replicas.views import Copy, View, as_words
 from headwater.task import kinds
@@ -239,7 +239,7 @@ class ShardCopy(KeptCopy):
     def _fills_slowly(self) -> bool:
         return bool(self._updater.tables)
 
-    def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
         with host.lock:
             feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))

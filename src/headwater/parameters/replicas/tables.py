@@ -37,7 +37,7 @@ from headwater.parameters.shards.directory import Load
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
 from headwater.replicas.copy import DIAL_S, KeptCopy
-from headwater.replicas.feed import Feed
+from headwater.replicas.feed import Feed, FeedChannel
 from headwater.replicas.sites import Site
 from headwater.replicas.views import Copy
 from headwater.tables import Table, TableConfig
@@ -373,7 +373,7 @@ class TablesCopy(KeptCopy):
     def _fills_slowly(self) -> bool:
         return True
 
-    def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         contents.saving.acquire()
         with contents.order:

@@ -34,7 +34,7 @@ from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.passes.plan import decode_plan
 from headwater.replicas.aims import Aim
 from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed
+from headwater.replicas.feed import Feed, FeedChannel
 from headwater.replicas.sites import Site
 from headwater.replicas.views import Copy, View
 from headwater.resources.training_note import Note, note_of
@@ -365,7 +365,7 @@ class GraphCopy(KeptCopy):
             self._aim = self._aims()
         return super()._wanted(view)
 
-    def _begin_feed(self, channel: Channel, other: Copy) -> Feed:
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         with contents.runtime.resources.lock:
             feed = Feed(channel, other, contents.all())

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL
-from headwater.replicas.leaving import await_others
+from headwater.replicas.leaving import LEAVE_S, LOST_S, leave
 from headwater.resources.periodic import Periodic
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.processes import GONE, LEAVING, GraphProcesses
@@ -137,7 +137,7 @@ class CopyService(Service):
         if not over:
             self.processes.say(LEAVING)
             self.processes.tell_now()
-            await_others(str(self._shell.me), self._missed, self._may_come)
+            leave(str(self._shell.me), self.copies, self._missed, self._patience_s)
         self.processes.say(GONE)
         self.processes.tell_now(over=over or self._shell.is_over)
 
@@ -145,9 +145,11 @@ class CopyService(Service):
         """What other processes lack, where the job goes on."""
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
-    def _may_come(self) -> bool:
-        """Whether another process stays; or was lost, may come back, and workers wait for it."""
-        return self.processes.others_stay(lost=self._shell.is_needed)
+    def _patience_s(self) -> float:
+        """How long another process may take that stays; or that was lost, may come back, and workers wait for."""
+        if self.processes.others_stay():
+            return LEAVE_S
+        return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
 
     def close(self) -> None:
         self._looks.stop()

@@ -1,0 +1,86 @@
+"""Copies that the chief keeps, frame by frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headwater.errors import InvalidArgumentError, UnavailableError
+from headwater.replicas.feed import Feed
+from headwater.replicas.left_copies import LeftCopies, forget_outdated
+from headwater.replicas.views import Copy
+from headwater.task import kinds
+from headwater.task.left_states import LeftStates, StateAtChief
+from headwater.transport.problems import Problem
+from tests.support.left import CHIEF, Link, left_copies
+
+STRINGS = np.array([b"one", b"two"], object)
+
+
+def leave(copies: LeftCopies, term: int) -> None:
+    """Feeds the chief with all that there is, and with a change that comes after it."""
+    channel = copies.leave("set/0", term)
+    begins = [(kinds.STATE, (term,), [np.arange(3)]), (kinds.ROWS, ("table",), [STRINGS])]
+    feed = Feed(channel, Copy(-1, 0), begins)
+    feed.fill()
+    feed.send(kinds.UPDATE, (), [np.arange(2)])
+    assert feed.wait(feed.given, lambda: True)
+    channel.end()
+
+
+def found(copies: LeftCopies, term: int) -> list[tuple[int, tuple[object, ...], list[object]]]:
+    return [
+        (frame.kind, frame.header, [tensor.tolist() for tensor in frame.tensors])
+        for frame in copies.find("set/0", term)
+    ]
+
+
+def test_what_one_has_left_the_next_term_has_once() -> None:
+    chief = LeftStates()
+    leave(left_copies(chief, 0), 4)
+    other = left_copies(chief, 1)
+    assert found(other, 3) == []
+    assert found(other, 4) == [
+        (kinds.STATE, (0, 4), [[0, 1, 2]]),
+        (kinds.ROWS, (1, "table"), [[b"one", b"two"]]),
+        (kinds.UPDATE, (2,), [[0, 1]]),
+    ]
+    assert found(other, 4) == []
+
+
+def test_what_no_one_will_go_on_with_is_kept_no_more() -> None:
+    chief = LeftStates()
+    for term in (4, 5):
+        leave(left_copies(chief, 0), term)
+    forget_outdated(chief, "set", 1, 9)
+    forget_outdated(chief, "set", 0, 5)
+    assert found(left_copies(chief, 1), 4) == []
+    assert len(found(left_copies(chief, 1), 5)) == 3
+
+
+def test_a_copy_of_which_the_end_has_not_come_is_none() -> None:
+    chief = LeftStates()
+    copies = left_copies(chief, 0)
+    copies.leave("set/0", 4)
+    feed = Feed(copies.leave("set/0", 4), Copy(-1, 0), [(kinds.STATE, (4,), [np.arange(3)])])
+    feed.fill()
+    assert found(copies, 4) == []
+
+
+def test_nothing_is_left_with_a_chief_that_is_not_there() -> None:
+    link = Link(LeftStates())
+    link.refuses = lambda: Problem.REFUSED
+    with pytest.raises(UnavailableError):
+        LeftCopies(CHIEF, link).require_chief()
+
+
+def test_what_is_no_copy_is_refused() -> None:
+    chief = LeftStates()
+    StateAtChief("copy set/0", 4, CHIEF, Link(chief)).leave(("something",), ())
+    with pytest.raises(InvalidArgumentError):
+        found(left_copies(chief, 0), 4)
+    kept = StateAtChief("copy set/0", 5, CHIEF, Link(chief))
+    kept.leave_part(0, ("something",), ())
+    kept.leave((1,), ())
+    with pytest.raises(InvalidArgumentError):
+        found(left_copies(chief, 0), 5)
