@@ -196,6 +196,12 @@ def _committed_steps() -> None:
     step.commit = lambda _: None
 
 
+def _steps_gone_on_with() -> None:
+    """A copy that takes over leaves its part of an update whose maker is lost."""
+    steps: Any = headwater.server.steps.StepService
+    steps.go_on = lambda *_: None
+
+
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -217,6 +223,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "rounds of few": _rounds_of_few,
     "held steps": _held_steps,
     "committed steps": _committed_steps,
+    "steps gone on with": _steps_gone_on_with,
     "held updates": _held_updates,
     "third copies": _third_copies,
 }

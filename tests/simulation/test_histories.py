@@ -63,6 +63,7 @@ _MENDED = [
     ("copies", 2001497),  # a ps is stopped until the chief, the workers and the other ps have ended
     ("copies", 2006300),
     ("graph-copies-rounds", 2049),  # a channel that two steps have
+    ("graph-copies-rounds", 120009289),  # a worker is lost in the midst of an update, and then a ps
     ("graph-copies", 120006601),  # a former primary hears that the job is over, and takes what is sent to a step
     ("graph-copies-queues", 120006307),  # a ps gives its task back to one that has just ended with the job
     ("graph-copies", 120008955),  # the other copy and the witness end with the job while a primary asks for a pair
@@ -168,6 +169,7 @@ def test_histories_that_were_broken_hold() -> None:
         ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
         ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
+        ("graph-copies-rounds", range(120009289, 120009290), "steps gone on with", "different numbers of updates"),
         ("left", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),

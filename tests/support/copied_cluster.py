@@ -103,6 +103,7 @@ class CopiedCluster:
     Attributes:
       copies: by process, those that it has or may have: of each task.
       killed: the numbers of the ``ps`` that are.
+      lost: the numbers of the workers that are.
       parted: whether the two ``ps`` cannot reach each other.
     """
 
@@ -115,12 +116,14 @@ class CopiedCluster:
         self.left = LeftStates()
         self.witnesses = Witnesses(self.left)
         self.killed: set[int] = set()
+        self.lost: set[int] = set()
         self.parted = False
         self.copies: list[list[GraphCopy]] = [[] for _ in self._processes]
         self._asks = [LivingAsk(self.witnesses.ask) for _ in self._processes]
         self.masters: dict[str, MasterService] = {}
         self._former: list[GraphCopy] = []
         self._channels: list[list[Channel]] = [[] for _ in self._processes]
+        self._of_workers: list[list[Channel]] = [[] for _ in range(workers)]
         self._threads: list[threading.Thread] = []
         self._between: list[Channel] = []
         for index in self._processes:
@@ -192,8 +195,14 @@ class CopiedCluster:
         self._former += copies
         for copy in copies:
             thread = threading.Thread(target=copy.close, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
+
+    def lose(self, worker: int) -> None:
+        """Ends a worker without a word. Its program ends with CancelledError; any thread may do it."""
+        self.lost.add(worker)
+        for channel in self._of_workers[worker]:
+            channel.close()
 
     def end_at_once(self) -> None:
         """Ends all ``ps`` as they end that are told to at one moment, and starts them anew. Any thread may do it."""
@@ -227,6 +236,8 @@ class CopiedCluster:
         """A channel of ``me`` to a ``ps``, served by a thread of its own."""
         if index in self.killed:
             raise UnavailableError(None, None, f"ps {index} is killed")
+        if me.job == "worker" and me.index in self.lost:
+            raise CancelledError(None, None, f"{me} is lost")
         if self.parted and me.job == "ps":
             raise UnavailableError(None, None, f"ps {index} cannot be reached from {me}")
         pair = memory_pair((str(TaskName("ps", index)), str(me)), generations=(1, 1 + me.index))
@@ -235,9 +246,11 @@ class CopiedCluster:
         if me.job == "ps":
             self._channels[me.index].append(theirs)
             self._between.append(theirs)
+        else:
+            self._of_workers[me.index].append(theirs)
         thread = threading.Thread(target=self._serve, args=(index, ours), daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
         return theirs
 
     def _serve(self, index: int, channel: Channel) -> None:

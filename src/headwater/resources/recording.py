@@ -30,11 +30,13 @@ class Outcome:
       outputs: arrays.
       faults: by operation whether it has failed, which may have to be waited for.
       error: what an operation on the host has raised after it had changed something.
+      commits: whether its step has committed itself with it: see `headwater.runtime.step.Step.commit`.
     """
 
     outputs: Sequence[Any] = ()
     faults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: OpError | None = None
+    commits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,12 +279,21 @@ class ServedStep(Step):
     # The end ----------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
-        """A step that is over, whose master may ask for its answer again."""
+    def without_channel(
+        number: int, session: str, master: str, runtime: TaskRuntime, push: Push, secured: Secured | None = None
+    ) -> ServedStep:
+        """A step whose master has lost its channel, and may come back on another one."""
         channel, _ = memory_pair()
         channel.close()
-        step = ServedStep(known.number, known.session, None, channel, master, runtime, push)
-        step.resumes = step.answered = step.over = True
+        step = ServedStep(number, session, None, channel, master, runtime, push, secured)
+        step.resumes = True
+        return step
+
+    @staticmethod
+    def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
+        """A step that is over, whose master may ask for its answer again."""
+        step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
+        step.answered = step.over = True
         step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
         return step
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 
 from headwater.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import WANTS_VALUES
+from headwater.passes.plan import Receive, TaskPlan
 from headwater.pauses import pause
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.task import TaskRuntime
@@ -325,6 +326,29 @@ class StepService:
                 for key in [key for key in known if key[0] == session]:
                     del known[key]
 
+    def go_on(self, session: str, number: int, plan: int) -> None:
+        """Goes on with a step of a former copy of the task, unless it needs something of its master, who has to come
+        back then, or has done so already."""
+        runtime = self._runtime
+        compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
+        if compiled is None or _needs(compiled.plan, master):
+            return
+        step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
+        step.patience_s = self._patience_s
+        if self._enter(step, again=True) is None:
+            arguments = step, plan, compiled
+            threading.Thread(target=self._go_on, args=arguments, name=f"goes-on-{number}", daemon=True).start()
+
+    def _go_on(self, step: ServedStep, plan: int, compiled: CompiledPlan) -> None:
+        if self._follower is not None:
+            step.at_end(functools.partial(self._follower.ended, step.session, step.number))
+        try:
+            self._run_step(step.channel, Frame(RUN), step, plan, compiled, None, {})
+        finally:
+            step.confirm_rest()
+            step.end()
+        self._keep(step)
+
     # One step ---------------------------------------------------------------------------------------------------------
 
     def _run(
@@ -454,6 +478,11 @@ class StepService:
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
                 self._follower.failed()
             step.fail(error)
+
+
+def _needs(plan: TaskPlan, master: str) -> bool:
+    """Whether a step of the plan is given something by its master."""
+    return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
 
 
 def _run_header(

@@ -351,6 +351,21 @@ def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch:
     del host_ops.gates["protocol"]
 
 
+def test_a_step_of_another_copy_goes_on_without_its_master(served: Served) -> None:
+    for needs_its_master in (1, 5):
+        served.service.go_on(SESSION, 1, needs_its_master)
+        assert not served.service.known()
+    gate = host_ops.gates["protocol"] = host_ops.Gate()
+    served.service.go_on(SESSION, 1, 3)
+    gate.reached.wait()
+    served.send(RESUME, (SESSION, 3, 1, None, False, True, 0))
+    assert served.recv() == (RESUMED, (1, 0, 0), [])
+    gate.open()
+    assert served.recv() == (DONE, (1,), [1])
+    assert served.service.steps == 1
+    del host_ops.gates["protocol"]
+
+
 def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Served) -> None:
     assert served.service.answer_all(60)
     served.run(2, 7, ONES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ import pytest
 
 from headwater import tf
 from headwater.consistency import BoundedStaleness, Synchronous
+from headwater.errors import CancelledError
+from headwater.resources.recording import KeptOperation, Place
+from headwater.runtime.step import Step
+from headwater.runtime.task import TaskRuntime
+from headwater.server.replicas.changes import Changes
+from headwater.server.replicas.kept import CopiedResources
 from headwater.training.consistency import ConsistentOptimizer
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
@@ -131,3 +138,48 @@ def test_a_ps_dies_anywhere(kind: str, frame: int, ps: int) -> None:
         cluster.cuts.on_cut = lambda: cluster.kill(ps)
         _check(cluster, kind, [frame])
         assert cluster.cuts.made
+
+
+@pytest.mark.parametrize("frame", range(30, 40))
+def test_an_update_is_made_everywhere_whose_maker_is_lost_with_a_ps(frame: int) -> None:
+    with copied_cluster(2, Cuts()) as cluster, tf.Graph().as_default():
+        counts: list[Any] = []
+        for ps in (0, 1):
+            with tf.device(f"/job:ps/task:{ps}"):
+                counts.append(tf.get_variable(f"count{ps}", [], initializer=tf.zeros_initializer()))
+        with tf.device("/job:worker/task:0"):
+            loss = -tf.add_n(counts)
+        optimizer = ConsistentOptimizer(tf.train.GradientDescentOptimizer(1.0), Synchronous(workers=1))
+        step, hook = optimizer.minimize(loss), optimizer.make_session_run_hook(True)
+        cluster.cuts.on_cut = lambda: (cluster.kill(1), cluster.lose(0))
+        with (
+            contextlib.suppress(CancelledError),
+            tf.train.MonitoredTrainingSession(cluster.target(), hooks=[hook], log_step_count_steps=None) as session,
+        ):
+            session.run(step)
+            cluster.paired()
+            cluster.cuts.plan(before=[frame])
+            while not cluster.lost:
+                session.run(step)
+        assert cluster.cuts.made
+        looks = threading.Event()
+        with tf.Session(cluster.target(1)) as session:
+            while len(set(session.run(counts))) > 1:
+                looks.wait(0.01)
+
+
+def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
+    resources = CopiedResources("/job:ps/task:0")
+    changes = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
+    step, place = Step(7, "session"), Place(2, 1)
+    step.resumes = True
+    changes.carry_out(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
+    assert step.committed
+    (frame,) = changes.all()
+    _, (over, *header), tensors = frame
+    other = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
+    other.replace(over, *header, tensors)
+    assert other.committed() == [(("session", 7), 2)]
+    again = Step(7, "session")
+    assert other.carry_out(KeptOperation(place, lambda *_: []), again, []) == [3]
+    assert again.committed

@@ -14,9 +14,9 @@ The frames of a feed (see `headwater.replicas.feed`), after the number of each::
 
 An ``instruction`` is (session, plan, position in the plan, step, whether that may resume); with REPEAT also its inputs
 that stand for what is kept, as (position, place), and whether it need not wait; with REPLACE its operations that have
-failed, and the error (code, message) that it has ended with, or None. A variable is (container, name, updates); what is
-kept (place, class, words, number of tensors), its ``place`` as `headwater.resources.kept.Key`; ``over`` are the steps,
-as (session, step), that no master asks for again.
+failed, the error (code, message) that it has ended with, or None, and whether its step has committed itself with it. A
+variable is (container, name, updates); what is kept (place, class, words, number of tensors), its ``place`` as
+`headwater.resources.kept.Key`; ``over`` are the steps, as (session, step), that no master asks for again.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ class Changes:
         if known is None:
             known = self._carry_out(operation, step, inputs)
         else:
+            if known.commits:
+                step.commit()
             for ledger in self._resources.of_kind(ExampleLedger).values():
                 ledger.resumed(step.session, step.number)
         if known.error is not None:
@@ -235,6 +237,16 @@ class Changes:
             if feed is not None:
                 feed.send(kinds.PASSED, (session, step, transfer), tensors)
 
+    def committed(self) -> list[tuple[StepKey, int]]:
+        """Steps that have committed themselves, and may not be over; each with the number of its plan."""
+        with self._lock:
+            return [
+                (key, place.plan)
+                for key, known in self._outcomes.items()
+                for place, outcome in known.items()
+                if outcome.commits
+            ]
+
     def finished(self, session: str, step: int) -> None:
         """No master asks for a step again."""
         key = session, step
@@ -321,11 +333,12 @@ class Changes:
             for key, called, words, count in kept:
                 resources.take_state(Key(*key), called, State(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
-            session, plan, position, number, resumes, failed, error = instruction
+            session, plan, position, number, resumes, failed, error, commits = instruction
             step = Step(number, session)
             step.resumes = resumes
             ended = None if error is None else make_error(*error)
-            self._note(step, Place(plan, position), Outcome(list(rest), dict.fromkeys(failed, True), ended))
+            outcome = Outcome(list(rest), dict.fromkeys(failed, True), ended, commits)
+            self._note(step, Place(plan, position), outcome)
 
     def _end_steps(self, over: Sequence[Any]) -> None:
         for session, step in over:
@@ -337,8 +350,9 @@ def _told(step: RecordedStep, place: Place) -> tuple[object, ...]:
     return step.session, *place, step.number, step.resumes
 
 
-def _ended(outcome: Outcome) -> tuple[object, object]:
-    """The operations of an instruction that have failed, and the error that it has ended with."""
+def _ended(outcome: Outcome) -> tuple[object, ...]:
+    """The operations of an instruction that have failed, the error that it has ended with, and whether its step has
+    committed itself with it."""
     error = outcome.error
     failed = [name for name, failed in outcome.faults.items() if failed]
-    return failed, None if error is None else (error.error_code, error.message)
+    return failed, None if error is None else (error.error_code, error.message), outcome.commits

@@ -360,6 +360,14 @@ class GraphCopy(KeptCopy):
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
 
+    def _take_over(self) -> None:
+        super()._take_over()
+        contents = self._contents
+        if self._serving:
+            # Other tasks may have made their parts of these, and the master may be gone that would go on with them.
+            for (session, step), plan in contents.changes.committed():
+                contents.steps.go_on(session, step, plan)
+
     def _wanted(self, view: View) -> Aim:
         if self._aims is not None:
             self._aim = self._aims()

@@ -196,6 +196,10 @@ class Attempt(Step):
     def check(self) -> None:
         self._step.check()
 
+    def commit(self) -> None:
+        self._step.commit()
+        self.committed = True
+
 
 class Tried:
     """What a try of an operation has come to.
@@ -224,7 +228,8 @@ class Tried:
         with resources.touched() as self.touched:
             self.touched.update(resources.stood_for(inputs))
             try:
-                self.outcome = Outcome(operation.perform(attempt, inputs))
+                outputs = operation.perform(attempt, inputs)
+                self.outcome = Outcome(outputs, commits=attempt.committed)
             except StillWaitsError as waits:
                 self.waits = waits
             except OpError as error:
