@@ -30,8 +30,8 @@ def main() -> int:
         "kinds",
         nargs="+",
         help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, ended, examples, graph-copies, "
-        "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graphs, jobs, "
-        "left, mirrored, moved-copies, moves, own, parameters and rounds",
+        "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graph-told, "
+        "graphs, jobs, left, mirrored, moved-copies, moves, own, parameters, rounds and told",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         own_states,
         parameters,
         rounds,
+        told,
     )
     from tests.simulation.cluster import Journal
     from tests.simulation.scheduler import Killed
@@ -100,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
         "own": own_states.history,
         "parameters": parameters.history,
         "rounds": rounds.history,
+        "told": told.history,
+        "graph-told": told.history_of_graphs,
     }
     gc.collect()
     gc.freeze()

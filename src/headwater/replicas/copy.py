@@ -356,7 +356,8 @@ class KeptCopy:
 
     def _last_view(self) -> View | None:
         """The view in which this copy serves, which has no keeper any more; None where it does not."""
-        self._become(self._ask_last(Wants.ALONE if self._inherits else Wants.VIEW))
+        only_follows = self._standing.follows and not self._inherits
+        self._become(self._ask_last(Wants.VIEW if only_follows else Wants.ALONE))
         if self._standing.serves and not self._serving:
             self._take_over()
         return self._standing.view if self._standing.serves else None

@@ -23,9 +23,6 @@ class Leaving(Protocol):
     """A copy of a process that is about to end; see `headwater.replicas.copy.KeptCopy`."""
 
     @property
-    def is_spare(self) -> bool: ...
-
-    @property
     def serves(self) -> bool: ...
 
     @property
@@ -55,8 +52,8 @@ def leave(
 def leave_now(copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]]) -> None:
     """Has the chief keep what would be missed; see `leave`."""
     for copy in copies:
-        if not (copy.is_spare or copy.serves):
-            copy.leave()  # nor does it serve in the place of a primary that ends from now on
+        if not copy.serves:
+            copy.leave()  # nor does it serve in the place of one that ends from now on
     while ending := missed():
         for copy in ending:
             copy.leave()

@@ -126,7 +126,7 @@ def judge(witness: Witness, request: Request) -> Witness:
     if me in view:
         if request.view == view:
             after = _granted(view, request)
-    elif both <= lost and not leaves and (gone or request.view in (None, view)):
+    elif both <= lost and request.wants is Wants.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after, lost=lost if after == view else frozenset())
 

@@ -74,6 +74,6 @@ def test_where_the_other_one_is_about_to_end_too_it_does_not_wait(clock: SimpleN
 def test_a_copy_that_follows_serves_no_more_once_its_process_ends(clock: SimpleNamespace) -> None:
     left: list[str] = []
     following = copy(left)
-    following.serves = following.is_spare = False
+    following.serves = False
     leaving.leave("ps", [following], list, lambda: 20.0)
     assert (clock.now, left) == (0.0, ["shard 0"])

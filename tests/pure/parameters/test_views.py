@@ -397,7 +397,7 @@ class _World:
         copy = self.copies[ps]
         if copy.stopped or copy.standing.view is None or self.witness.view is None:
             return
-        newest = self.tells(ps, Wants.VIEW)
+        newest = self.tells(ps, Wants.VIEW if copy.standing.follows else Wants.ALONE)
         self.learns(ps, newest)
         if copy.standing.serves:
             self.left[newest.term] = list(copy.log)

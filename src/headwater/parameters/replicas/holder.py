@@ -165,12 +165,12 @@ class CopyHolder:
             if self._closed or self._over:
                 break
             self._pause(LOOK_S)
-        if not kept:
+        if kept:
+            _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
+        else:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
-            return
-        _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
         if not self._over:
-            copies, alone = [self.copies[shard] for shard in kept], not self._others()
+            copies, alone = list(self.copies.values()), not (others and self._others())
             leave_now(copies, lambda: [copy for copy in copies if not copy.is_free and (copy.lacks_second or alone)])
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:

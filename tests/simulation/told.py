@@ -1,0 +1,225 @@
+"""Histories in which all parameter servers with two copies are told to end at about one moment, again and again.
+
+Nothing fails. Each is back a while after it has ended; the others may have ended by then, or serve what it had. No
+acknowledged update is lost, and none is applied twice; the chief never prepares a graph once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from headwater.compat import tf
+from headwater.parameters.process import ParameterTask
+from headwater.replicas.copy import KeptCopy
+from tests.simulation.cluster import Cluster
+from tests.simulation.copies import (
+    CopiesHistory,
+    CopiesOfExamples,
+    CopiesOfRows,
+    CopiesOfTables,
+    drawn_history,
+    drawn_setting,
+)
+from tests.simulation.graph_copies import ROUNDS, GraphCopiesHistory, drawn
+from tests.simulation.parameters import Setting
+from tests.simulation.scheduler import Simulation
+
+#: Between two looks whether each part has two copies, in seconds.
+_LOOK_S = 0.1
+#: In how many shards variables are that move.
+_SHARDS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notice:
+    """All are told to end.
+
+    Attributes:
+      after_s: how long after the notice before, and once all have two copies, in seconds.
+      delays_s: how long after that each hears it, in seconds.
+      away_s: how long each stays away, in seconds.
+    """
+
+    after_s: float
+    delays_s: Sequence[float]
+    away_s: Sequence[float]
+
+    @staticmethod
+    def draw_some(chance: random.Random, servers: int) -> list[Notice]:
+        """One to three of them, at random."""
+        return [
+            Notice(
+                after_s=chance.expovariate(1.0),
+                delays_s=[chance.choice((0.0, 0.0, 0.01, 2.0)) * chance.random() for _ in range(servers)],
+                away_s=[chance.choice((0.1, 1.0, 30.0)) * chance.random() for _ in range(servers)],
+            )
+            for _ in range(chance.randint(1, 3))
+        ]
+
+
+class Notices:
+    """Tells the tasks of a history to end.
+
+    Args:
+      cluster: the tasks.
+      notices: when.
+      whole: whether each part has two copies.
+      end: tells a parameter server to end, by its number; to be called in its process.
+    """
+
+    def __init__(
+        self, cluster: Cluster, notices: Sequence[Notice], whole: Callable[[], bool], end: Callable[[int], None]
+    ) -> None:
+        self._cluster = cluster
+        self._left = list(notices)
+        self._whole = whole
+        self._end = end
+        self._away: dict[int, float] = {}
+        cluster.simulation.note(f"told to end: {notices}")
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._left:
+            self._cluster.simulation.after(self._left[0].after_s, self._tell)
+
+    def _tell(self) -> None:
+        simulation = self._cluster.simulation
+        if self._cluster.over():
+            return
+        if not self._whole():
+            simulation.after(_LOOK_S, self._tell)
+            return
+        notice = self._left.pop(0)
+        for index, delay_s in enumerate(notice.delays_s):
+            self._away[index] = notice.away_s[index]
+            simulation.after(delay_s, partial(self._tell_one, index))
+        self._wait()
+
+    def _tell_one(self, index: int) -> None:
+        process = self._cluster.tasks[f"ps{index}"].process
+        if not process.dead:
+            self._cluster.simulation.note(f"{process} is told to end")
+            self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
+
+    def ended(self, index: int) -> None:
+        """A parameter server has ended: unless the job is over, it is back soon."""
+        task = self._cluster.tasks[f"ps{index}"]
+
+        def come_back() -> None:
+            if not self._cluster.over():
+                task.done = False
+                task.start()
+
+        if not self._cluster.over():
+            self._cluster.simulation.after(self._away.pop(index, 0.1), come_back)
+
+
+class ToldCopies(CopiesHistory):
+    """A history; see `CopiesHistory`. In every other one, parts may move."""
+
+    notices: Notices
+
+    def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
+        super().__init__(simulation, replace(setting, faults=()), *others)
+
+    @property
+    def shards(self) -> int | None:  # type: ignore[override]
+        """See `CopiesHistory.shards`."""
+        return _SHARDS if self.simulation.seed % 2 else None
+
+    @property
+    def parts(self) -> int:
+        return self.shards or self.setting.servers
+
+    def begin_with(self, notices: Sequence[Notice]) -> None:
+        """All are told to end."""
+        self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
+
+    def _end(self, index: int) -> None:
+        if index in self._served:
+            self._served[index].shell.end()
+
+    def _ended(self, index: int) -> None:
+        self.notices.ended(index)
+
+    def _is_whole(self) -> bool:
+        if any(task.process.dead for name, task in self.cluster.tasks.items() if name.startswith("ps")):
+            return False
+        return self._wholes(copy for task in self._served.values() for copy in _copies(task, "set", task.copies))
+
+
+def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
+    """The copies of a set that a task has: those that move, or that stay."""
+    holder = task.copy_holders.get(name)
+    copies = stay if holder is None else holder.copies
+    return (copy for copy in copies.values() if isinstance(copy, KeptCopy))
+
+
+class ToldRows(ToldCopies, CopiesOfRows):
+    """See `CopiesOfRows`."""
+
+
+class ToldTables(ToldCopies, CopiesOfTables):
+    """See `CopiesOfTables`."""
+
+    def _is_whole(self) -> bool:
+        if not ToldCopies._is_whole(self):
+            return False
+        services = [(task, getattr(task.table_service, "copies", {})) for task in self._served.values()]
+        return self._wholes(copy for task, stay in services for copy in _copies(task, "+tables", stay))
+
+
+class ToldExamples(ToldCopies, CopiesOfExamples):
+    """See `CopiesOfExamples`."""
+
+
+class ToldGraphs(GraphCopiesHistory):
+    """A history; see `GraphCopiesHistory`."""
+
+    notices: Notices
+
+    def begin_with(self, notices: Sequence[Notice]) -> None:
+        """All are told to end."""
+        self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
+
+    def _end(self, index: int) -> None:
+        if index in self._running:
+            self._running[index].shell.end()
+
+    def _serve(self, index: int) -> None:
+        self._running.pop(index, None)
+        server = tf.train.Server(self._spec, job_name="ps", task_index=index)
+        self._begun(index, server)
+        with contextlib.suppress(SystemExit):
+            server.join()
+        self._ended(index, server)
+        self._running.pop(index, None)
+        self.notices.ended(index)
+
+    def _is_whole(self) -> bool:
+        return len(self._running) == self.setting.servers and super()._is_whole()
+
+
+def history(seed: int) -> tuple[Simulation, ToldCopies]:
+    """The history of a seed of parameters, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    setting, chance = drawn_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
+    made = drawn_history(simulation, setting, chance, (ToldCopies, ToldRows, ToldTables, ToldExamples))
+    assert isinstance(made, ToldCopies)
+    made.begin_with(Notice.draw_some(chance, setting.servers))
+    return simulation, made
+
+
+def history_of_graphs(seed: int) -> tuple[Simulation, ToldGraphs]:
+    """The history of a seed of a graph, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"graphs told to end {seed}")
+    setting = replace(drawn(chance), mode=chance.choice(("asynchronous", *ROUNDS)), faults=())
+    made = ToldGraphs(simulation, setting)
+    made.begin_with(Notice.draw_some(chance, setting.servers))
+    return simulation, made
