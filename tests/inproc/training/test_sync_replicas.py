@@ -254,7 +254,7 @@ class LosesUpdates(tf.train.SessionCreator, tf.train.SessionRunHook):
                 self._waiting.wait()
                 raise tf.errors.AbortedError(None, None, "a ps was started anew")
 
-            made.make_repeated = lambda op, block: update
+            made.make_repeated = lambda enqueue_op, block: update
         return made
 
     def after_create_session(self, session: Any, coord: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def leave(copies: LeftCopies, term: int) -> None:
     channel.end()
 
 
-def found(copies: LeftCopies, term: int) -> list[tuple[int, tuple[object, ...], list[object]]]:
+def found(copies: LeftCopies, term: int) -> list[Any]:
     return [
         (frame.kind, frame.header, [tensor.tolist() for tensor in frame.tensors])
         for frame in copies.find("set/0", term)
