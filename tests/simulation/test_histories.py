@@ -55,6 +55,8 @@ _MENDED = [
     ("jobs", 20224),
     ("jobs", 120000511),  # a worker comes back to a job that went on without it
     ("jobs", 120012316),  # a task is asked to end while it is being started
+    ("jobs", 120003940),  # a job is stopped while its places are found, on hosts that then do not answer
+    ("jobs", 120015515),  # a job goes back to the queue while the place of a lost worker is given back
     ("mirrored", 50170),
     ("rounds", 1161),
     ("rounds", 3482),

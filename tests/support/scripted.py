@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from headwater.cluster.names import TaskName
@@ -22,6 +22,7 @@ from headwater.platform.backends.base import (
     TaskRequest,
     TaskState,
 )
+from headwater.platform.spec import JobSpec
 
 
 class Killed(BaseException):
@@ -40,6 +41,9 @@ class ScriptedTasks(TaskBackend):
       die_after_start: the next start happens, and then the server is killed.
       die_before_release: the server is killed before the next places are given back.
       unreachable: starting fails with this message.
+      no_place: finding places for these tasks fails as where a host does not answer.
+      cannot_release: giving places back fails with this error.
+      meanwhile: what happens once, when the next places are found or given back, and that is not told yet.
     """
 
     name: ClassVar[str] = "local"
@@ -54,6 +58,9 @@ class ScriptedTasks(TaskBackend):
         self.die_after_start = False
         self.die_before_release = False
         self.unreachable = ""
+        self.no_place: set[TaskName] = set()
+        self.cannot_release: BackendError | None = None
+        self.meanwhile: Callable[[], object] | None = None
 
     def capacity(self) -> Capacity:
         return Capacity(hosts=())
@@ -61,7 +68,12 @@ class ScriptedTasks(TaskBackend):
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
         if sum(map(len, self.reserved.values())) + len(requests) > self.room:
             raise NotEnough(f"{len(requests)} tasks do not fit", ever=True)
-        self.reserved.setdefault(job_id, set()).update(request.task for request in requests)
+        if self.no_place & {request.task for request in requests}:
+            raise BackendError("host h does not answer", temporary=True)
+        mine, asked = self.reserved.setdefault(job_id, set()), {request.task for request in requests}
+        assert not mine & asked, "a task that has a place is to get another one"
+        mine |= asked
+        self._let_happen()
         return tuple(
             Place(task=request.task, host="h", address=f"h:{request.task.job}{request.task.index}")
             for request in requests
@@ -74,10 +86,13 @@ class ScriptedTasks(TaskBackend):
         if self.die_before_release:
             self.die_before_release = False
             raise Killed
+        if self.cannot_release is not None:
+            raise self.cannot_release
         if tasks is None:
             self.reserved.pop(job_id, None)
         else:
             self.reserved[job_id].difference_update(tasks)
+        self._let_happen()
 
     def start(self, order: TaskOrder) -> str:
         if self.unreachable:
@@ -112,6 +127,11 @@ class ScriptedTasks(TaskBackend):
         """A task's host is gone."""
         self.tasks[handle] = Lost(reason="host h does not answer")
 
+    def _let_happen(self) -> None:
+        happens, self.meanwhile = self.meanwhile, None
+        if happens is not None:
+            happens()
+
     def all_asked_end(self) -> None:
         """All tasks that were asked to end do."""
         for handle in self.stops:
@@ -127,8 +147,10 @@ class ScriptedEngine(JobBackend):
       orders: what was submitted, by handle.
       stopped: the handles of jobs that were asked to end.
       deleted: the handles of jobs that were deleted.
+      removed: the jobs of which all was removed, whatever there was.
       refuses: submitting fails with this error.
       cannot_delete: deleting fails with this error.
+      meanwhile: what happens once, when the next job is submitted and its handle not told yet.
     """
 
     name: ClassVar[str] = "slurm"
@@ -138,8 +160,10 @@ class ScriptedEngine(JobBackend):
         self.orders: dict[str, JobOrder] = {}
         self.stopped: list[str] = []
         self.deleted: list[str] = []
+        self.removed: list[str] = []
         self.refuses: BackendError | None = None
         self.cannot_delete: BackendError | None = None
+        self.meanwhile: Callable[[], object] | None = None
 
     def capacity(self) -> Capacity:
         return Capacity(hosts=())
@@ -150,6 +174,9 @@ class ScriptedEngine(JobBackend):
         handle = f"#{order.attempt}"
         self.orders[handle] = order
         self.reports.setdefault(handle, JobReport(phase="waiting", reason="Priority"))
+        happens, self.meanwhile = self.meanwhile, None
+        if happens is not None:
+            happens()
         return handle
 
     def poll_job(self, handle: str) -> JobReport:
@@ -162,3 +189,8 @@ class ScriptedEngine(JobBackend):
         if self.cannot_delete is not None:
             raise self.cannot_delete
         self.deleted.append(handle)
+
+    def remove(self, job_id: str, spec: JobSpec) -> None:
+        if self.cannot_delete is not None:
+            raise self.cannot_delete
+        self.removed.append(job_id)

@@ -130,10 +130,14 @@ class EngineJobs:
             record = self._jobs.follow(
                 record,
                 lambda now, _: _handed_over(now, state.attempt, self._backend.name),
-                alter=lambda now: replace(now, handle=handle, handle_attempt=state.attempt),
+                alter=lambda now: (
+                    now if now.state.phase.over else replace(now, handle=handle, handle_attempt=state.attempt)
+                ),
             )
-            if record.state.phase.over:  # somebody stopped it meanwhile
-                self._jobs.drop_if_over(self._take_back(record))
+            if record.state.phase.over:
+                # Somebody stopped it meanwhile. Where this fails, all of it is removed at the next turn.
+                self._backend.delete_job(handle)
+                self._jobs.drop_if_over(record)
         except JobIsGone:
             self._backend.delete_job(handle)
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from headwater.cluster.names import TaskName
@@ -18,7 +18,17 @@ from headwater.platform.backends.base import BackendError, NotEnough, Place, Tas
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.looking import look
 from headwater.platform.records import Attempt, JobRecord
-from headwater.platform.states import AskScale, CouldNotStart, JobPhase, NotPlaced, Placed, Started, TaskPhase, Tick
+from headwater.platform.states import (
+    AskScale,
+    CouldNotStart,
+    Event,
+    JobPhase,
+    NotPlaced,
+    Placed,
+    Started,
+    TaskPhase,
+    Tick,
+)
 from headwater.platform.tasks import task_requests
 
 _log = logging.getLogger(__name__)
@@ -83,12 +93,10 @@ class TaskJobs:
         self._grown_at = {key: at for key, at in self._grown_at.items() if self._jobs.get(key) is not None}
 
     def _release(self, record: JobRecord) -> JobRecord:
-        """Gives back the places that the state no longer names."""
-        tasks = record.state.tasks
-        unused = [name for name in record.places if name not in tasks or not tasks[name].placed]
-        if unused:
+        """Gives back the places that the state no longer names, also those that it ceases to name meanwhile."""
+        while unused := _unused(record, record.places):
             self._backend.release(record.id, unused if len(unused) < len(record.places) else None)
-            record = self._jobs.decide(record, alter=lambda now: _without(now, unused))
+            record = self._jobs.decide(record, alter=lambda now, unused=unused: _without(now, unused))
         self._jobs.drop_if_over(record)
         return record
 
@@ -108,21 +116,35 @@ class TaskJobs:
         except BackendError as error:
             return self._jobs.decide(record, NotPlaced(str(error)))
         placed = {place.task: place for place in places}
+        return self._take(
+            record, placed, lambda now: self._may_have(now, record, placed), Placed(tuple(placed), workers)
+        )
+
+    def _take(
+        self,
+        record: JobRecord,
+        placed: dict[TaskName, Place],
+        may_have: Callable[[JobRecord], bool],
+        *events: Event,
+    ) -> JobRecord:
+        """Lets ``events`` happen to a job that was given places, if it may still have them; gives them back if not.
+
+        They are stored in either case, so that those whose host does not answer now are given back later.
+        """
         try:
             with self._jobs.lock:
                 # Somebody may have stopped or scaled it meanwhile, and another job may have begun to run elsewhere.
                 now = self._jobs.now(record)
-                if self._may_have(now, record, placed):
-                    return self._jobs.decide(
-                        now,
-                        Placed(tuple(placed), workers),
-                        alter=lambda now: replace(now, places={**now.places, **placed}),
-                    )
+                taken = may_have(now)
+                record = self._jobs.decide(
+                    now,
+                    *(events if taken else ()),
+                    alter=lambda now: replace(now, places={**now.places, **placed}),
+                )
         except JobIsGone:
             self._backend.release(record.id)
             raise
-        self._backend.release(record.id, tuple(placed))
-        return now
+        return record if taken else self._release(record)
 
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
         """Places for tasks of a job that runs: for all, or where each may come and go by itself, those there are."""
@@ -136,6 +158,10 @@ class TaskJobs:
             except NotEnough:
                 if name == names[-1] and not places:
                     raise
+            except BackendError:
+                if not places:
+                    raise
+                break
         return places
 
     def _grow(self, record: JobRecord) -> JobRecord:
@@ -159,23 +185,13 @@ class TaskJobs:
         except BackendError:
             return record
         wish = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
+
+        def unchanged(now: JobRecord) -> bool:
+            before = state.phase, state.workers, state.attempt
+            return (now.state.phase, now.state.workers, now.state.attempt) == before
+
         placed = {place.task: place for place in places}
-        try:
-            with self._jobs.lock:
-                now_record = self._jobs.now(record)
-                unchanged = (now_record.state.phase, now_record.state.workers) == (state.phase, state.workers)
-                if unchanged and now_record.state.attempt == state.attempt:
-                    return self._jobs.decide(
-                        now_record,
-                        wish,
-                        Placed(tuple(placed)),
-                        alter=lambda now: replace(now, places={**now.places, **placed}),
-                    )
-        except JobIsGone:
-            self._backend.release(record.id)
-            raise
-        self._backend.release(record.id, tuple(placed))
-        return now_record
+        return self._take(record, placed, unchanged, wish, Placed(tuple(placed)))
 
     def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, Place]) -> bool:
         if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:
@@ -246,6 +262,11 @@ class TaskJobs:
 
 def _without(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
     """``record`` without places that were given back; one that has been taken again meanwhile stays."""
-    tasks = record.state.tasks
-    gone = {name for name in unused if name not in tasks or not tasks[name].placed}
+    gone = _unused(record, unused)
     return replace(record, places={name: place for name, place in record.places.items() if name not in gone})
+
+
+def _unused(record: JobRecord, places: Iterable[TaskName]) -> list[TaskName]:
+    """Those of ``places`` that the state does not name."""
+    tasks = record.state.tasks
+    return [name for name in places if name not in tasks or not tasks[name].placed]

@@ -24,6 +24,7 @@ from tests.support.scripted import Killed, ScriptedEngine, ScriptedTasks
 PS = "ps: 1\n"
 SMALL = "restart: {limit: 1, backoff: 10s}\ndeadlines: {grace: 1s}\n"
 WORKER = TaskName("worker", 0)
+SILENT = BackendError("host h does not answer", temporary=True)
 
 
 class Clock:
@@ -53,8 +54,8 @@ class Server:
         self.store.close()
         self.start(**settings)
 
-    def submit(self, text: str = "", *, name: str = "a") -> str:
-        return self.manager.submit(parse_job(f"name: {name}\nprogram: b\n{SMALL}{text}"), owner="eve").id
+    def submit(self, text: str = "", *, name: str = "a", rules: str = SMALL) -> str:
+        return self.manager.submit(parse_job(f"name: {name}\nprogram: b\n{rules}{text}"), owner="eve").id
 
     def turn(self, *, after: float = 0.0) -> None:
         self.clock.now += after
@@ -146,6 +147,70 @@ def test_a_server_that_is_killed_before_it_gives_places_back_leaves_that_to_the_
     server.turn()
     assert (server.phase(job_id), tasks.reserved, server.job(job_id).places) == (JobPhase.SUCCEEDED, {}, {})
     assert server.manager.live() == []
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_once_their_host_answers(
+    server: Server, tasks: ScriptedTasks, killed: bool
+) -> None:
+    job_id = server.submit()
+    tasks.meanwhile = lambda: server.manager.ask(job_id, AskStop("eve"))
+    tasks.cannot_release = SILENT
+    for _ in range(2):
+        server.turn()
+    assert server.phase(job_id) is JobPhase.STOPPED
+    assert tasks.reserved == {job_id: {WORKER}}
+    if killed:
+        server.kill_and_start()
+    tasks.cannot_release = None
+    server.turn()
+    assert tasks.reserved == {}
+    assert (server.job(job_id).places, server.manager.live()) == ({}, [])
+
+
+def test_a_place_for_one_more_worker_that_is_not_wanted_any_more_is_given_back_once_its_host_answers(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    tasks.room = 3
+    job_id = server.submit(PS + "workers: {count: '1:4', cpus: 1}\npreemptible: true")
+    server.turn()
+    assert server.job(job_id).state.workers == 2
+    tasks.room = 10
+    tasks.meanwhile = lambda: server.manager.ask(job_id, AskScale("eve", 1))
+    tasks.cannot_release = SILENT
+    server.turn(after=60.0)
+    assert TaskName("worker", 2) in tasks.reserved[job_id]
+    tasks.cannot_release = None
+    server.turn()
+    assert tasks.reserved[job_id] == {TaskName("ps", 0), WORKER, TaskName("worker", 1)}
+    assert server.phase(job_id) is JobPhase.RUNNING
+
+
+def test_a_job_that_goes_back_to_the_queue_while_one_place_is_given_back_gives_back_the_others_first(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    job_id = server.submit("workers: 2", rules="restart: {scope: task, backoff: 1s}\n")
+    server.turn()
+    tasks.ends("worker-0#0")
+    tasks.is_lost("worker-1#0")
+    tasks.meanwhile = lambda: server.manager.ask(job_id, AskStop("eve", requeue=True))
+    server.turn()
+    assert tasks.starts[2:] == ["worker-0#1", "worker-1#1"]
+
+
+def test_workers_of_a_preemptible_job_take_the_places_that_there_are_when_others_cannot_be_asked_for(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    tasks.room = 2
+    job_id = server.submit(PS + "workers: {count: '1:3', cpus: 1}\npreemptible: true")
+    server.turn()
+    tasks.room = 10
+    server.manager.ask(job_id, AskScale("eve", 3))
+    tasks.no_place = {TaskName("worker", 2)}
+    for _ in range(2):
+        server.turn()
+    assert tasks.starts == ["ps-0#0", "worker-0#0", "worker-1#0"]
+    assert set(server.job(job_id).places) == tasks.reserved[job_id]
 
 
 def test_pauses_go_on_over_a_restart_of_the_server(server: Server, tasks: ScriptedTasks) -> None:
@@ -378,6 +443,20 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
         JobPhase.FAILED,
         "invalid partition",
     )
+
+
+def test_what_was_stopped_while_it_was_handed_over_is_removed_once_the_engine_answers(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit()
+    engine.meanwhile = lambda: engine_server.manager.ask(job_id, AskStop("eve"))
+    engine.cannot_delete = SILENT
+    for _ in range(2):
+        engine_server.turn()
+    assert (engine_server.phase(job_id), engine.removed) == (JobPhase.STOPPED, [])
+    engine.cannot_delete = None
+    engine_server.turn()
+    assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
 
 
 def test_a_job_that_fails_on_an_engine_leads_with_the_task_that_failed_first(

@@ -325,7 +325,11 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees what was reserved for ``tasks`` of the job, all unless given. What still runs of them is killed."""
+        """Frees what was reserved for ``tasks`` of the job, all unless given. What still runs of them is killed.
+
+        Raises:
+          BackendError: a host does not answer. It may have been done in part, and is to be asked for again.
+        """
 
     @abstractmethod
     def start(self, order: TaskOrder) -> str:
