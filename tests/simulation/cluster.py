@@ -44,6 +44,16 @@ class Task:
         self.cluster.network.begun(process)
         simulation.thread(process, "program", lambda: self._run(process)).start()
 
+    def come_back(self, after_s: float) -> None:
+        """Begins another life after some seconds, unless the job is over by then."""
+
+        def begin() -> None:
+            if not self.cluster.over():
+                self.done = False
+                self.start()
+
+        self.cluster.simulation.after(after_s, begin)
+
     def _run(self, process: Process) -> None:
         try:
             self._program()

@@ -22,7 +22,6 @@ import numpy as np
 from headwater.cluster.variables import FIRST_PS, REPLICAS
 from headwater.compat import tf
 from headwater.server.replicas.copy import GraphCopy
-from tests.simulation.cluster import Task
 from tests.simulation.copies import count_wholes
 from tests.simulation.faults import Fault
 from tests.simulation.graph_examples import GraphExamplesHistory
@@ -101,12 +100,7 @@ class GraphCopiesHistory(GraphHistory):
         self._running.pop(index, None)
         self._leaving = self._leaves_one = False
         if leaves and not self._chief.returned:
-            running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
-
-    def _come_back(self, task: Task) -> None:
-        if not self._chief.returned:
-            task.done = False
-            task.start()
+            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
     def _begun(self, index: int, server: Any) -> None:
         self._running[index] = server._running

@@ -79,16 +79,9 @@ class MovedCopies(CopiesHistory):
 
     def _ended(self, index: int) -> None:
         self._going.discard(index)
-        task, chief = self.cluster.tasks[f"ps{index}"], self.cluster.tasks["worker0"]
-
-        def come_back() -> None:
-            if not chief.returned:
-                task.done = False
-                task.start()
-
-        if not chief.returned:
+        if not self.cluster.over():
             running().note(f"ps{index} has ended")
-            running().after(_AWAY_S, come_back)
+            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
     def _is_whole(self) -> bool:
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):

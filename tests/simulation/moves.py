@@ -19,7 +19,6 @@ from headwater.errors import OpError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.process import ParameterTask
 from headwater.parameters.shards.holder import ShardHolder
-from tests.simulation.cluster import Task
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
@@ -106,19 +105,13 @@ class Moves(ParameterHistory):
             if not self._holders[index].held:
                 self._whole.add(index)
             running().note(f"ps{index} has ended with shards {self._holders[index].held}")
-            running().after(_AWAY_S, lambda: self._come_back(self.cluster.tasks[f"ps{index}"]))
+            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
     def _has_all(self, index: int) -> bool:
         """Whether a server has values in each of its shards when it begins: those that the chief has kept."""
         holder = self._holders[index]
         found = [holder.updater(shard) for shard in holder.held]
         return bool(found) and all(updater is not None and updater.values(None) for updater in found)
-
-    def _come_back(self, task: Task) -> None:
-        if self.cluster.tasks["worker0"].returned:
-            return
-        task.done = False
-        task.start()
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         worker = task.members.number

@@ -108,15 +108,7 @@ class Notices:
 
     def ended(self, index: int) -> None:
         """A parameter server has ended: unless the job is over, it is back soon."""
-        task = self._cluster.tasks[f"ps{index}"]
-
-        def come_back() -> None:
-            if not self._cluster.over():
-                task.done = False
-                task.start()
-
-        if not self._cluster.over():
-            self._cluster.simulation.after(self._away.pop(index, 0.1), come_back)
+        self._cluster.tasks[f"ps{index}"].come_back(self._away.pop(index, 0.1))
 
 
 class ToldCopies(CopiesHistory):
@@ -125,12 +117,8 @@ class ToldCopies(CopiesHistory):
     notices: Notices
 
     def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
+        self.shards = _SHARDS if simulation.seed % 2 else None
         super().__init__(simulation, replace(setting, faults=()), *others)
-
-    @property
-    def shards(self) -> int | None:  # type: ignore[override]
-        """See `CopiesHistory.shards`."""
-        return _SHARDS if self.simulation.seed % 2 else None
 
     @property
     def parts(self) -> int:

@@ -934,17 +934,13 @@ class KeptCopy:
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 
-    def _begin_again(self) -> None:
-        with self._changed:
-            self._end()
-            self._begin()
-
     def _bring_back(self, term: int) -> None:
         """Has what the last primary has left with the chief, if anything was left in that term, and nothing of what one
         before has fed it. `_taking` is held."""
         left = self._site.left
         if self._has_been_fed:
-            self._begin_again()
+            with self._changed:
+                self._renew()
         if left is None:
             return
         channel, _ = memory_pair((left.chief, self._task))
@@ -955,16 +951,12 @@ class KeptCopy:
                 count += 1
         except Exception:  # noqa: BLE001 - it serves without that, as where nothing was left
             _log.exception("%s cannot go on with the copy of %s that was left", self._task, self._called)
-            self._begin_again()
+            with self._changed:
+                self._renew()
             return
         if count:
-            _log.warning(
-                "%s goes on with the copy of %s of term %d, which %s has kept",
-                self._task,
-                self._called,
-                term,
-                left.chief,
-            )
+            what = "%s goes on with the copy of %s of term %d, which %s has kept"
+            _log.warning(what, self._task, self._called, term, left.chief)
 
     def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
         """Begins to feed the copy of another ``ps`` with all that there is, or ``goes_on`` with that of one that has

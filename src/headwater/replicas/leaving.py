@@ -53,7 +53,7 @@ def leave_now(copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]]
     """Has the chief keep what would be missed; see `leave`."""
     for copy in copies:
         if not copy.serves:
-            copy.leave()  # nor does it serve in the place of one that ends from now on
+            copy.leave()  # else it may yet serve, in the place of another process that ends
     while ending := missed():
         for copy in ending:
             copy.leave()
@@ -63,7 +63,7 @@ def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s
     began = spoken = time.monotonic()
     while True:
         for copy in missed():
-            if copy.second_leaves:  # and waits for nobody
+            if copy.second_leaves:  # no other process is to have it: there is nothing to wait for
                 copy.leave()
         copies = missed()
         if not copies:

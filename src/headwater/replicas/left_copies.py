@@ -94,7 +94,6 @@ class LeftCopies:
         Args:
           name: of the copy.
           term: in which it serves.
-
         """
         return ChiefFeedChannel(self._kept(name, term))
 
@@ -126,7 +125,7 @@ def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:
 
 
 def forget_outdated(left: LeftStates, name: str, shard: int, term: int) -> None:
-    """On the chief: nobody goes on any more with what copies of a shard have left in terms below ``term``.
+    """On the chief: drops what copies of a shard have left in terms below ``term``, as no process goes on with it.
 
     Args:
       left: what was left.
