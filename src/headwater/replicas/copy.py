@@ -327,16 +327,22 @@ class KeptCopy:
             give_up_at = time.monotonic() + ANSWER_S
             feed.wait(number, lambda: time.monotonic() < give_up_at)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
         """The process ends, and the chief keeps what this copy has, where it serves; see
-        `headwater.replicas.left_copies`. From now on it acknowledges nothing."""
+        `headwater.replicas.left_copies`. From now on it acknowledges nothing.
+
+        Returns:
+          Whether the chief could be reached.
+        """
         self._stop_keeping()
         self._is_left = True
         left = self._site.left
         if left is None:
-            return
+            return False
+        reached = False
         try:
             left.require_chief()
+            reached = True
             view = self._last_view()
             if view is not None and self._is_filled():
                 channel = left.leave(self.name, view.term)
@@ -353,6 +359,7 @@ class KeptCopy:
             log = _log.warning if self._standing.serves else _log.info
             what = "%s could not leave its copy of %s with %s, so it is lost where no other one has it: %s"
             log(what, self._task, self._called, left.chief, error)
+        return reached
 
     def _last_view(self) -> View | None:
         """The view in which this copy serves, which has no keeper any more; None where it does not."""

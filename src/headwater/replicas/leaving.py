@@ -30,7 +30,7 @@ class Leaving(Protocol):
 
     def described(self) -> str: ...
 
-    def leave(self) -> None: ...
+    def leave(self) -> bool: ...
 
 
 def leave(
@@ -50,13 +50,16 @@ def leave(
 
 
 def leave_now(copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]]) -> None:
-    """Has the chief keep what would be missed; see `leave`."""
+    """Has the chief keep what would be missed; see `leave`. One that cannot be reached is waited for once, not for each
+    of them."""
     for copy in copies:
-        if not copy.serves:
-            copy.leave()  # else it may yet serve, in the place of another process that ends
+        # Else one that follows may yet serve, in the place of another process that ends.
+        if not copy.serves and not copy.leave():
+            return
     while ending := missed():
         for copy in ending:
-            copy.leave()
+            if not copy.leave():
+                return
 
 
 def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:

@@ -24,10 +24,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
-def copy(left: list[str] | None = None, *, second_leaves: bool = False) -> Any:
-    """A copy that is missed; ``left`` gets its name where the chief does."""
+def copy(left: list[str] | None = None, *, second_leaves: bool = False, reached: bool = True) -> Any:
+    """A copy that is missed; ``left`` gets its name where the chief is asked to keep it."""
     found = SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY", second_leaves=second_leaves)
-    found.leave = lambda: (left if left is not None else []).append("shard 0")
+
+    def leave() -> bool:
+        if left is not None:
+            left.append("shard 0")
+        return reached
+
+    found.leave = leave
     return found
 
 
@@ -77,3 +83,13 @@ def test_a_copy_that_follows_serves_no_more_once_its_process_ends(clock: SimpleN
     following.serves = False
     leaving.leave("ps", [following], list, lambda: 20.0)
     assert (clock.now, left) == (0.0, ["shard 0"])
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_a_chief_that_cannot_be_reached_is_waited_for_once(serves: bool, clock: SimpleNamespace) -> None:
+    left: list[str] = []
+    copies = [copy(left, reached=False) for _ in range(3)]
+    for one in copies:
+        one.serves = serves
+    leaving.leave("ps", copies, lambda: copies if serves else [], lambda: 0.0)
+    assert left == ["shard 0"]
