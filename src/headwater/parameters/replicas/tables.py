@@ -36,8 +36,9 @@ from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.directory import Load
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
-from headwater.replicas.copy import DIAL_S, KeptCopy
+from headwater.replicas.copy import KeptCopy
 from headwater.replicas.feed import Feed, FeedChannel
+from headwater.replicas.member import DIAL_S
 from headwater.replicas.sites import Site
 from headwater.replicas.views import Copy
 from headwater.tables import Table, TableConfig

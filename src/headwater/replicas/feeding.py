@@ -1,0 +1,240 @@
+"""How a primary feeds other copies, and has one of them as its second."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+
+from headwater.errors import CancelledError, OpError
+from headwater.replicas.aims import next_step
+from headwater.replicas.feed import Feed
+from headwater.replicas.member import ANSWER_S, DIAL_S, PAUSE_S
+from headwater.replicas.second import SecondCopy
+from headwater.replicas.views import Copy, Standing, View, Wants, as_words, from_words
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+
+class FeedingCopy(SecondCopy):
+    """A copy that can feed others."""
+
+    def _second_again(self, view: View) -> Feed | None:
+        """Feeds the second of ``view``, to which there is no channel; None where it is not there, or cannot take what
+        it is fed: then this copy goes alone."""
+        assert view.second is not None
+        resigned = self._standing.resigned
+        # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
+        # When the job is over they do wait: no witness may be left that lets this copy go alone.
+        waits = not self._fills_slowly or resigned or self._over
+        if waits and (feed := self._filled(view, view.second.ps)) is not None:
+            return feed
+        if self._standing.view != view:
+            return None
+        if resigned and self._over:  # the witness has ended with the job, and makes no other view
+            self._pause(PAUSE_S)
+            return None
+        if not self._fills_slowly:
+            log = _log.info if self._over else _log.warning
+            log("%s has no second copy now: %s is away", self._called, self._other)
+        self._ask(Wants.ALONE)
+        if self._standing.view == view:
+            self._pause(PAUSE_S)
+        return None
+
+    def _second_anew(self, view: View) -> Feed | None:
+        """Fills another copy up, and has it as the second; None where no other ``ps`` can be reached, or should."""
+        first = next_step(view, self._wanted(view)).ps
+        others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
+        for number in [] if first is None else [first, *others]:
+            feed = self._filled(view, number)
+            if feed is not None:
+                self._pair(feed)
+                return feed
+            if self._standing.view != view:
+                return None
+        self._pause(PAUSE_S)
+        return None
+
+    def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
+        """Has the copy of another ``ps`` as the second, in the place of that which ``feed`` feeds."""
+        before = self._other
+        with self._changed:
+            self._beside = feed
+        try:
+            third = self._dial(view, ps)
+        finally:
+            with self._changed:
+                self._beside = None
+        if third is None:
+            return feed
+
+        def goes_on() -> bool:
+            feed.look()
+            return not (feed.broken.is_set() or self._closed)
+
+        try:
+            third.fill(goes_on)
+            if not third.broken.is_set() and goes_on():
+                self._pair(third)
+        finally:
+            self._part_feeds()
+        if self._feed is third:
+            _log.warning("%s has a copy of %s now, in the place of %s", self._other, self._called, before)
+        return self._feed or feed
+
+    def _filled(self, view: View, ps: int) -> Feed | None:
+        """Has the copy of another ``ps`` get all there is; None where that does not come to its end."""
+        try:
+            feed = self._dial(view, ps)
+            if feed is not None:
+                feed.fill()
+        except CancelledError:
+            raise
+        except Exception:  # noqa: BLE001 - what cannot be sent, others have not: those who are served need not wait
+            _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
+            return None
+        return None if feed is None or feed.broken.is_set() else feed
+
+    def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
+        """Begins to feed the copy of another ``ps`` with all that there is, or ``goes_on`` with that of one that has
+        all; None where it cannot be reached or takes nothing."""
+        second = view.second if view.second is not None and view.second.ps == ps else None
+        other_name = self._processes.name(ps)
+        try:
+            link = self._processes.link(ps)
+            if second is not None and link.lost():
+                return None
+            link.reach(DIAL_S)
+            channel = link.take_now()
+        except CancelledError:
+            raise
+        except OpError as error:
+            _log.debug("%s cannot reach %s: %s", self._task, other_name, error.message)
+            return None
+        try:
+            channel.send(Frame(kinds.SECOND, (self.name, as_words(view), goes_on)))
+            answer = channel.recv(ANSWER_S)
+            match answer.kind, answer.header:
+                case kinds.DONE, (bool(taken), int(number), int(life), words, bool(has_all)):
+                    other, its_view = Copy(number, life), from_words(words)
+                case _:
+                    raise bad_header(answer, other_name)
+        except (OpError, ValueError) as error:
+            _log.debug("%s does not take its copy: %s", other_name, error)
+            link.give_back(channel, False)
+            return None
+        fits = other == second and has_all if goes_on else second is None or other == second
+        if not taken or not fits:
+            link.give_back(channel, False)
+            if not goes_on:
+                self._become(its_view)
+                if second is not None and other != second:
+                    self._second_is_gone()
+            return None
+        try:
+            if goes_on:
+                feed = self._begin_going_on(channel, other, view)
+                self._feeds(feed)
+            else:
+                feed = self._begin_feed(channel, other)
+        except BaseException:
+            link.give_back(channel, False)
+            raise
+        feed.at_end(partial(link.give_back, channel, False))
+        return feed
+
+    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+        """Makes the feed of a copy that has all there is."""
+        return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+
+    def _feeds(self, feed: Feed) -> None:
+        """From now on, changes go to ``feed``, which begins with all that there is."""
+        with self._changed:
+            if self._beside is not None:
+                self._beside.beside = feed
+                return
+            self._feed = feed
+            self._left = False
+            self._changed.notify_all()
+
+    def _given(self, feed: Feed) -> int:
+        """How many frames ``feed`` was given, where no change is half way there."""
+        with self._between_changes():
+            return feed.given
+
+    # Who is the second ------------------------------------------------------------------------------------------------
+
+    def _pair(self, feed: Feed) -> None:
+        """Makes the copy that ``feed`` feeds the second. From here on nothing counts that it does not have."""
+        with self._changed:
+            self._standing = replace(self._standing, pairing=feed.target)
+        if not feed.wait(self._given(feed), lambda: not self._closed):
+            with self._changed:  # the witness was not asked
+                self._standing = replace(self._standing, pairing=None)
+                self._changed.notify_all()
+            return
+        self._ask_pair(feed.target)
+
+    def _ask_pair(self, other: Copy) -> None:
+        """Asks the witness to have ``other`` as the second, and tells it so."""
+        self._ask(Wants.PAIR, other)
+        view, feed = self._standing.view, self._feed
+        if view is None or view.second != other or feed is None:
+            return
+        for each in (feed, feed.beside):
+            if each is not None and each.target == other:
+                with self._between_changes():
+                    each.tell(view, self._aim)
+
+    def _part_feeds(self) -> None:
+        """Where a third copy is fed beside the second, feeds that of both alone which is the second now. As long as
+        this is not known, both have to have everything."""
+        with self._between_changes(), self._changed:
+            feed, view = self._feed, self._standing.view
+            third = feed.beside if feed is not None else None
+            if feed is None or third is None:
+                return
+            whole = not feed.broken.is_set()
+            if whole and self._standing.pairing is not None:
+                return
+            feed.beside = None
+            replaced = view is not None and view.second == third.target
+            if replaced:
+                third.secures = third.given
+                self._feed = third
+            self._changed.notify_all()
+        if not whole or not replaced:
+            third.end()  # what happened since the other feed was lost it lacks
+        if replaced:
+            feed.end()
+
+    # When the job is over ---------------------------------------------------------------------------------------------
+
+    def _look_who_is_left(self, standing: Standing) -> None:
+        """Looks whether the processes of copies that have yet to confirm something have ended with the job."""
+        feed, second = self._feed, standing.view.second if standing.view is not None else None
+        if feed is None or feed.broken.is_set():
+            others = {copy.ps for copy in (second, standing.pairing) if copy is not None}
+            if not any(self._is_there(ps) for ps in others):
+                self._second_is_gone()
+
+    def _second_is_gone(self) -> None:
+        """The copy that is the second will never serve: no process has it any more."""
+        with self._changed:
+            self._left = self._over
+            self._changed.notify_all()
+
+    def _is_there(self, ps: int) -> bool:
+        """Whether the process of another ``ps`` can be reached."""
+        try:
+            self._processes.link(ps).reach(DIAL_S)
+        except CancelledError:
+            raise
+        except OpError:
+            return False
+        return True

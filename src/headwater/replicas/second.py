@@ -1,0 +1,103 @@
+"""How a copy follows the primary: it takes all that this has, then every change."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from headwater.errors import OpError, UnavailableError
+from headwater.replicas.aims import Aim
+from headwater.replicas.member import DIAL_S, Member, new_life
+from headwater.replicas.sites import PeerServerLink
+from headwater.replicas.views import Copy, accepts, as_words, from_words
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+
+class SecondCopy(Member):
+    """A copy that can follow; see `headwater.replicas.feed` for what comes."""
+
+    def take(self, channel: Channel, first: Frame) -> None:
+        """Takes what a primary sends until the channel ends, unless it is one of an older term."""
+        match first.header:
+            case (str(), words, bool(goes_on)):
+                view = from_words(words)
+            case _:
+                raise bad_header(first, channel.peer)
+        if view is None:
+            raise bad_header(first, channel.peer)
+        link = self._processes.link(view.primary.ps)
+        with self._changed:
+            before = self._fed if accepts(self._standing, view) else None
+        if before is not None:
+            before.close()
+        with self._taking:
+            with self._changed:
+                taken = accepts(self._standing, view) and not self._closed
+                if taken:
+                    self._fed = channel
+                    self._learn(view)
+                    self._handed = False
+                    self._gave = self._gave and goes_on
+                    self._has_been_fed = True
+                    self._inherits = False
+                    self._changed.notify_all()
+                standing = self._standing
+                deposed = self._serving and not standing.serves
+            if deposed:
+                self._step_down()
+            try:
+                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._gave)))
+                if not taken or (goes_on and not self._gave):
+                    return
+                self._watch(link, channel)
+                while True:
+                    frame = channel.recv()
+                    with self._answering:
+                        if frame.kind == kinds.LEAVING:
+                            self._inherits = not self._leaves
+                        channel.send(Frame(kinds.DONE, (frame.header[0],)))
+                    self._follow_frame(frame, channel)
+            finally:
+                with self._changed:
+                    if self._fed is channel:
+                        self._fed = None
+                        self._changed.notify_all()
+                link.give_back(channel, False)
+
+    def _watch(self, link: PeerServerLink, channel: Channel) -> None:
+        """From now on a primary that is stopped, or whose machine is gone, is noticed."""
+        try:
+            link.reach(DIAL_S)
+        except OpError as error:
+            raise UnavailableError(None, None, f"{self._task} cannot reach {self._other}: {error.message}") from error
+        link.watch(channel)
+
+    def _follow_frame(self, frame: Frame, channel: Channel) -> None:
+        try:
+            match frame.kind, frame.header:
+                case kinds.LEAVING, (int(),):
+                    pass
+                case kinds.NEW_VIEW, (int(), words, aim):
+                    view = from_words(words)
+                    with self._changed:
+                        self._aim = Aim(*aim) if aim is not None else self._aim
+                        if view is not None and self._standing.me in view:
+                            known = self._standing.view
+                            self._learn(view)
+                            self._handed = self._standing.serves and view != known
+                            self._changed.notify_all()
+                case _:
+                    self._apply(frame, channel)
+        except Exception as error:
+            # It has confirmed what it cannot do: what it has is of no use any more.
+            _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
+            with self._changed:
+                me = Copy(self._standing.me.ps, new_life(self._standing.me.life))
+                self._standing = replace(self._standing, me=me)
+                self._renew()
+            raise UnavailableError(None, None, f"{self._task} could not follow") from error
