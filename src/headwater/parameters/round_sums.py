@@ -24,7 +24,7 @@ from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpErro
 from headwater.parameters.updater import Array
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
-from headwater.task.waiting import LOOK_S, SILENCE_S, SPEAK_S
+from headwater.task.waiting import LOOK_S, SILENCE_S, Reminder
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -121,16 +121,13 @@ class RoundSums:
             frame = channel.recv()
 
     def _await_part(self, channel: Channel, sources: Sequence[Source]) -> float:
-        silent_s = 0.0
+        reminder = Reminder()
         with self._changed:
             while not self._changed.wait_for(lambda: self._part(sources) is not None, LOOK_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
-                silent_s += LOOK_S
-                if silent_s >= SPEAK_S:
-                    silent_s = 0.0
-                    workers = ", ".join(sorted({worker for worker, _, _ in sources}))
-                    channel.send(Frame(kinds.WAIT, (f"the gradients of {workers} to come to {self._task}",)))
+                workers = ", ".join(sorted({worker for worker, _, _ in sources}))
+                reminder.tell(channel, f"the gradients of {workers} to come to {self._task}")
             part = self._part(sources)
         assert part is not None
         return part

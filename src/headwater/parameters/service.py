@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -23,7 +22,7 @@ from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink
 from headwater.task.service import Service
-from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.task.waiting import LOOK_S, Reminder
 from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -100,7 +99,7 @@ class ParameterService(Service):
             case _:
                 raise bad_header(first, channel.peer)
         offered = self._offered.get(name.rpartition("/")[0] or name)
-        spoken = time.monotonic()
+        reminder = Reminder()
         while (found := self._called(name)) is None:
             if offered is not None:
                 offered()
@@ -108,9 +107,7 @@ class ParameterService(Service):
                 self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
             if channel.peer_gone():
                 return
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
+            reminder.tell(channel, f"the program of {self._task} to come to {name!r}")
         if first.kind == kinds.HELLO:
             with self._changed:
                 self._served.add(channel.peer_generation)

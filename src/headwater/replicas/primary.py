@@ -13,11 +13,9 @@ from headwater.replicas.feed import Feed
 from headwater.replicas.feeding import FeedingCopy
 from headwater.replicas.sites import shows_life
 from headwater.replicas.views import View, Wants
-from headwater.task import kinds
 from headwater.task.answers import error_frame
-from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.task.waiting import LOOK_S, Reminder
 from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
@@ -88,7 +86,7 @@ class PrimaryCopy(FeedingCopy):
     def _await_serving(self, channel: Channel, contents: Callable[[], _Found]) -> _Found | None:
         """What is served to a worker, as ``contents`` gives it, as soon as this copy serves; None where the worker has
         gone, or was told to try the other copy, which does."""
-        spoken = time.monotonic()
+        reminder = Reminder()
         while not channel.peer_gone():
             with self._changed:
                 self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
@@ -99,9 +97,7 @@ class PrimaryCopy(FeedingCopy):
                 reason = f"{self._other} serves {self._called}, not {self._task}"
                 channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
                 return None
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                channel.send(Frame(kinds.WAIT, (f"{self._task} to hear who serves {self._called}",)))
+            reminder.tell(channel, f"{self._task} to hear who serves {self._called}")
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
@@ -110,15 +106,12 @@ class PrimaryCopy(FeedingCopy):
         Raises:
           UnavailableError: this copy does not serve any more, or the worker is gone.
         """
-        spoken = time.monotonic()
+        reminder = Reminder()
 
         def waits(what: str) -> None:
-            nonlocal spoken
             if channel.peer_gone():
                 raise UnavailableError(None, None, f"{channel.peer} is gone")
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                channel.send(Frame(kinds.WAIT, (what,)))
+            reminder.tell(channel, what)
 
         self._await_second(feed, number, serves, waits)
 

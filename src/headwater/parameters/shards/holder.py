@@ -26,7 +26,7 @@ from headwater.parameters.updater import Updater
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.exchange import answer_on
-from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.task.waiting import LOOK_S, Reminder
 from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -139,7 +139,7 @@ class ShardHolder:
         A ``ps`` that cannot be reached knows nothing; one that does not answer is waited for, for a while.
         """
         answered: set[str] = {self._task}
-        give_up_at, speak_at = time.monotonic() + BEGIN_S, time.monotonic() + SPEAK_S
+        give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
         while not self._closed:
             for task in self.directory.servers():
                 if task not in answered and self._has_told(task):
@@ -150,8 +150,7 @@ class ShardHolder:
             if time.monotonic() >= give_up_at:
                 _log.warning("%s begins without %s, which does not answer", self._task, ", ".join(silent))
                 break
-            if time.monotonic() >= speak_at:
-                speak_at = time.monotonic() + SPEAK_S
+            if reminder.is_due():
                 _log.info("%s waits for %s to say where shards are", self._task, ", ".join(silent))
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, PAUSE_S)
@@ -314,7 +313,7 @@ class ShardHolder:
         _, _, number = str(hello.header[0]).rpartition("/")
         if not number.isdecimal() or int(number) >= len(self._slots):
             raise bad_header(hello, channel.peer)
-        shard, spoken = int(number), time.monotonic()
+        shard, reminder = int(number), Reminder()
         while not channel.peer_gone():
             with self._changed:
                 begun = self._changed.wait_for(lambda: self._begun or self._closed, LOOK_S)
@@ -328,9 +327,7 @@ class ShardHolder:
                 )
                 reason = f"{where} shard {shard} of {self._name!r}"
                 return channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
-            if time.monotonic() - spoken >= SPEAK_S:
-                spoken = time.monotonic()
-                channel.send(Frame(kinds.WAIT, (f"{self._task} to hear where the shards of {self._name!r} are",)))
+            reminder.tell(channel, f"{self._task} to hear where the shards of {self._name!r} are")
         return None
 
     # Other tasks ------------------------------------------------------------------------------------------------------
@@ -525,7 +522,7 @@ class ShardHolder:
 
     def _ask_until_known(self, shard: int, term: int, target: str) -> bool:
         """Whether the other ``ps`` has taken a shard. One that is lost is waited for, as workers do."""
-        spoken = time.monotonic()
+        reminder = Reminder()
         while not self._closed:
             try:
                 answer = self.directory.exchange(target, Frame(kinds.TOOK, (self._name, shard, term)), TAKE_S)
@@ -537,8 +534,7 @@ class ShardHolder:
                     self.directory.ask_all()
                     place = self.directory.of(shard)
                     return place is not None and place.term >= term
-                if time.monotonic() - spoken >= SPEAK_S:
-                    spoken = time.monotonic()
+                if reminder.is_due():
                     what = "%s waits for %s to say whether it has shard %d of %r: %s"
                     _log.warning(what, self._task, target, shard, self._name, error)
                 with self._changed:
