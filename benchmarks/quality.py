@@ -34,7 +34,7 @@ from headwater.training.mnist_data import read_idx
 
 PROGRAMS = Path(__file__).parent / "programs"
 LINE = re.compile(r"at (\d+) loss (\S+)")
-COPY = re.compile(r"has a copy of shard (\d+) ")
+COPY = re.compile(r"has a copy of (?:shard |the state of /job:ps/task:)(\d+) ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,7 @@ class Mode:
       keep: what the program does; see there.
       disturbed: whether ps are killed.
       own: whether each ps of a graph saves its own state.
+      copies: whether each part has a second copy.
       colour: in the picture.
     """
 
@@ -55,6 +56,7 @@ class Mode:
     keep: str = ""
     disturbed: bool = True
     own: bool = False
+    copies: bool = False
     colour: str
 
 
@@ -63,10 +65,11 @@ MODES = (
     Mode(name="graph, no checkpoint", program="quality.py", colour="#c1121f"),
     Mode(name="graph, checkpoints (together)", program="quality.py", keep="checkpoint", colour="#f4a259"),
     Mode(name="graph, own states", program="quality.py", own=True, colour="#2a6f97"),
+    Mode(name="graph, two copies", program="quality.py", copies=True, colour="#6a994e"),
     Mode(name="JAX, undisturbed", program="quality_jax.py", disturbed=False, colour="#777777"),
     Mode(name="JAX, copy by the chief", program="quality_jax.py", keep="copy", colour="#bc6c25"),
     Mode(name="JAX, own states", program="quality_jax.py", keep="own", colour="#4ea8de"),
-    Mode(name="JAX, two copies", program="quality_jax.py", keep="replicas", colour="#2d6a4f"),
+    Mode(name="JAX, two copies", program="quality_jax.py", keep="replicas", copies=True, colour="#2d6a4f"),
 )
 
 
@@ -101,6 +104,8 @@ def train(mode: Mode, seed: int, data: Path, options: argparse.Namespace) -> dic
         env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONUNBUFFERED": "1"}
         if mode.own:
             env |= {"HEADWATER_SAVES": str(folder), "HEADWATER_SAVE_EVERY_S": f"{options.every / options.rate:g}"}
+        if mode.copies:
+            env["HEADWATER_REPLICAS"] = "2"
         command = [*HEADWATER, str(PROGRAMS / mode.program), f"--data={data}", f"--seed={seed}", f"--keep={mode.keep}"]
         command += [f"--updates={options.updates}", f"--rate={options.rate}", f"--gate={options.between}"]
         command += [f"--every={options.every}", f"--folder={folder}"]
@@ -116,7 +121,7 @@ def train(mode: Mode, seed: int, data: Path, options: argparse.Namespace) -> dic
         worker = start("worker", 0)
         for number, gate in enumerate(range(options.between, options.updates, options.between)):
             worker.has_come_to(gate)
-            if mode.keep == "replicas":  # one loss at a time: each part has two copies again
+            if mode.copies:  # one loss at a time: each part has two copies again
                 for shard, server in enumerate(servers):
                     server.wait_for(lambda shard=shard: any(shard in one.copies for one in servers))
             worker.tell("go on")
