@@ -88,6 +88,10 @@ _MENDED = [
     ("moves", 120009578),  # a worker is in a training that others have finished on ps that were started anew
     ("moves", 80003753),  # a ps that has just taken a shard ends with the job before it can say so
     ("examples", 105161),
+    ("told", 22),  # a part is handed over to a ps that is about to end, and to which its second has not said so
+    ("told", 79),  # one is handed over to a ps that has just said that it ends
+    ("told", 251),  # the same, and that one is back by then
+    ("told", 299),
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
     ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
     ("left", 120007444),  # a ps is lost before a step has asked it, while the step waits for another one

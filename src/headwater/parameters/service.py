@@ -137,10 +137,6 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        for copy in copies:
-            copy.begin_leaving()
-        for copy in copies:
-            copy.tell_second()
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_over(self._is_needed)

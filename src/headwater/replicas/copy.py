@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from headwater.errors import CancelledError, OpError
+from headwater.replicas.left_copies import LeftCopies
 from headwater.replicas.member import ANSWER_S, PAUSE_S
 from headwater.replicas.primary import PrimaryCopy
 from headwater.replicas.sites import Site
@@ -55,14 +54,28 @@ class KeptCopy(PrimaryCopy):
 
     def close(self) -> None:
         """Ends the keeper, and tells the primary that this copy will never serve, where it has one."""
+        self._acknowledges_no_more()
+        self._resign()
         self._stop_keeping()
 
-    def _stop_keeping(self) -> None:
+    def _acknowledges_no_more(self) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            fed, feed = self._fed, self._feed
-        if fed is not None and self._asking.acquire(timeout=PAUSE_S):
+
+    def _stop_keeping(self) -> None:
+        feed = self._feed
+        if feed is not None:
+            feed.end()
+        if self._keeper.is_alive() and threading.current_thread() is not self._keeper:
+            self._keeper.join(timeout=ANSWER_S)
+
+    def _resign(self) -> None:
+        """Follows no more, and will never serve: the primary hears so, where this copy has one."""
+        fed = self._fed
+        if fed is None:
+            return
+        if self._asking.acquire(timeout=PAUSE_S):
             try:
                 if not self._standing.serves:
                     with self._answering:
@@ -71,12 +84,7 @@ class KeptCopy(PrimaryCopy):
                 _log.debug("%s does not hear that %s ends: %s", self._other, self._task, error.message)
             finally:
                 self._asking.release()
-        if fed is not None:
-            fed.close()
-        if feed is not None:
-            feed.end()
-        if self._keeper.is_alive() and threading.current_thread() is not self._keeper:
-            self._keeper.join(timeout=ANSWER_S)
+        fed.close()
 
     # Keeping ----------------------------------------------------------------------------------------------------------
 
@@ -162,62 +170,65 @@ class KeptCopy(PrimaryCopy):
 
     # Leaving ----------------------------------------------------------------------------------------------------------
 
-    def begin_leaving(self) -> None:
-        """The process is about to end: the primary hears so, where this copy has one."""
-        with self._answering:
-            self._leaves = True
-            if self._fed is not None:
-                with suppress(OpError):
-                    self._fed.send(Frame(kinds.LEAVING))
-
-    def tell_second(self) -> None:
-        """The process is about to end, and all of its copies know that (`begin_leaving`): the second hears so, where
-        this copy has one. Where the processes of both are, one of the two copies knows that of the other, then."""
-        feed = self._feed
-        if self._standing.serves and feed is not None and not feed.filling:
-            with self._between_changes():
-                number = feed.leave()
-            give_up_at = time.monotonic() + ANSWER_S
-            feed.wait(number, lambda: time.monotonic() < give_up_at)
-
     def leave(self) -> bool:
-        """The process ends, and the chief keeps what this copy has, where it serves; see
+        """The process ends. Where no other process has what this copy has, the chief keeps that; see
         `headwater.replicas.left_copies`. From now on it acknowledges nothing.
 
         Returns:
           Whether the chief could be reached.
         """
+        has_other = self.is_whole if self._standing.serves else self._fed is not None
+        self._acknowledges_no_more()
         self._stop_keeping()
         self._is_left = True
         left = self._site.left
-        if left is None:
-            return False
         reached = False
         try:
-            left.require_chief()
-            reached = True
-            view = self._last_view()
-            if view is not None and self._is_filled():
-                channel = left.leave(self.name, view.term)
-                feed = self._begin_feed(channel, _AT_CHIEF)
-                feed.fill()
-                with self._taking:
-                    self._step_down()
-                feed.wait(feed.given, lambda: True)
-                channel.end()
-                what = "%s has left its copy of %s with %s until it is served again: term %d"
-                _log.warning(what, self._task, self._called, left.chief, view.term)
-            self._ask_last(Wants.LEAVE)
+            if left is not None and not self._over:
+                left.require_chief()
+                reached = True
+                view = self._last_view(has_other and not self._standing.resigned)
+                if view is not None:
+                    self._leave_with(left, view)
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
             what = "%s could not leave its copy of %s with %s, so it is lost where no other one has it: %s"
-            log(what, self._task, self._called, left.chief, error)
+            log(what, self._task, self._called, left.chief if left is not None else "no chief", error)
+        finally:
+            self._resign()
         return reached
 
-    def _last_view(self) -> View | None:
-        """The view in which this copy serves, which has no keeper any more; None where it does not."""
-        only_follows = self._standing.follows and not self._inherits
-        self._become(self._ask_last(Wants.VIEW if only_follows else Wants.ALONE))
+    def _leave_with(self, left: LeftCopies, view: View) -> None:
+        """Has the chief keep what this copy has, which is the last."""
+        if self._is_filled():
+            channel = left.leave(self.name, view.term)
+            feed = self._begin_feed(channel, _AT_CHIEF)
+            feed.fill()
+            with self._taking:
+                self._step_down()
+            feed.wait(feed.given, lambda: True)
+            channel.end()
+            what = "%s has left its copy of %s with %s until it is served again: term %d"
+            _log.warning(what, self._task, self._called, left.chief, view.term)
+        self._ask_last(Wants.LEAVE)
+
+    def _last_view(self, has_other: bool) -> View | None:
+        """The view in which this copy, which has no keeper any more, is the last; None where another one serves.
+
+        Args:
+          has_other: whether there was a channel between the two copies; else the other one may be lost.
+        """
+        while True:
+            known = self._standing.view
+            last = not has_other and known is not None and self._standing.me in known
+            view = self._ask_last(Wants.ALONE if last else Wants.GO)
+            self._become(view)
+            if view is None or view.second is None or self._standing.me not in view:
+                break
+            if view == known:
+                return None  # the other one
+            if self._standing.view == known:  # which is newer than what a witness knows that was started anew
+                break
         if self._standing.serves and not self._serving:
             self._take_over()
         return self._standing.view if self._standing.serves else None

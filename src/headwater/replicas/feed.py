@@ -5,12 +5,10 @@ The frames of a channel from a primary to the other copy::
     SECOND  (name, view, goes on)  the first: who feeds, and whether with changes of what the other one has handed over;
                                 answered by DONE (whether the other one takes it, its number, its life, its view,
                                 whether it still has what it has handed over)
-    LEAVING (number)            the primary's task is about to end
     NEW_VIEW (number, view, aim)  another view, and on which ``ps`` copies should be, where that was said. Where the
                                 other one is the primary of it, the channel ends, and goes on the other way round
     ...     (number, ...)       what it has, and changes of that, as what is fed says
 
-    LEAVING ()                  from the other copy: its task is about to end
     RESIGNS ()                  from the other copy: its task ends, and it will never serve
 
 Each from the primary but the first is answered by DONE (number) as soon as it was received whole. The other copy makes
@@ -79,8 +77,6 @@ class Feed:
         self.confirmed: int = 0
         #: Whether the other copy has said that it ends, and can never serve.
         self.resigned: bool = False
-        #: Whether its task has said that it is about to end.
-        self.leaving: bool = False
         #: Feeds a third copy, which is to take the place of the one that this feeds: it is sent all that this one is.
         self.beside: Feed | None = None
         #: Number of the frame by which the other copy has all that there was when this became the feed.
@@ -96,11 +92,6 @@ class Feed:
         self.broken: threading.Event = threading.Event()
 
     # Under the lock of what is fed ------------------------------------------------------------------------------------
-
-    def leave(self) -> int:
-        """Says that this task is about to end; the number of the frame that the other copy has to confirm."""
-        self._send(kinds.LEAVING, (), ())
-        return self.given
 
     def tell(self, view: View, aim: Sequence[object] | None = None) -> None:
         """Sends another view."""
@@ -231,8 +222,6 @@ class Feed:
         match answer.kind, answer.header:
             case kinds.DONE, (int(number),):
                 self.confirmed = number
-            case kinds.LEAVING, ():
-                self.leaving = True
             case kinds.RESIGNS, ():
                 self.resigned = True
                 self.end()

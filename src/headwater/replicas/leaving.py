@@ -22,12 +22,6 @@ _LOOK_S: Final = 0.05
 class Leaving(Protocol):
     """A copy of a process that is about to end; see `headwater.replicas.copy.KeptCopy`."""
 
-    @property
-    def serves(self) -> bool: ...
-
-    @property
-    def second_leaves(self) -> bool: ...
-
     def described(self) -> str: ...
 
     def leave(self) -> bool: ...
@@ -37,7 +31,7 @@ def leave(
     task: str, copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
 ) -> None:
     """Waits until no copy of a process would be missed if that ended, or that takes too long; says what it waits for.
-    What would still be missed then, the chief keeps.
+    What no other process has then, the chief keeps.
 
     Args:
       task: the name of the process.
@@ -46,31 +40,19 @@ def leave(
       patience_s: how long another process may take to have what is in them, in seconds; 0 where none is to come.
     """
     _await_others(task, missed, patience_s)
-    leave_now(copies, missed)
+    leave_now(copies)
 
 
-def leave_now(copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]]) -> None:
-    """Has the chief keep what would be missed; see `leave`. One that cannot be reached is waited for once, not for each
-    of them."""
+def leave_now(copies: Sequence[Leaving]) -> None:
+    """Each copy leaves; see `leave`. A chief that cannot be reached is waited for once, not for each of them."""
     for copy in copies:
-        # Else one that follows may yet serve, in the place of another process that ends.
-        if not copy.serves and not copy.leave():
+        if not copy.leave():
             return
-    while ending := missed():
-        for copy in ending:
-            if not copy.leave():
-                return
 
 
 def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
     began = spoken = time.monotonic()
-    while True:
-        for copy in missed():
-            if copy.second_leaves:  # no other process is to have it: there is nothing to wait for
-                copy.leave()
-        copies = missed()
-        if not copies:
-            return
+    while copies := missed():
         now = time.monotonic()
         what = "; ".join(copy.described() for copy in copies)
         if now - began >= (patience := patience_s()):

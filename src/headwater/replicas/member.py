@@ -74,9 +74,6 @@ class Member(Contents):
         self._has_been_fed = False
         # Whether it is to serve as all copies of the view before are lost.
         self._begins_anew = False
-        # Whether this process is about to end; and whether the primary's has said so before that. With `_answering`.
-        self._leaves = False
-        self._inherits = False
         # Whether `leave` was called.
         self._is_left = False
         #: For how long nothing was served when this copy handed over last, in seconds.
@@ -103,16 +100,8 @@ class Member(Contents):
 
     @property
     def is_missed(self) -> bool:
-        """Whether this process would take along what no other one may have, as far as is known: it serves, and the
-        other copy is not whole, or about to end; or it follows a primary that has ended by now, or is about to."""
-        missed = self.lacks_second or self.second_leaves if self._standing.serves else self._inherits
-        return missed and not self._is_left
-
-    @property
-    def second_leaves(self) -> bool:
-        """Whether this copy serves, and the process of the other one, which is still there, is about to end."""
-        feed = self._feed
-        return self._standing.serves and feed is not None and feed.leaving and not feed.broken.is_set()
+        """Whether this process would take along what no other one may have, as far as is known."""
+        return self.lacks_second and not self._is_left
 
     @property
     def view(self) -> View | None:
@@ -278,7 +267,7 @@ class Member(Contents):
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()
-        self._serving = self._handed = self._gave = self._has_been_fed = self._inherits = False
+        self._serving = self._handed = self._gave = self._has_been_fed = False
         self._end()
         self._begin()
         self._changed.notify_all()

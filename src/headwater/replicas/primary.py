@@ -39,7 +39,7 @@ class PrimaryCopy(FeedingCopy):
             if self._handed and view is not None and view.second is not None:
                 self._dial(view, view.second.ps, goes_on=True)
             with self._changed:
-                self._gave = self._handed = self._left = self._inherits = self._begins_anew = False
+                self._gave = self._handed = self._left = self._begins_anew = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 

@@ -44,7 +44,6 @@ class SecondCopy(Member):
                     self._handed = False
                     self._gave = self._gave and goes_on
                     self._has_been_fed = True
-                    self._inherits = False
                     self._changed.notify_all()
                 standing = self._standing
                 deposed = self._serving and not standing.serves
@@ -58,8 +57,6 @@ class SecondCopy(Member):
                 while True:
                     frame = channel.recv()
                     with self._answering:
-                        if frame.kind == kinds.LEAVING:
-                            self._inherits = not self._leaves
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
             finally:
@@ -80,8 +77,6 @@ class SecondCopy(Member):
     def _follow_frame(self, frame: Frame, channel: Channel) -> None:
         try:
             match frame.kind, frame.header:
-                case kinds.LEAVING, (int(),):
-                    pass
                 case kinds.NEW_VIEW, (int(), words, aim):
                     view = from_words(words)
                     with self._changed:

@@ -26,9 +26,11 @@ nothing, and the newest view of those that it is told need not be the newest the
 
 Before there is any view, every ``ps`` has to tell that it knows none.
 
-*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life; and one that has said itself
-that it *leaves*. Where all copies of a view are lost, no ``ps`` has the shard: the first serves in the next term that
-has nothing of it, and gets from the chief what that has; see `headwater.replicas.left_copies`, too.
+*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life. One whose process ends asks to
+*go*: it is lost, too, where the other copy of its view is not; else it is alone, as the last one. That *leaves* what it
+has with the chief, says so, and is lost. No primary hands over to one that is lost, or has it as its second. Where all
+copies of a view are lost, no ``ps`` has the shard: the first serves in the next term that has nothing of it, and gets
+from the chief what that has; see `headwater.replicas.left_copies`, too.
 
 The model test (``tests/pure/parameters/test_views.py``) runs random histories of it.
 """
@@ -36,7 +38,7 @@ The model test (``tests/pure/parameters/test_views.py``) runs random histories o
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -65,13 +67,15 @@ class View(NamedTuple):
 
 class Wants(enum.Enum):
     """What a copy asks the witness for: only to hear the view; to be alone; to have another one as its second; to have
-    its second serve in its place; to be lost, as its process ends."""
+    its second serve in its place; to be lost, as its process ends and the chief has what it had; to go, as its process
+    ends: to be lost, or to be alone where no other copy is left."""
 
     VIEW = 0
     ALONE = 1
     PAIR = 2
     HAND_OVER = 3
     LEAVE = 4
+    GO = 5
 
 
 class Request(NamedTuple):
@@ -101,12 +105,18 @@ class Witness:
     Attributes:
       view: the present one; None before it knows which one that is.
       heard: by ``ps`` what its copy has told since.
-      lost: the copies of the view that are lost.
+      lost: the copies of the view that are lost, and of those that it does not name the last of each ``ps``.
     """
 
     view: View | None = None
     heard: Mapping[int, Request] = field(default_factory=dict[int, Request])
     lost: frozenset[Copy] = frozenset()
+
+    def without(self, copies: Collection[Copy]) -> Witness:
+        """This, when copies of one ``ps`` are lost."""
+        numbers = {copy.ps for copy in copies}
+        known = {copy for copy in self.lost if copy.ps not in numbers or (self.view is not None and copy in self.view)}
+        return replace(self, lost=frozenset(known.union(copies)))
 
 
 def judge(witness: Witness, request: Request) -> Witness:
@@ -119,27 +129,39 @@ def judge(witness: Witness, request: Request) -> Witness:
             return replace(witness, heard=heard)
         witness = replace(witness, view=view, heard={})
     both = {copy for copy in (view.primary, view.second) if copy is not None}
-    leaves = request.wants is Wants.LEAVE
-    gone = {copy for copy in both if copy.ps == me.ps and (copy.life < me.life or (leaves and copy == me))}
-    lost = witness.lost | gone
+    gone = {copy for copy in both if copy.ps == me.ps and copy.life < me.life}
+    witness = witness.without(gone)
+    if me in witness.lost:
+        return witness
+    if request.wants is Wants.LEAVE or (request.wants is Wants.GO and _is_spared(witness, request)):
+        return witness.without({me})
     after = view
     if me in view:
         if request.view == view:
-            after = _granted(view, request)
-    elif both <= lost and request.wants is Wants.VIEW and (gone or request.view in (None, view)):
+            after = _granted(view, request, witness.lost)
+    elif both <= witness.lost and request.wants is Wants.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
-    return replace(witness, view=after, lost=lost if after == view else frozenset())
+    return replace(witness, view=after)
 
 
-def _granted(view: View, request: Request) -> View:
-    """The view after ``view``, as a copy of it wishes."""
+def _is_spared(witness: Witness, request: Request) -> bool:
+    """Whether another copy is left where one goes: it is none, or knows that it is one of two, and not the last."""
+    me, view = request.me, witness.view
+    if view is None or me not in view:
+        return True
+    other = view.second if me == view.primary else view.primary
+    return request.view == view and other is not None and other not in witness.lost
+
+
+def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
+    """The view after ``view``, as a copy of it wishes; those that are ``lost`` are not to serve, or to follow."""
     me, other = request.me, request.other
     match request.wants:
-        case Wants.ALONE if view.second is not None:
+        case Wants.ALONE | Wants.GO if view.second is not None:
             return View(view.term + 1, me, None)
-        case Wants.PAIR if me == view.primary and other is not None and other != view.second:
+        case Wants.PAIR if me == view.primary and other is not None and other not in {view.second, *lost}:
             return View(view.term + 1, me, other)
-        case Wants.HAND_OVER if me == view.primary and view.second is not None:
+        case Wants.HAND_OVER if me == view.primary and view.second is not None and view.second not in lost:
             return View(view.term + 1, view.second, me)
         case _:
             return view

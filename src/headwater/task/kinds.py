@@ -83,7 +83,6 @@ UPDATE_SECOND: Final = 87
 MEMORY: Final = 88
 NEW_VIEW: Final = 89
 RESIGNS: Final = 90
-LEAVING: Final = 118
 
 # To the chief, when a ``ps`` ends, and is back: `headwater.task.left_states`
 LEAVE_STATE: Final = 112

@@ -24,40 +24,41 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return found
 
 
-def copy(left: list[str] | None = None, *, second_leaves: bool = False, reached: bool = True) -> Any:
-    """A copy that is missed; ``left`` gets its name where the chief is asked to keep it."""
-    found = SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY", second_leaves=second_leaves)
+def copy(left: list[str], *, reached: bool = True) -> Any:
+    """A copy; ``left`` gets its name when it leaves."""
 
     def leave() -> bool:
-        if left is not None:
-            left.append("shard 0")
+        left.append("shard 0")
         return reached
 
-    found.leave = leave
-    return found
+    return SimpleNamespace(described=lambda: "primary of shard 0, NO SECOND COPY", leave=leave)
 
 
 def test_it_ends_at_once_when_nothing_is_missed(clock: SimpleNamespace) -> None:
-    leaving.leave("ps", [], list, lambda: 20.0)
-    assert clock.now == 0.0
+    """Each copy says that it does: it may be the last."""
+    left: list[str] = []
+    leaving.leave("ps", [copy(left), copy(left)], list, lambda: 20.0)
+    assert (clock.now, left) == (0.0, ["shard 0", "shard 0"])
 
 
 def test_it_waits_until_others_have_it_and_says_for_what(
     clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     left: list[str] = []
+    copies = [copy(left)]
     with caplog.at_level(logging.WARNING):
-        leaving.leave("ps", [], lambda: [copy(left)] if clock.now < 10.0 else [], lambda: 20.0)
+        leaving.leave("ps", copies, lambda: copies if clock.now < 10.0 else [], lambda: 20.0)
     assert clock.now == pytest.approx(10.0, abs=0.1)
     assert caplog.messages == ["ps waits to end until another ps has taken: primary of shard 0, NO SECOND COPY"] * 2
-    assert not left
+    assert left == ["shard 0"]
 
 
 def test_it_leaves_what_no_other_one_may_have_with_the_chief(
     clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     left: list[str] = []
-    leaving.leave("ps", [], lambda: [] if left else [copy(left)], lambda: 20.0 if clock.now < 1.0 else 0.0)
+    copies = [copy(left)]
+    leaving.leave("ps", copies, lambda: copies, lambda: 20.0 if clock.now < 1.0 else 0.0)
     assert clock.now == pytest.approx(1.0, abs=0.1)
     assert caplog.messages == ["ps ends, and no other ps has taken: primary of shard 0, NO SECOND COPY"]
     assert left == ["shard 0"]
@@ -65,31 +66,15 @@ def test_it_leaves_what_no_other_one_may_have_with_the_chief(
 
 def test_it_does_not_wait_for_ever(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     left: list[str] = []
-    leaving.leave("ps", [], lambda: [] if left else [copy(left)], lambda: leaving.LOST_S)
+    copies = [copy(left)]
+    leaving.leave("ps", copies, lambda: copies, lambda: leaving.LOST_S)
     assert clock.now == pytest.approx(leaving.LOST_S, abs=0.1)
     assert caplog.messages[-1].startswith("ps ends, and no other ps has taken within 20 s: ")
     assert left == ["shard 0"]
 
 
-def test_where_the_other_one_is_about_to_end_too_it_does_not_wait(clock: SimpleNamespace) -> None:
+@pytest.mark.usefixtures("clock")
+def test_a_chief_that_cannot_be_reached_is_waited_for_once() -> None:
     left: list[str] = []
-    leaving.leave("ps", [], lambda: [] if left else [copy(left, second_leaves=True)], lambda: 20.0)
-    assert (clock.now, left) == (0.0, ["shard 0"])
-
-
-def test_a_copy_that_follows_serves_no_more_once_its_process_ends(clock: SimpleNamespace) -> None:
-    left: list[str] = []
-    following = copy(left)
-    following.serves = False
-    leaving.leave("ps", [following], list, lambda: 20.0)
-    assert (clock.now, left) == (0.0, ["shard 0"])
-
-
-@pytest.mark.parametrize("serves", [True, False])
-def test_a_chief_that_cannot_be_reached_is_waited_for_once(serves: bool, clock: SimpleNamespace) -> None:
-    left: list[str] = []
-    copies = [copy(left, reached=False) for _ in range(3)]
-    for one in copies:
-        one.serves = serves
-    leaving.leave("ps", copies, lambda: copies if serves else [], lambda: 0.0)
+    leaving.leave("ps", [copy(left, reached=False) for _ in range(3)], list, lambda: 0.0)
     assert left == ["shard 0"]

@@ -108,19 +108,47 @@ def test_the_last_copy_that_comes_back_serves_where_both_were_lost_at_once() -> 
     assert judge(witness, _told(Copy(2, 30), None)).view == PAIR
     after = judge(witness, _told(Copy(0, 11), None))
     assert after.view == View(PAIR.term + 1, Copy(0, 11), None)
-    assert not after.lost
 
 
-def test_where_the_last_copies_have_left_the_first_serves_that_has_nothing() -> None:
+@pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
+def test_of_two_that_go_the_last_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
-    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.LEAVE))
+    witness = judge(Witness(view=PAIR), _told(first, PAIR, Wants.GO))
+    assert judge(witness, _told(first, PAIR, Wants.GO)) == witness
+    assert judge(witness, _told(first, PAIR, Wants.ALONE)).view == PAIR
     assert judge(witness, _told(third, None)).view == PAIR
-    assert judge(witness, _told(HOME, PAIR, Wants.ALONE)) == Witness(view=View(5, HOME, None))
-    witness = judge(witness, _told(HOME, PAIR, Wants.LEAVE))
-    assert witness.view == PAIR
-    assert judge(witness, _told(third, View(3, OTHER, third))).view == PAIR  # it may have what others have changed
-    assert judge(witness, _told(third, None)).view == View(5, third, None)
-    assert judge(witness, _told(third, PAIR)).view == View(5, third, None)
+    assert judge(witness, _told(last, PAIR, Wants.ALONE)).view == View(5, last, None)
+    alone = View(5, last, None)
+    witness = judge(witness, _told(last, PAIR, Wants.GO))
+    assert witness.view == alone
+    assert judge(witness, _told(last, alone, Wants.GO)).view == alone
+    assert judge(witness, _told(third, None)).view == alone
+    witness = judge(witness, _told(last, alone, Wants.LEAVE))
+    assert witness.view == alone
+    assert judge(witness, _told(last, alone)).view == alone
+    assert judge(witness, _told(third, View(3, OTHER, third))).view == alone  # it may have what others have changed
+    assert judge(witness, _told(third, None)).view == View(6, third, None)
+    assert judge(witness, _told(third, alone)).view == View(6, third, None)
+
+
+def test_one_that_goes_hears_first_that_it_is_one_of_two() -> None:
+    witness = judge(Witness(view=PAIR), _told(HOME, PAIR, Wants.GO))
+    assert judge(witness, _told(OTHER, View(3, HOME, None), Wants.GO)) == witness
+    assert judge(witness, _told(OTHER, PAIR, Wants.GO)).view == View(5, OTHER, None)
+
+
+def test_one_whose_other_copy_is_lost_is_alone_where_it_goes() -> None:
+    witness = judge(Witness(view=PAIR), _told(Copy(1, 21), None))
+    assert judge(witness, _told(HOME, PAIR, Wants.GO)).view == View(5, HOME, None)
+
+
+def test_none_that_is_gone_is_to_serve_or_to_follow() -> None:
+    third = Copy(2, 30)
+    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, Wants.GO))
+    assert judge(witness, _told(HOME, PAIR, Wants.HAND_OVER)) == witness
+    witness = judge(witness, _told(third, PAIR, Wants.GO))
+    assert judge(witness, _told(HOME, PAIR, Wants.PAIR, third)) == witness
+    assert judge(witness, _told(HOME, PAIR, Wants.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
 
 
 def test_who_is_outside_begins_another_life() -> None:
@@ -159,6 +187,14 @@ class _Process:
         self.log: list[int] = []
         self.stopped = False
         self.steps_down = False
+        self.asked_for: Copy | None = None
+        self.ends = False
+        #: Whether it ends, and there was no channel to the other copy.
+        self.lacks_other = False
+
+    @property
+    def acts(self) -> bool:
+        return not (self.stopped or self.ends)
 
 
 class _Feed:
@@ -200,7 +236,7 @@ class _World:
         for _ in range(steps):
             move = self.chance.choice(
                 [self.works, self.delivers, self.confirms, self.acknowledges, self.goes_on] * 24
-                + [self.asks, self.hears, self.dials] * 12
+                + [self.asks, self.hears, self.dials, self.ends] * 12
                 + [self.is_cut, self.crashes, self.forgets, self.aims, self.leaves]
                 + [self.stops] * 3
             )
@@ -211,10 +247,14 @@ class _World:
         if self.newest is None:
             return
         primary = self.of(self.newest.primary)
-        if primary is not None:
-            begins = begins_anew(primary.standing, self.newest)
-            has = self.left.get(self.newest.term - 1, []) if begins else primary.log
-            assert set(self.acknowledged) <= set(has), "an acknowledged update is lost"
+        second = None if self.newest.second is None else self.of(self.newest.second)
+        if primary is not None and begins_anew(primary.standing, self.newest):
+            has = self.left.get(self.newest.term - 1, [])
+        elif primary is not None or second is not None:
+            has = (primary or second or self.copies[0]).log
+        else:
+            has = self.left.get(self.newest.term, [])
+        assert set(self.acknowledged) <= set(has), "an acknowledged update is lost"
         for copy in self.copies:
             assert len(set(copy.log)) == len(copy.log), "a push was applied twice"
             if copy.standing.acknowledges_alone:
@@ -255,7 +295,7 @@ class _World:
     def works(self, ps: int) -> None:
         """The worker brings its push to a copy that says it serves."""
         copy = self.copies[ps]
-        if copy.stopped or not copy.standing.serves or copy.steps_down or self.push in copy.log:
+        if not copy.acts or not copy.standing.serves or copy.steps_down or self.push in copy.log:
             return
         copy.log.append(self.push)
         for feed in self.feeds_of(ps):
@@ -265,7 +305,7 @@ class _World:
     def acknowledges(self, ps: int) -> None:
         copy = self.copies[ps]
         standing = copy.standing
-        if copy.stopped or not standing.serves or self.push not in copy.log:
+        if not copy.acts or not standing.serves or self.push not in copy.log:
             return
         seconds = {standing.pairing, standing.view.second if standing.view is not None else None}
         needed = [self.feeds.get((ps, its.ps)) for its in seconds if its is not None]
@@ -301,7 +341,7 @@ class _World:
     def asks(self, ps: int) -> None:
         """A copy asks the witness; the answer comes later, or never."""
         copy = self.copies[ps]
-        if copy.stopped:
+        if not copy.acts:
             return
         wants, other = self.wish(ps, copy)
         everyone = tuple(range(len(self.copies)))
@@ -320,9 +360,10 @@ class _World:
             return Wants.VIEW, None
         if standing.pairing is not None:
             feed = self.feeds.get((ps, standing.pairing.ps))
-            # It may have asked already; where the copy is not known to have everything, only that is asked.
-            has_all = feed is not None and feed.target == standing.pairing and feed.has_all
-            return (Wants.PAIR if has_all else Wants.VIEW), standing.pairing
+            # It may have asked already; where the copy never was known to have everything, only that is asked.
+            if feed is not None and feed.target == standing.pairing and feed.has_all:
+                copy.asked_for = standing.pairing
+            return (Wants.PAIR if copy.asked_for == standing.pairing else Wants.VIEW), standing.pairing
         if not standing.serves:
             fed = any(target == ps for _, target in self.feeds)
             return (Wants.VIEW if fed else Wants.ALONE), None
@@ -339,6 +380,7 @@ class _World:
         for feed in self.feeds_of(ps):
             if feed is not second and (view.second is None or step == (Move.BRING, feed.target.ps)):
                 copy.standing = replace(standing, pairing=feed.target)
+                copy.asked_for = feed.target if feed.has_all else None
                 return (Wants.PAIR, feed.target) if feed.has_all else (Wants.VIEW, None)
         return Wants.VIEW, None
 
@@ -347,14 +389,14 @@ class _World:
             return
         ps, me, view = self.answers.pop(self.chance.randrange(len(self.answers)))
         copy = self.copies[ps]
-        if not copy.stopped and copy.standing.me == me and self.chance.random() < 0.9:
+        if copy.acts and copy.standing.me == me and self.chance.random() < 0.9:
             self.learns(ps, view)
 
     def dials(self, ps: int) -> None:
         """A primary begins to feed another copy, with all that it has."""
         source = self.copies[ps]
         view = source.standing.view
-        if source.stopped or not source.standing.serves or view is None:
+        if not source.acts or not source.standing.serves or view is None:
             return
         second = None if view.second is None else self.feeds.get((ps, view.second.ps))
         if view.second is not None and second is None:
@@ -366,7 +408,7 @@ class _World:
         if number is None or number == ps or (ps, number) in self.feeds or source.standing.pairing is not None:
             return
         target = self.copies[number]
-        if target.stopped or not accepts(target.standing, view):
+        if not target.acts or not accepts(target.standing, view):
             return
         self.learns(number, view)
         if view.second is None or view.second.ps != number or view.second == target.standing.me:
@@ -385,27 +427,43 @@ class _World:
         if newest is None or not knows:
             return
         left = [copy for copy in (newest.primary, newest.second) if copy is not None and copy.ps != ps]
-        if not left or any(self.of(copy) is None or self.copies[copy.ps].stopped for copy in left):
+        if not left or any(self.of(copy) is None or not self.copies[copy.ps].acts for copy in left):
             return
         self.copies[ps] = _Process(Copy(ps, next(self.lives)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
         self.crashed += 1
 
     def leaves(self, ps: int) -> None:
-        """A process ends, and is started anew. What it serves, as far as it knows, it leaves with the chief; what it
-        follows, where the primary serves, or has left that."""
+        """A process is told to end: it serves no more, and feeds none."""
         copy = self.copies[ps]
-        if copy.stopped or copy.standing.view is None or self.witness.view is None:
+        if copy.acts and copy.standing.view is not None:
+            copy.ends, copy.lacks_other = True, not self.has_channel(ps, copy.standing)
+            self.feeds = {key: feed for key, feed in self.feeds.items() if key[0] != ps}
+
+    def ends(self, ps: int) -> None:
+        """One that is told to does, and is started anew; what it has as the last it leaves with the chief."""
+        copy = self.copies[ps]
+        known = copy.standing.view
+        if copy.stopped or not copy.ends or self.witness.view is None:
             return
-        newest = self.tells(ps, Wants.VIEW if copy.standing.follows else Wants.ALONE)
+        last = copy.lacks_other and known is not None and copy.standing.me in known
+        newest = self.tells(ps, Wants.ALONE if last else Wants.GO)
         self.learns(ps, newest)
-        if copy.standing.serves:
-            self.left[newest.term] = list(copy.log)
-        elif newest.second == copy.standing.me and self.of(newest.primary) is None and newest.term not in self.left:
+        if copy.standing.me in newest and newest.second is not None and newest != known:
             return
-        self.tells(ps, Wants.LEAVE)
+        if newest == View(newest.term, copy.standing.me, None):
+            self.left[newest.term] = list(copy.log)
+            self.tells(ps, Wants.LEAVE)
         self.copies[ps] = _Process(Copy(ps, next(self.lives)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
+
+    def has_channel(self, ps: int, standing: Standing) -> bool:
+        """Whether there is a channel between a copy and the other one."""
+        if not standing.serves:
+            return any(target == ps for _, target in self.feeds)
+        second = None if standing.view is None else standing.view.second
+        feed = None if second is None else self.feeds.get((ps, second.ps))
+        return feed is not None and feed.target == second and feed.confirmed > 0
 
     def tells(self, ps: int, wants: Wants) -> View:
         """A copy asks the witness, and hears the answer; the witness knows the view."""

@@ -61,9 +61,6 @@ class MovingCopy(Hosted, Protocol):
     def is_free(self) -> bool: ...
 
     @property
-    def second_leaves(self) -> bool: ...
-
-    @property
     def lacks_second(self) -> bool: ...
 
     @property
@@ -170,8 +167,7 @@ class CopyHolder:
         else:
             _log.warning("%s has given away its copies of %r", self._task, self._name)
         if not self._over:
-            copies, alone = list(self.copies.values()), not (others and self._others())
-            leave_now(copies, lambda: [copy for copy in copies if not copy.is_free and (copy.lacks_second or alone)])
+            leave_now(list(self.copies.values()))
 
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
         """What other ``ps`` say of themselves that take copies. Where there is none, waits for those that were lost, as
