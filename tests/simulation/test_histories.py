@@ -57,6 +57,7 @@ _MENDED = [
     ("jobs", 120012316),  # a task is asked to end while it is being started
     ("jobs", 120003940),  # a job is stopped while its places are found, on hosts that then do not answer
     ("jobs", 120015515),  # a job goes back to the queue while the place of a lost worker is given back
+    ("jobs", 120020343),  # a worker is lost while its job ends to start anew, and another job waits for room, too
     ("mirrored", 50170),
     ("rounds", 1161),
     ("rounds", 3482),

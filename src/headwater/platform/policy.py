@@ -454,10 +454,11 @@ def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool
 def _over(state: JobState, now: float) -> Decision:
     assert state.then is not None
     match state.then:
-        case JobPhase.QUEUED:
-            return Decision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
-        case JobPhase.RESTARTING:
+        case JobPhase.RESTARTING if all(task.placed for task in _wanted(state).values()):
             return Decision(replace(state, phase=JobPhase.RESTARTING, then=None))
+        case JobPhase.QUEUED | JobPhase.RESTARTING:
+            # Jobs that kept some places and waited for others could wait for each other.
+            return Decision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
         case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
             notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}
             tasks = {name: replace(task, placed=False) for name, task in state.tasks.items()}

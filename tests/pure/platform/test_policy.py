@@ -241,6 +241,17 @@ def test_a_lost_ps_takes_the_whole_job_to_another_place() -> None:
     assert (job.phase, job.state.tasks[PS].restarts) == (JobPhase.QUEUED, 1)
 
 
+def test_all_tasks_that_start_anew_keep_their_places_or_none_does() -> None:
+    both = (worker(0), worker(1))
+    job = Job("workers: 2\nrestart: {backoff: 1s}").placed().ended(worker(0), code=1).all_ended()
+    assert job.phase is JobPhase.RESTARTING
+    job.after(1.0).started().ended(worker(0), code=1).happens(Ended(worker(1), Lost(reason="host b does not answer")))
+    assert (job.phase, policy.needs_place(job.after(2.0).state, job.now)) == (JobPhase.QUEUED, both)
+    # Likewise one that waited for a place before.
+    job = Job("ps: 1\nworkers: 1:2").placed().happens(AskScale("eve", 2), AskRestart("eve")).all_ended()
+    assert (job.phase, policy.needs_place(job.state, job.now)) == (JobPhase.QUEUED, (PS, *both))
+
+
 def test_a_task_that_cannot_be_started_is_a_failure_of_its_own() -> None:
     job = Job("workers: 1\nrestart: {limit: 1, backoff: 1s}")
     job.happens(Placed((worker(0),)), CouldNotStart(worker(0), "host a does not answer"))
