@@ -116,17 +116,21 @@ class HostsBackend(TaskBackend):
         with self._lock:
             assignments = self._reservations.place(job_id, requests, problems=problems)
             self._hosts_of.setdefault(job_id, set()).update(assignment.host for assignment in assignments)
+        leased: dict[str, list[int]] = {}
+        addresses: dict[TaskName, str] = {}
         try:
-            addresses: dict[TaskName, str] = {}
             for host in {assignment.host for assignment in assignments}:
                 tasks = [assignment.task for assignment in assignments if assignment.host == host]
                 connection = self._connections[host]
-                ports: list[int] = connection.call("lease_ports", job_id=job_id, count=len(tasks))
-                for task, port in zip(tasks, ports, strict=True):
+                leased[host] = connection.call("lease_ports", job_id=job_id, count=len(tasks))
+                for task, port in zip(tasks, leased[host], strict=True):
                     addresses[task] = str(Address(connection.address, port))
         except BackendError:
             with self._lock:
                 self._reservations.release(job_id, [assignment.task for assignment in assignments])
+            for host, ports in leased.items():
+                with contextlib.suppress(BackendError):  # the end of the job gives them back at the latest
+                    self._connections[host].call("return_ports", job_id=job_id, ports=ports)
             raise
         return tuple(
             Place(

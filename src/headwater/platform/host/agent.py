@@ -98,6 +98,10 @@ class Agent:
         """Sets ``count`` ports aside for the job, besides those that it has; raises `NoPort`."""
         return lease_ports(self._leases, self._owner(job_id), self._folder.root, count)
 
+    def return_ports(self, job_id: str, ports: list[int]) -> None:
+        """Gives back ``ports`` of the job, which no task was started with."""
+        release_ports(self._leases, self._owner(job_id), ports)
+
     def lease_again(self, job_id: str, ports: list[int]) -> None:
         """Makes sure that the job still has ``ports``, whose leases a restart of the machine may have ended."""
         lease_again(self._leases, self._owner(job_id), self._folder.root, ports)
@@ -328,6 +332,7 @@ def serve(agent: Agent) -> None:
         for name in (
             "describe",
             "lease_ports",
+            "return_ports",
             "lease_again",
             "start",
             "poll",

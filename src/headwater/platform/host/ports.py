@@ -17,7 +17,7 @@ import random
 import secrets
 import socket
 import tempfile
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path
 
 from headwater.cluster.addresses import MAX_PORT, Address
@@ -87,11 +87,12 @@ def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
             _lease(folder / str(port), owner, home)
 
 
-def release_ports(folder: Path, owner: str) -> None:
-    """Gives back all ports of ``owner``."""
+def release_ports(folder: Path, owner: str, ports: Collection[int] | None = None) -> None:
+    """Gives back ``ports`` of ``owner``, all unless given."""
     with _alone(folder):
         for entry in folder.iterdir():
-            if entry.name.isdecimal() and _read(entry)[1] == owner:
+            wanted = entry.name.isdecimal() and (ports is None or int(entry.name) in ports)
+            if wanted and _read(entry)[1] == owner:
                 entry.unlink()
 
 

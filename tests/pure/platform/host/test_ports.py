@@ -48,6 +48,9 @@ def test_what_is_given_back_can_be_leased(folder: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(ports, "leasable_ports", lambda: few)
     with pytest.raises(NoPort, match="only 0 of 1 ports"):
         lease_ports(folder, "two", tmp_path, 1)
+    release_ports(folder, "one", few[:1])
+    release_ports(folder, "another", few[1:])
+    assert lease_ports(folder, "one", tmp_path, 1) == few[:1]
     release_ports(folder, "one")
     assert sorted(lease_ports(folder, "two", tmp_path, 3)) == sorted(few)
     with pytest.raises(NoPort):

@@ -1,0 +1,78 @@
+"""What a backend of several hosts does where one of them does not answer, or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import BackendError, Resources, TaskRequest
+from headwater.platform.backends.hosts import HostsBackend
+
+
+class Host:
+    """A host with two cores, which the test has refuse what it is asked; it outlives backends.
+
+    Attributes:
+      refused: the methods that fail; None for all of them.
+      ports: those that each job has here.
+    """
+
+    labels: Mapping[str, str] = {}
+    local = False
+
+    def __init__(self, host: str) -> None:
+        self.host = self.address = host
+        self.refused: set[str] | None = set()
+        self.ports: dict[str, set[int]] = {}
+        self._next_port = 1000
+
+    def call(self, method: str, **arguments: object) -> object:
+        if self.refused is None or method in self.refused:
+            raise BackendError(f"host {self.host}: refused", temporary=True)
+        match method, arguments:
+            case "describe", _:
+                return {"cores": [0, 1], "memory_bytes": 1 << 30, "gpus": []}
+            case "lease_ports", {"job_id": str(job_id), "count": int(count)}:
+                first, self._next_port = self._next_port, self._next_port + count
+                self.ports.setdefault(job_id, set()).update(range(first, self._next_port))
+                return list(range(first, self._next_port))
+            case "return_ports", {"job_id": str(job_id), "ports": list(ports)}:
+                self.ports[job_id].difference_update(ports)
+            case "release", {"job_id": str(job_id), "tasks": None}:
+                self.ports.pop(job_id, None)
+            case _:
+                pass
+        return None
+
+    def silence_s(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+def backend(tmp_path: Path, *hosts: Host) -> HostsBackend:
+    """What a server that has just started uses."""
+    return HostsBackend(hosts, lost_after_s=60.0, state_dir=tmp_path)
+
+
+def workers(*indices: int, cpus: float = 1) -> Sequence[TaskRequest]:
+    return [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cpus)) for index in indices]
+
+
+def test_places_of_which_one_host_refuses_its_part_are_given_back_by_the_others(tmp_path: Path) -> None:
+    hosts = Host("a"), Host("b")
+    several = backend(tmp_path, *hosts)
+    (first,) = several.reserve("j", workers(0))
+    before = {host.host: set(host.ports.get("j", ())) for host in hosts}
+    for host in hosts:
+        host.refused = {"lease_ports"}
+        with pytest.raises(BackendError, match="refused"):
+            several.reserve("j", workers(1, 2))
+        host.refused = set()
+        assert {host.host: host.ports.get("j", set()) for host in hosts} == before
+    assert {place.host for place in several.reserve("j", workers(1, 2))} == {"a", "b"}
+    assert first.address in {f"{host.host}:{port}" for host in hosts for port in host.ports["j"]}
