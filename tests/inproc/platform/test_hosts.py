@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cluster.names import TaskName
-from headwater.platform.backends.base import BackendError, Resources, TaskRequest
+from headwater.platform.backends.base import BackendError, NotEnough, Resources, TaskRequest
 from headwater.platform.backends.hosts import HostsBackend
 
 
@@ -76,3 +76,16 @@ def test_places_of_which_one_host_refuses_its_part_are_given_back_by_the_others(
         assert {host.host: host.ports.get("j", set()) for host in hosts} == before
     assert {place.host for place in several.reserve("j", workers(1, 2))} == {"a", "b"}
     assert first.address in {f"{host.host}:{port}" for host in hosts for port in host.ports["j"]}
+
+
+def test_a_place_at_a_host_that_is_silent_when_the_server_starts_is_given_to_nobody_else(tmp_path: Path) -> None:
+    host = Host("a")
+    places = backend(tmp_path, host).reserve("j", workers(0, cpus=2))
+    host.refused = None
+    following = backend(tmp_path, host)
+    following.restore("j", places)
+    host.refused = set()
+    with pytest.raises(NotEnough):
+        following.reserve("k", workers(0))
+    following.release("j")
+    assert following.capacity().hosts[0].free.cpus == 2

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,12 +54,15 @@ class Assignment:
     gpus: tuple[str, ...]
 
 
+_Taken = dict[tuple[str, TaskName], Assignment]
+
+
 class _Account:
     """What is reserved of one host."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, taken: _Taken) -> None:
         self.host = host
-        self.taken: dict[tuple[str, TaskName], Assignment] = {}
+        self.taken = taken
 
     def free(self) -> Resources:
         taken = [assignment.resources for assignment in self.taken.values()]
@@ -93,11 +97,12 @@ class Reservations:
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
+        # Also of hosts of which nothing is known yet: what runs there was placed by a server before this one.
+        self._taken: defaultdict[str, _Taken] = defaultdict(_Taken)
 
     def set_host(self, host: Host) -> None:
         """Adds a host, or changes what is known of it."""
-        account = self._accounts.setdefault(host.name, _Account(host))
-        account.host = host
+        self._accounts[host.name] = _Account(host, self._taken[host.name])
 
     def capacity(self, problems: Mapping[str, str]) -> tuple[HostCapacity, ...]:
         """All hosts; ``problems`` says by host why nothing can be started there."""
@@ -139,19 +144,17 @@ class Reservations:
             raise error
 
     def restore(self, job_id: str, places: Sequence[Place]) -> None:
-        """Takes into account what was reserved earlier, for hosts that are still known."""
+        """Takes into account what was reserved earlier, also for hosts that are yet to be added."""
         for place in places:
-            account = self._accounts.get(place.host)
-            if account is not None:
-                account.taken[job_id, place.task] = Assignment(
-                    task=place.task, host=place.host, resources=place.resources, cores=place.cores, gpus=place.gpus
-                )
+            self._taken[place.host][job_id, place.task] = Assignment(
+                task=place.task, host=place.host, resources=place.resources, cores=place.cores, gpus=place.gpus
+            )
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
         """Frees what was reserved for ``tasks`` of the job, all unless given."""
-        for account in self._accounts.values():
-            for key in [key for key in account.taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
-                del account.taken[key]
+        for taken in self._taken.values():
+            for key in [key for key in taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
+                del taken[key]
 
     def _place(
         self, job_id: str, requests: Sequence[TaskRequest], problems: Mapping[str, str]
