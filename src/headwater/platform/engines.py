@@ -24,7 +24,7 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.base import (
     TaskState as Found,
 )
-from headwater.platform.live import JobIsGone, LiveJobs
+from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, Fault, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
@@ -126,21 +126,17 @@ class EngineJobs:
             refusal = error
             self._jobs.follow(record, lambda now, at: _not_taken(now, refusal, at))
             return
-        try:
-            record = self._jobs.follow(
-                record,
-                lambda now, _: _handed_over(now, state.attempt, self._backend.name),
-                alter=lambda now: (
-                    now if now.state.phase.over else replace(now, handle=handle, handle_attempt=state.attempt)
-                ),
-            )
-            if record.state.phase.over:
-                # Somebody stopped it meanwhile. Where this fails, all of it is removed at the next turn.
-                self._backend.delete_job(handle)
-                self._jobs.drop_if_over(record)
-        except JobIsGone:
+        record = self._jobs.follow(
+            record,
+            lambda now, _: _handed_over(now, state.attempt, self._backend.name),
+            alter=lambda now: (
+                now if now.state.phase.over else replace(now, handle=handle, handle_attempt=state.attempt)
+            ),
+        )
+        if record.state.phase.over:
+            # Somebody stopped it meanwhile. Where this fails, all of it is removed at the next turn.
             self._backend.delete_job(handle)
-            raise
+            self._jobs.drop_if_over(record)
 
 
 def stalled(state: JobState, now: float) -> Decision:

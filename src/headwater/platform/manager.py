@@ -41,6 +41,8 @@ Wish = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 # A backend's thread ends with its turn; one that waits for an answer is left behind.
 _CLOSE_S = 10.0
+# A deletion waits for so long for an answer about the job to somebody else.
+_TURN_S = 30.0
 # Jobs that run must not wait for long while others are forgotten.
 _TRIMMED_AT_ONCE = 50
 # An archive is handed in before the job that needs it.
@@ -125,6 +127,8 @@ class Manager:
         self._jobs = LiveJobs(store, sample_s=settings.sample_s, on_note=on_note, clock=clock)
         self._runners: dict[str, TaskJobs | EngineJobs] = {}
         self._deleting: set[str] = set()
+        self._in_turn: set[str] = set()
+        self._turn_over = threading.Condition(self._jobs.lock)
         self._trimmed_at = -math.inf
         self._wakes = {name: threading.Event() for name in self.lanes}
         self._closing = threading.Event()
@@ -243,6 +247,8 @@ class Manager:
                 raise NotPossible("the job is being deleted")
             self._deleting.add(job_id)
         try:
+            # What it is being given just now would be forgotten with it.
+            record = self._after_turn(record)
             lane = self.lanes.get(record.backend)
             if lane is not None:
                 backend = lane.usable()
@@ -378,14 +384,35 @@ class Manager:
         for record in self._jobs.ordered(lane.name):
             try:
                 with lane.asking():
-                    runner.adopt(record)
+                    self._turn(record.id, runner.adopt)
             except BackendError as error:
                 _log.warning("job %s: %s", record.id, error)
 
+    def _after_turn(self, record: JobRecord) -> JobRecord:
+        """A job that is being deleted, once its backend is not asked about it any more; raises `BackendError`."""
+        with self._turn_over:
+            if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _TURN_S):
+                raise BackendError(f"backend {record.backend} has yet to answer about the job", temporary=True)
+            return self.job(record.id)
+
+    def _turn(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
+        """Lets a backend be asked about a job, which is not deleted meanwhile, unless it is being deleted."""
+        with self._turn_over:
+            record = self._jobs.get(job_id)
+            if record is None or job_id in self._deleting:
+                return
+            self._in_turn.add(job_id)
+        try:
+            look(record)
+        finally:
+            with self._turn_over:
+                self._in_turn.discard(job_id)
+                self._turn_over.notify_all()
+
     def _advance(self, lane: Lane | None, job_id: str) -> None:
-        record = self._jobs.get(job_id)
-        if record is None or job_id in self._deleting:
-            return
+        self._turn(job_id, lambda record: self._look_after(lane, record))
+
+    def _look_after(self, lane: Lane | None, record: JobRecord) -> None:
         try:
             if lane is None:
                 reason = f"this server was started without its backend, {record.backend}"
@@ -402,9 +429,9 @@ class Manager:
         except JobIsGone:
             return
         except BackendError as error:
-            _log.warning("job %s: %s", job_id, error)
+            _log.warning("job %s: %s", record.id, error)
         except Exception:  # noqa: BLE001  one job that cannot be dealt with must not keep the others from being looked after
-            _log.exception("job %s: this turn failed; it is tried again", job_id)
+            _log.exception("job %s: this turn failed; it is tried again", record.id)
 
     def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
         return task_order(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.backends.base import BackendError, NotEnough, Place, TaskBackend, TaskOrder
-from headwater.platform.live import JobIsGone, LiveJobs
+from headwater.platform.live import LiveJobs
 from headwater.platform.looking import look
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
@@ -131,19 +131,15 @@ class TaskJobs:
 
         They are stored in either case, so that those whose host does not answer now are given back later.
         """
-        try:
-            with self._jobs.lock:
-                # Somebody may have stopped or scaled it meanwhile, and another job may have begun to run elsewhere.
-                now = self._jobs.now(record)
-                taken = may_have(now)
-                record = self._jobs.decide(
-                    now,
-                    *(events if taken else ()),
-                    alter=lambda now: replace(now, places={**now.places, **placed}),
-                )
-        except JobIsGone:
-            self._backend.release(record.id)
-            raise
+        with self._jobs.lock:
+            # Somebody may have stopped or scaled it meanwhile, and another job may have begun to run elsewhere.
+            now = self._jobs.now(record)
+            taken = may_have(now)
+            record = self._jobs.decide(
+                now,
+                *(events if taken else ()),
+                alter=lambda now: replace(now, places={**now.places, **placed}),
+            )
         return record if taken else self._release(record)
 
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:

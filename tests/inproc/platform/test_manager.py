@@ -168,6 +168,26 @@ def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_o
     assert (server.job(job_id).places, server.manager.live()) == ({}, [])
 
 
+def test_a_job_is_not_deleted_while_it_is_given_places(
+    server: Server, tasks: ScriptedTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.platform.manager._TURN_S", 0.0)
+    job_id = server.submit()
+
+    def stops_and_deletes() -> None:
+        server.manager.ask(job_id, AskStop("eve"))
+        with pytest.raises(BackendError, match="has yet to answer"):
+            server.manager.delete(job_id)
+
+    tasks.meanwhile = stops_and_deletes
+    tasks.cannot_release = SILENT
+    server.turn()
+    assert tasks.reserved == {job_id: {WORKER}}
+    tasks.cannot_release = None
+    server.manager.delete(job_id)
+    assert (tasks.reserved, server.store.jobs(), server.manager.live()) == ({}, [], [])
+
+
 def test_a_place_for_one_more_worker_that_is_not_wanted_any_more_is_given_back_once_its_host_answers(
     server: Server, tasks: ScriptedTasks
 ) -> None:
