@@ -83,7 +83,7 @@ class EngineJobs:
             elif state.phase.over:
                 # What was handed over in part, before it failed or was stopped.
                 self._backend.remove(record.id, state.spec)
-                self._jobs.drop_if_over(record)
+                self._jobs.drop_if_over(self._jobs.decide(record, alter=lambda now: replace(now, holds=False)))
             return
         if state.phase.over:
             self._jobs.drop_if_over(record)
@@ -108,6 +108,7 @@ class EngineJobs:
         return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
 
     def _submit(self, record: JobRecord) -> None:
+        record = self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
         state = record.state
         log_dir = self._log_dir(record.id)
         log_dir.mkdir(parents=True, exist_ok=True)
@@ -126,17 +127,13 @@ class EngineJobs:
             refusal = error
             self._jobs.follow(record, lambda now, at: _not_taken(now, refusal, at))
             return
-        record = self._jobs.follow(
+        taken = {"handle": handle, "handle_attempt": state.attempt, "holds": False}
+        self._jobs.follow(
             record,
             lambda now, _: _handed_over(now, state.attempt, self._backend.name),
-            alter=lambda now: (
-                now if now.state.phase.over else replace(now, handle=handle, handle_attempt=state.attempt)
-            ),
+            # Where somebody stopped it meanwhile, all of it is removed at the next turn.
+            alter=lambda now: now if now.state.phase.over else replace(now, **taken),
         )
-        if record.state.phase.over:
-            # Somebody stopped it meanwhile. Where this fails, all of it is removed at the next turn.
-            self._backend.delete_job(handle)
-            self._jobs.drop_if_over(record)
 
 
 def stalled(state: JobState, now: float) -> Decision:

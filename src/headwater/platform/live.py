@@ -38,7 +38,7 @@ _PROGRESS_SAVE_S = 2.0
 
 
 class JobIsGone(LookupError):
-    """The job was deleted, or is over and was let go of, while a backend was asked about it."""
+    """The job is not here any more: it is over and was let go of, or deleted."""
 
 
 class LiveJobs:
@@ -71,7 +71,7 @@ class LiveJobs:
         self._saved_at: dict[str, float] = {}
 
     def load(self) -> None:
-        """Takes up all jobs of the store that are not over, or still have places."""
+        """Takes up all jobs of the store that are not over, or still hold something."""
         with self.lock:
             self._records.update((record.id, record) for record in self._store.unfinished())
 
@@ -114,10 +114,10 @@ class LiveJobs:
             self._sampler.forget(job_id)
 
     def drop_if_over(self, seen: JobRecord) -> None:
-        """Lets go of a job that is over and has nothing left at its backend."""
+        """Lets go of a job that is over and holds nothing at its backend."""
         with self.lock:
             record = self._records.get(seen.id)
-            if record is not None and record.state.phase.over and not record.places:
+            if record is not None and record.state.phase.over and not record.holds:
                 self.drop(seen.id)
 
     def decide(

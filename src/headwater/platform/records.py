@@ -32,6 +32,8 @@ class JobRecord:
       talks: what each running task says of itself beside its progress.
       handle: the engine's handle of the whole job, where one runs it as a whole.
       handle_attempt: the job's attempt that ``handle`` is of.
+      holds: whether its backend may hold something for it that is to be given back when it is over: places, or what
+        an engine was handed and has given no handle of yet. It is stored before the backend is asked for any.
       sweep: what it is one of many jobs of; None for one of its own.
       settings: which values it has of those that differ within its sweep.
     """
@@ -48,6 +50,7 @@ class JobRecord:
     talks: Mapping[TaskName, Talk] = field(default_factory=dict[TaskName, Talk])
     handle: str | None = None
     handle_attempt: int = 0
+    holds: bool = False
     sweep: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -172,9 +172,8 @@ class Store:
             return _with_tasks(session, session.scalars(query).all())
 
     def unfinished(self) -> list[JobRecord]:
-        """Jobs that are not over, and those that are but have places: a server ended before it gave them back."""
-        held = select(TaskRow.job_id).where(TaskRow.place.is_not(None))
-        query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.id.in_(held))
+        """Jobs that are not over, and those that are but hold something: a server ended before it gave that back."""
+        query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.holds)
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 

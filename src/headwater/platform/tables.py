@@ -66,6 +66,7 @@ class JobRow(Base):
     furthest: Mapped[int | None] = mapped_column(BigInteger)
     preempted_at: Mapped[float | None]
     next_attempts: Mapped[JsonObject] = mapped_column(server_default="{}")
+    holds: Mapped[bool] = mapped_column(server_default="0")
 
 
 class TaskRow(Base):

@@ -66,6 +66,9 @@ class TaskJobs:
 
     def adopt(self, record: JobRecord) -> None:
         """Takes up a job where another server left it; raises `BackendError`."""
+        if record.holds and not record.places:
+            # It may have been given some while that server was killed.
+            self._backend.release(record.id)
         self._backend.restore(record.id, tuple(record.places.values()))
         for handle in record.handles.values():
             self._backend.adopt(handle)
@@ -93,8 +96,11 @@ class TaskJobs:
         self._grown_at = {key: at for key, at in self._grown_at.items() if self._jobs.get(key) is not None}
 
     def _release(self, record: JobRecord) -> JobRecord:
-        """Gives back the places that the state no longer names, also those that it ceases to name meanwhile."""
-        while unused := _unused(record, record.places):
+        """Gives back the places that the state no longer names, also those that it ceases to name meanwhile.
+
+        Of a job that is over, also those that a server before this one may have been given and has not stored.
+        """
+        while (unused := _unused(record, record.places)) or (record.state.phase.over and record.holds):
             self._backend.release(record.id, unused if len(unused) < len(record.places) else None)
             record = self._jobs.decide(record, alter=lambda now, unused=unused: _without(now, unused))
         self._jobs.drop_if_over(record)
@@ -144,13 +150,12 @@ class TaskJobs:
 
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
         """Places for tasks of a job that runs: for all, or where each may come and go by itself, those there are."""
-        spec = record.state.spec
-        if not spec.preemptible:
-            return self._backend.reserve(record.id, task_requests(spec, names))
+        if not record.state.spec.preemptible:
+            return self._ask(record, names)
         places: list[Place] = []
         for name in names:
             try:
-                places += self._backend.reserve(record.id, task_requests(spec, [name]))
+                places += self._ask(record, [name])
             except NotEnough:
                 if name == names[-1] and not places:
                     raise
@@ -159,6 +164,11 @@ class TaskJobs:
                     raise
                 break
         return places
+
+    def _ask(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
+        """Places for tasks of a job; raises `NotEnough`, or another `BackendError`."""
+        self._jobs.decide(record, alter=lambda now: replace(now, holds=True))
+        return self._backend.reserve(record.id, task_requests(record.state.spec, names))
 
     def _grow(self, record: JobRecord) -> JobRecord:
         """One more worker for a preemptible job, where there is room for it."""
@@ -177,7 +187,7 @@ class TaskJobs:
             return record
         self._grown_at[record.id] = now
         try:
-            places = self._backend.reserve(record.id, task_requests(state.spec, [further]))
+            places = self._ask(record, [further])
         except BackendError:
             return record
         wish = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
@@ -203,7 +213,7 @@ class TaskJobs:
         for workers in choices:
             names = tuple(policy.with_workers(record.state, workers).tasks)
             try:
-                return self._backend.reserve(record.id, task_requests(record.state.spec, names)), workers
+                return self._ask(record, names), workers
             except NotEnough:
                 if workers == choices[-1]:
                     raise
@@ -259,7 +269,8 @@ class TaskJobs:
 def _without(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
     """``record`` without places that were given back; one that has been taken again meanwhile stays."""
     gone = _unused(record, unused)
-    return replace(record, places={name: place for name, place in record.places.items() if name not in gone})
+    left = {name: place for name, place in record.places.items() if name not in gone}
+    return replace(record, places=left, holds=bool(left))
 
 
 def _unused(record: JobRecord, places: Iterable[TaskName]) -> list[TaskName]:

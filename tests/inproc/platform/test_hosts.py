@@ -78,6 +78,15 @@ def test_places_of_which_one_host_refuses_its_part_are_given_back_by_the_others(
     assert first.address in {f"{host.host}:{port}" for host in hosts for port in host.ports["j"]}
 
 
+def test_a_job_that_was_given_nothing_has_nothing_to_give_back_to_a_silent_host(tmp_path: Path) -> None:
+    host = Host("a")
+    full = backend(tmp_path, host)
+    with pytest.raises(NotEnough):
+        full.reserve("j", workers(0, cpus=3))
+    host.refused = None
+    full.release("j")
+
+
 def test_a_place_at_a_host_that_is_silent_when_the_server_starts_is_given_to_nobody_else(tmp_path: Path) -> None:
     host = Host("a")
     places = backend(tmp_path, host).reserve("j", workers(0, cpus=2))

@@ -168,6 +168,30 @@ def test_places_of_a_job_that_was_stopped_while_they_were_found_are_given_back_o
     assert (server.job(job_id).places, server.manager.live()) == ({}, [])
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_the_next(
+    server: Server, tasks: ScriptedTasks, stopped: bool
+) -> None:
+    tasks.room = 1
+    job_id = server.submit()
+
+    def dies() -> None:
+        if stopped:
+            server.manager.ask(job_id, AskStop("eve"))
+        raise Killed
+
+    tasks.meanwhile = dies
+    with pytest.raises(Killed):
+        server.turn()
+    assert tasks.reserved == {job_id: {WORKER}}
+    server.kill_and_start()
+    server.turn()
+    if stopped:
+        assert (server.phase(job_id), tasks.reserved, server.manager.live()) == (JobPhase.STOPPED, {}, [])
+    else:
+        assert (server.phase(job_id), tasks.starts) == (JobPhase.RUNNING, ["worker-0#0"])
+
+
 def test_a_job_is_not_deleted_while_it_is_given_places(
     server: Server, tasks: ScriptedTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,6 +499,23 @@ def test_what_was_stopped_while_it_was_handed_over_is_removed_once_the_engine_an
         engine_server.turn()
     assert (engine_server.phase(job_id), engine.removed) == (JobPhase.STOPPED, [])
     engine.cannot_delete = None
+    engine_server.turn()
+    assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
+
+
+def test_what_an_engine_was_handed_before_the_server_was_killed_is_removed_if_it_was_stopped(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit()
+
+    def dies() -> None:
+        engine_server.manager.ask(job_id, AskStop("eve"))
+        raise Killed
+
+    engine.meanwhile = dies
+    with pytest.raises(Killed):
+        engine_server.turn()
+    engine_server.kill_and_start()
     engine_server.turn()
     assert (engine.removed, engine_server.manager.live()) == ([job_id], [])
 

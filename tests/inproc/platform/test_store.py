@@ -59,6 +59,7 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
         handles={tasks[0]: "{}"},
         usages={tasks[0]: Usage(cpu_s=1.5, memory_bytes=2**33)},
         handle="42",
+        holds=True,
     )
 
 
@@ -155,6 +156,7 @@ def test_what_ran_before_next_attempts_were_kept_is_counted(store: Store, tmp_pa
     store.open()
     jobs = {job.id: job.state.next_attempts for job in store.jobs()}
     assert jobs == {"a-1": {"a-0": 1, "b-0": 3}, "a-2": {}}
+    assert all(job.holds for job in store.jobs())
     store.close()
 
 

@@ -114,8 +114,9 @@ class HostsBackend(TaskBackend):
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
         problems = self._look_at_hosts()
         with self._lock:
+            hosts = self._hosts_of.setdefault(job_id, set())  # none, where there is no room for it
             assignments = self._reservations.place(job_id, requests, problems=problems)
-            self._hosts_of.setdefault(job_id, set()).update(assignment.host for assignment in assignments)
+            hosts.update(assignment.host for assignment in assignments)
         leased: dict[str, list[int]] = {}
         addresses: dict[TaskName, str] = {}
         try:
