@@ -417,9 +417,12 @@ def _settle(state: JobState, now: float) -> Decision:
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
         working = [task for task in state.tasks.values() if task.name.job in WORKING]
-        # Where workers come and go, one for which there is no room is not waited for.
+        # A worker for which there is no room is not waited for where workers come and go, or if it never began: jobs
+        # that all wait for one more, and keep the places of workers that are done, would wait for each other.
         absent = {
-            task.name for task in working if state.spec.elastic and task.phase is TaskPhase.WAITING and not task.placed
+            task.name
+            for task in working
+            if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt)
         }
         wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and task.name not in absent]
         if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):

@@ -241,6 +241,17 @@ def test_a_lost_ps_takes_the_whole_job_to_another_place() -> None:
     assert (job.phase, job.state.tasks[PS].restarts) == (JobPhase.QUEUED, 1)
 
 
+def test_a_worker_that_never_found_room_is_not_waited_for_when_the_others_are_done() -> None:
+    job = Job("ps: 1\nworkers: 1:3").placed().happens(AskScale("eve", 2)).placed().happens(AskScale("eve", 3))
+    job.ended(worker(0)).happens(Ended(worker(1), Lost(reason="host b does not answer"))).after(60.0)
+    assert policy.needs_place(job.state, job.now) == (worker(1), worker(2))
+    # Nobody else has done what the lost one was about to do.
+    assert job.phase is JobPhase.RUNNING
+    job.happens(Placed((worker(1),))).started().ended(worker(1))
+    assert (job.phase, job.in_phase(TaskPhase.ENDING)) == (JobPhase.ENDING, [PS])
+    assert job.all_ended().phase is JobPhase.SUCCEEDED
+
+
 def test_all_tasks_that_start_anew_keep_their_places_or_none_does() -> None:
     both = (worker(0), worker(1))
     job = Job("workers: 2\nrestart: {backoff: 1s}").placed().ended(worker(0), code=1).all_ended()
