@@ -27,6 +27,7 @@ _HISTORIES = {
     "graph-copies-rounds": 10,
     "graph-examples": 20,
     "graph-moves": 10,
+    "graph-told": 10,
     "graphs": 40,
     "jobs": 40,
     "left": 20,
@@ -36,6 +37,7 @@ _HISTORIES = {
     "own": 20,
     "parameters": 400,
     "rounds": 200,
+    "told": 20,
 }
 
 
@@ -93,6 +95,9 @@ _MENDED = [
     ("told", 79),  # one is handed over to a ps that has just said that it ends
     ("told", 251),  # the same, and that one is back by then
     ("told", 299),
+    ("told", 12),  # a second that is to serve once more says that it never will
+    ("told", 42),  # a copy that is filled up by a ps that waits to end has not heard so
+    ("graph-told", 7300037),  # a worker takes a ps that is back for its former life, as all of them had ended
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
     ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it
     ("left", 120007444),  # a ps is lost before a step has asked it, while the step waits for another one

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 from headwater.cluster.names import TaskName
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.replicas.aims import Aim, spread
+from headwater.replicas.member import new_life
 from headwater.replicas.sites import PeerServerLink, shows_life
 from headwater.task import kinds
 from headwater.task.answers import bad_header
@@ -43,7 +44,7 @@ _ANSWER_S: Final = 2.0
 
 
 class Record(NamedTuple):
-    """What is known of a process: how often it has come back, whether it is there, and its address."""
+    """What is known of a process: a number that grows with each of its lives, whether it is there, and its address."""
 
     life: int
     state: int
@@ -77,7 +78,10 @@ class GraphProcesses:
         self._link = link
         self._me = me
         self._changed = threading.Condition()
-        self._records = {number: Record(0, THERE, address) for number, address in addresses.items()}
+        # Where all processes end, nobody may be left to tell the next one of its former life.
+        self._records = {
+            number: Record(new_life() if number == me else 0, THERE, address) for number, address in addresses.items()
+        }
         self._told: dict[int, dict[int, Record]] = {}
         self._closed = False
         self._teller = threading.Thread(target=self._tell_all, name="processes", daemon=True)
