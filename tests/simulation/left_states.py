@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headwater.compat import tf
 from tests.simulation.faults import Fault
-from tests.simulation.graphs import GraphHistory, Setting
+from tests.simulation.graph_copies import ROUNDS
+from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
 #: How often a parameter server is told to end in each of its lives, and the mean time before that, in seconds.
@@ -82,9 +83,17 @@ class LeftStatesHistory(GraphHistory):
 
 
 def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """The history of a seed, yet to be run."""
+    """The history of a seed of asynchronous training, yet to be run."""
+    return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
+
+
+def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+    """The history of a seed of training with gathered gradients, yet to be run."""
+    return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
+
+
+def _drawn(seed: int, chance: random.Random, modes: Sequence[Mode]) -> tuple[Simulation, LeftStatesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
-    chance = random.Random(f"left states {seed}")
     found = Setting.draw(chance)
     servers = max(2, found.servers)
     workers = [f"worker{index}" for index in range(found.workers)]
@@ -93,8 +102,8 @@ def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
     setting = replace(
         found,
         servers=servers,
-        mode="asynchronous",
-        steps=chance.randint(20, 80),
+        mode=modes[seed % len(modes)],
+        steps=chance.randint(20, 80 if modes == ("asynchronous",) else 40),
         saves=False,
         faults=tuple(
             fault for fault in faults if fault.kind in _HARMLESS or (fault.kind in _ENDS and fault.task in others)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64, resource, string
+from headwater.errors import CancelledError
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
 from headwater.resources.example_ledger import GatheredRange, ledger_of
 from headwater.resources.host_context import HostContext
+from headwater.resources.kept import HalfDoneError
 from headwater.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
 
@@ -206,7 +208,10 @@ def take(
     if examples:
         made.append(ledger_of(context.resources, examples).taken(context.step, ranges))
     if several:
-        context.step.commit()
+        try:
+            context.step.commit()
+        except CancelledError as error:
+            raise HalfDoneError(None, None, error.message) from None
     return made
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,8 +100,17 @@ class Resources:
 
     def kinds(self) -> set[type]:
         """The classes of the resources that there are besides variables."""
+        return {kind for _, kind, _ in self.others()}
+
+    def others(self) -> dict[tuple[str, type, str], Any]:
+        """All resources besides variables, by container, class and name."""
         with self.lock:
-            return {kind for _, kind, _ in self._others}
+            return dict(self._others)
+
+    def add(self, container: str, kind: type, name: str, made: object) -> None:
+        """Has a resource of class ``kind`` at a place where there is none."""
+        with self.lock:
+            self._others[container, kind, name] = made
 
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         """All resources of a class by name."""
@@ -155,6 +164,14 @@ class Resources:
         self._drop(lambda key: not containers or key[0] in containers)
 
 
+_OF_SESSION: Final = "session "
+
+
 def session_container(session: str) -> str:
     """Name of the container for what is not shared between sessions."""
-    return f"session {session}"
+    return f"{_OF_SESSION}{session}"
+
+
+def is_of_session(container: str) -> bool:
+    """Whether a container is that of one session."""
+    return container.startswith(_OF_SESSION)

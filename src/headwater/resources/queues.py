@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from headwater.resources.kept import Kept, State, StillWaitsError
+from headwater.resources.kept import HalfDoneError, Kept, State, StillWaitsError
 from headwater.resources.packing import packed, unpacked
 from headwater.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
@@ -105,12 +105,15 @@ class Queue(Kept):
             self._open()
             self._wait_for_room(step)
             self.changes += 1
-            rows = self._rows_for(sum(component.nbytes for component in element))
-            if rows is None:
-                self._put(element)
-            else:
-                self._put(rows.add([component[None] for component in element])[0])
+            self._add(element)
             self._condition.notify_all()
+
+    def _add(self, element: Element) -> None:
+        rows = self._rows_for(sum(component.nbytes for component in element))
+        if rows is None:
+            self._put(element)
+        else:
+            self._put(rows.add([component[None] for component in element])[0])
 
     def enqueue_many(self, step: Waiting, batch: Element) -> None:
         """Adds the rows of ``batch`` one after the other, as many at once as there is room for."""
@@ -137,6 +140,8 @@ class Queue(Kept):
                     if key is not None and done:
                         self._begun[key] = done
                     raise
+                except CancelledError as error:
+                    raise HalfDoneError(None, None, error.message) if done else error from None
                 self.changes += 1
                 stop = done + int(min(self._capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
@@ -336,7 +341,7 @@ class Queue(Kept):
         self._begun = {tuple(key): done for key, done in begun}
         self._start()
         for element in unpacked(state.arrays):
-            self._put(element)
+            self._add(element)
 
     def _as_made(self) -> tuple[Any, ...]:
         """What it was made with."""
@@ -344,7 +349,11 @@ class Queue(Kept):
 
     def _held(self) -> list[Element]:
         """The elements in it, in the order in which `_put` is to get them."""
-        return list(self._items)
+        items = list(self._items)
+        if self._rows is None or not items:
+            return items
+        columns = self._rows.look(items)
+        return [tuple(column[row, ...] for column in columns) for row in range(len(items))]
 
     @classmethod
     def made_of(cls, state: State, resources: Resources) -> Queue:

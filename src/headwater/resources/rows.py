@@ -43,12 +43,16 @@ class Rows:
     def take(self, places: Sequence[int]) -> tuple[Array, ...]:
         """Copies of the elements at ``places`` as one batch; the places are free from now on."""
         where = np.array(places, np.intp)
-        batch = tuple(column.take(where, axis=0) for column in self._columns)
+        batch = self.look(where)
         for column in self._columns:
             if column.dtype.hasobject:
                 column[where] = None
         self._free.extend(places)
         return batch
+
+    def look(self, places: Sequence[int] | Array) -> tuple[Array, ...]:
+        """Copies of the elements at ``places`` as one batch."""
+        return tuple(column.take(places, axis=0) for column in self._columns)
 
     def _grow(self, batch: Sequence[Array], missing: int) -> None:
         least = self._size + missing

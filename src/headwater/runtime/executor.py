@@ -25,7 +25,7 @@ from headwater.passes.repetition import can_repeat
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
-from headwater.resources.kept import is_handle
+from headwater.resources.kept import HalfDoneError, is_handle
 from headwater.resources.recording import KeptOperation, Outcome, Place
 from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.block_runner import BlockRunner
@@ -33,7 +33,7 @@ from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import memory_stats, settle
 from headwater.runtime.first_reads import FirstReads
 from headwater.runtime.memory import NO_MEMORY, out_of_memory
-from headwater.runtime.step import Step, TaskContext
+from headwater.runtime.step import Step, Stopped, TaskContext
 from headwater.runtime.tracing import PlanTracer
 from headwater.telemetry.step_stats import StepTrace
 
@@ -163,6 +163,26 @@ class CompiledPlan:
             self._repeat(step, wait)
         return self._once(feeds, step, wait, answer)
 
+    def go_on(self, step: Step, stopped: Stopped) -> list[Any]:
+        """Runs the rest of what was cancelled in another life of the task, see `can_go_on`; gives what `execute` does.
+
+        Args:
+          step: the step this is.
+          stopped: where it was.
+        """
+        return self._once((), step, False, None, stopped)
+
+    def slots(self) -> Slots:
+        """What a run has at its beginning, but for what it is fed."""
+        return self._template.copy()
+
+    def can_go_on(self, stopped: Stopped) -> bool:
+        """Whether a run can go on where it was cancelled: it waited there, and has changed nothing with that."""
+        item = self.plan.instructions[stopped.position]
+        if self._blocks is not None or stopped.position >= len(self._before_update):
+            return False
+        return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
+
     def _repeat(self, step: Step, wait: bool) -> None:
         """Runs the plan all but one of the times that its task repeats it, in whichever threads make it ready."""
 
@@ -173,18 +193,35 @@ class CompiledPlan:
         first = self.plan.instructions[0]
         assert isinstance(first, Host), first  # see `can_repeat`
         node, times = first.node, self._repeats - 1
-        if node.definition.repeat is None:
-            for _ in range(times):
-                run()
-        else:
-            inputs = [self._template[self._index[name]] for name in node.inputs]
-            node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
+        try:
+            if node.definition.repeat is None:
+                for _ in range(times):
+                    run()
+            else:
+                inputs = [self._template[self._index[name]] for name in node.inputs]
+                node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
+        except CancelledError as error:
+            if step.stopped is None:  # between two runs
+                self._note_stop(step, error, 0, self._template)
+            raise
 
     def _context(self, node: Node, step: Step) -> TaskContext:
         return TaskContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
 
+    @staticmethod
+    def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
+        """Notes where a step is cancelled, unless it cannot go on there: what it waits for is half done, or others hear
+        that it has ended."""
+        if not (isinstance(error, HalfDoneError) or step.ends):
+            step.stopped = Stopped(position, slots)
+
     def _once(
-        self, feeds: Sequence[object], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None
+        self,
+        feeds: Sequence[object],
+        step: Step,
+        wait: bool,
+        answer: Callable[[list[Any]], None] | None,
+        stopped: Stopped | None = None,
     ) -> list[object]:
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
@@ -195,6 +232,8 @@ class CompiledPlan:
         action = None
         copies = None if self._aligned is None else self._aligned.replace(slots)
         actions = self._before_update
+        if stopped is not None:
+            slots, actions = list(stopped.slots), actions[stopped.position :]
         if step.has_read_ahead and (found := step.take_given()) is not None:
             for index, value in zip(self._exchanged, found, strict=True):
                 slots[index] = value
@@ -217,8 +256,8 @@ class CompiledPlan:
             if copies:
                 assert self._aligned is not None
                 self._aligned.give_back(copies)
-        except CancelledError:
-            step.stopped_at = self._position(action)
+        except CancelledError as error:
+            self._note_stop(step, error, self._position(action), slots)
             raise
         except NO_MEMORY as error:
             item = self.plan.instructions[self._position(action)]
@@ -233,10 +272,9 @@ class CompiledPlan:
         """Of the instruction that an action carries out."""
         return [known for known, _ in self._actions].index(action)
 
-    def changed_nothing(self, position: int) -> bool:
-        """Whether a run that was cancelled while the instruction at ``position`` waited has changed nothing yet, so
-        that it can be made anew."""
-        *before, at = self.plan.instructions[: position + 1]
+    def changed_nothing(self, stopped: Stopped) -> bool:
+        """Whether a run that was cancelled there, while it waited, has changed nothing yet: it can be made anew."""
+        *before, at = self.plan.instructions[: stopped.position + 1]
         return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 
     def _last_update(

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.passes.plan import VariableInfo
@@ -22,6 +22,18 @@ R = TypeVar("R")
 _LOOK_AGAIN_S = 0.5
 #: Held by who decides whether a step is withdrawn or goes on: both are rare.
 _deciding = threading.Lock()
+
+
+class Stopped(NamedTuple):
+    """Where in its plan a step was cancelled.
+
+    Attributes:
+      position: of the instruction that was in progress.
+      slots: what there was by then, see `headwater.runtime.executor.CompiledPlan`.
+    """
+
+    position: int
+    slots: Sequence[Any]
 
 
 class Step:
@@ -45,8 +57,7 @@ class Step:
       has_read_ahead: whether `take_given` may have something.
       follows: whether it does again what another task has done, for a second copy of that.
       committed: whether other tasks may do their part of it on the strength of this one's: see `commit`.
-      stopped_at: the position in its plan of the instruction that was in progress when the step was cancelled; None
-        where it was not.
+      stopped: where in its plan it was cancelled; None where it was not, or cannot go on there.
     """
 
     trace: StepTrace | None = None
@@ -57,7 +68,7 @@ class Step:
     has_read_ahead = False
     follows: bool = False
     committed: bool = False
-    stopped_at: int | None = None
+    stopped: Stopped | None = None
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number

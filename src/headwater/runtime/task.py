@@ -14,7 +14,7 @@ from headwater.passes.plan import TaskPlan
 from headwater.resources.containers import Resources
 from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
-from headwater.runtime.step import Step
+from headwater.runtime.step import Step, Stopped
 
 if TYPE_CHECKING:
     from headwater.ops.common import AnyArray
@@ -276,6 +276,16 @@ class TaskRuntime:
             if step.session not in self._plans:  # released since the step was made, too early to find it here
                 raise CancelledError(None, None, "Session has been closed.")
             return compiled.execute(feeds, step, wait=wait, answer=answer)
+        finally:
+            self._steps.pop(step, None)
+            if step.ends:
+                step.ended()
+
+    def go_on(self, compiled: CompiledPlan, step: Step, stopped: Stopped) -> list[AnyArray]:
+        """Runs the rest of a step that another life of the task has begun; see `CompiledPlan.go_on`."""
+        self._steps[step] = None
+        try:
+            return compiled.go_on(step, stopped)
         finally:
             self._steps.pop(step, None)
             if step.ends:

@@ -1,14 +1,15 @@
 """A ``ps`` of graphs that is told to end leaves what it has with the chief, and is as before when it is started anew.
 
 What is left (`headwater.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has them
-(`headwater.server.own_state`), the seal of the training, and, where the task keeps nothing else, all by which masters
-know it: its generation, their sessions with the plans, answers that they may not have, and transfers that no step has
-taken. Then the next life is, for the others, the same life, of which they have lost the connections for a while: a step
-goes on where it was, by the protocol of `headwater.master.protocol`, and each is applied once on every ``ps``.
+(`headwater.server.own_state`), the seal of the training, what else the task keeps (`headwater.resources.keeping`), and
+all by which masters know it: its generation, their sessions with the plans, answers that they may not have, steps that
+wait, each with what it has by then, and transfers that no step has taken. Then the next life is, for the others, the
+same life, of which they have lost the connections for a while: a step goes on where it was, by the protocol of
+`headwater.master.protocol`, and each is applied once on every ``ps``.
 
-Where the task keeps more than that (queues, iterators, accumulators), which is as new after each start, the masters
-have to know: the next life has a generation of its own, sessions are made anew, and the chief finds the seals, and
-restores nothing, as with saved states. Without a seal, or where all ``ps`` go back together, nothing is left then.
+Where the task keeps what cannot be said (iterators, readers), which is as new after each start, the masters have to
+know: the next life has a generation of its own, sessions are made anew, and the chief finds the seals, and restores
+nothing, as with saved states. Without a seal, or where all ``ps`` go back together, nothing is left then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import base64
 import dataclasses
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,11 +32,16 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.errors import OpError
 from headwater.io.state_files import Array
 from headwater.passes.plan import decode_plan, encode_plan
+from headwater.resources.accumulators import Accumulator
+from headwater.resources.containers import is_of_session, session_container
 from headwater.resources.example_ledger import ExampleLedger
+from headwater.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
+from headwater.resources.kept import Key, State, is_handle
 from headwater.resources.training_note import Note, note_of
+from headwater.runtime.step import Stopped
 from headwater.runtime.task import TaskRuntime
 from headwater.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
-from headwater.server.served_step import LeftStep
+from headwater.server.served_step import InMidst, LeftStep
 from headwater.server.steps import StepService
 from headwater.task.left_states import StateAtChief
 from headwater.task.links import WaitingLink
@@ -48,9 +54,8 @@ _log = logging.getLogger("headwater")
 
 #: How long steps that run have to end, in seconds.
 _END_S: Final = 5.0
-#: What a task may keep besides variables where its next life is the same one for others: the seal, which is left, and
-#: what is made of a variable.
-_NOTHING_ELSE: Final = {Note, ExampleLedger}
+#: What follows from what else is left.
+_MADE_ANEW: Final = {Note, ExampleLedger}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,25 +93,37 @@ class LeftState:
             for number in numbers:
                 plan = decode_plan(next(rest).tobytes())
                 runtime.add_plan(session, number, plan, Claim(**claim), prevails=True)
-        steps.know(
-            [
-                LeftStep(
-                    session,
-                    number,
-                    came,
-                    dropped,
-                    [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in kept],
-                )
-                for session, number, came, dropped, kept in facts["steps"]
-            ]
-        )
+        with runtime.resources.lock:
+            for key, called, words, count in facts["kept"]:
+                state = State(words, [next(rest) for _ in range(count)])
+                make_kept(runtime.resources, Key(*key), called, state)[0].take_state(state)
+        known = [self._step(told, runtime, rest) for told in facts["steps"]]
         for session, step, transfer, count in facts["transfers"]:
             runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
+        steps.know(known)
+
+    @staticmethod
+    def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> LeftStep:
+        session, number, came, dropped, frames, midst = told
+        kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
+        if midst is None:
+            return LeftStep(session, number, came, dropped, kept, None)
+        plan, position, seconds, arrays, handles, stash = midst
+        slots = runtime.plan(session, plan).slots()
+        for at in arrays:
+            slots[at] = next(rest)
+        for at, *key in handles:
+            slots[at] = handle_of(find_kept(runtime.resources, Key(*key)))
+        waiting = {transfer: [next(rest) for _ in range(count)] for transfer, count in stash}
+        return LeftStep(session, number, came, dropped, kept, InMidst(plan, Stopped(position, slots), waiting, seconds))
 
 
-def _more_than_variables(runtime: TaskRuntime) -> set[type]:
-    """The classes of what a task keeps besides variables, and what is made of them."""
-    return runtime.resources.kinds() - _NOTHING_ELSE
+def _unsayable(runtime: TaskRuntime) -> set[type]:
+    """The classes of what a task keeps that cannot be left."""
+    kinds = runtime.resources.kinds()
+    # Which steps hold ranges of examples, or have given their gradients, a ledger that is made anew does not know.
+    together = {ExampleLedger, Accumulator} if {ExampleLedger, Accumulator} <= kinds else set[type]()
+    return {kind for kind in kinds - _MADE_ANEW if not can_keep(kind)} | together
 
 
 def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
@@ -118,7 +135,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
       generation: of its life.
       come: tasks that have come to it.
     """
-    known, is_all = steps.freeze(), not _more_than_variables(runtime)
+    known, is_all = steps.freeze(), not _unsayable(runtime)
     with runtime.resources.lock:
         cells = runtime.resources.cells().items()
         held = [hold_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
@@ -134,22 +151,52 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
         "generation": generation if is_all else 0,
         "come": sorted(come),
         "sessions": [],
+        "kept": [],
         "steps": [],
         "transfers": [],
     }
     for session, (owner, plans) in sessions.items():
         facts["sessions"].append([session, dataclasses.asdict(owner), list(plans)])
         arrays += [_array(encode_plan(plan)) for plan in plans.values()]
+    theirs = {session_container(session) for session in sessions}
+    kept = {key: its for key, its in kept_of(runtime.resources).items() if is_all and _is_left(key, theirs)}
+    with runtime.resources.lock:
+        for key, its in kept.items():
+            words, values = its.state()
+            facts["kept"].append([key, type(its).__name__, words, len(values)])
+            arrays += values
+    places = {id(its): key for key, its in kept.items()}
     for step in known:
         if step.session in sessions:
-            kept = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
-            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, kept])
+            frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
             arrays += [tensor for frame in step.kept for tensor in frame.tensors]
+            told, values = (None, []) if step.midst is None else _midst(step.midst, runtime, step.session, places)
+            arrays += values
+            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, told])
     for key, tensors in runtime.rendezvous.waiting().items():
         if key[0] in sessions:
             facts["transfers"].append([*key, len(tensors)])
             arrays += tensors
     return [_array(json.dumps(facts).encode()), *arrays]
+
+
+def _is_left(key: Key, theirs: Collection[str]) -> bool:
+    """Whether what is kept at a place is left: ``theirs`` are the containers of the sessions that are."""
+    return key.kind != ExampleLedger.__name__ and (key.container in theirs or not is_of_session(key.container))
+
+
+def _midst(
+    midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
+) -> tuple[list[Any], list[Any]]:
+    """Where a step is to go on, as `LeftState` reads it: what JSON takes, and arrays."""
+    position, slots = midst.stopped
+    before = runtime.plan(session, midst.plan).slots()
+    filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
+    handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
+    arrays = [(at, np.asarray(value)) for at, value in filled if not is_handle(value)]
+    stash = [[transfer, len(tensors)] for transfer, tensors in midst.stash.items()]
+    told = [midst.plan, position, midst.seconds, [at for at, _ in arrays], handles, stash]
+    return told, [*(value for _, value in arrays), *(one for tensors in midst.stash.values() for one in tensors)]
 
 
 def _array(data: bytes) -> Array:
@@ -212,8 +259,14 @@ class Leaving:
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
             kept.require_chief()  # else there is nothing to wait for
-            for step in self._steps.hold(_END_S):
+            on = self._steps.hold(_END_S)
+            for step in on:
                 _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
+            together = note_of(self._runtime.resources).together
+            if together and (on or self._steps.spoiled):
+                what = "%s leaves nothing with %s: a step has changed a part of what it changes; and %s"
+                _log.warning(what, shell.me, chief, together)
+                return
             kept.leave((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
         except OpError as error:
             _log.warning(
@@ -225,11 +278,11 @@ class Leaving:
 
     def _why_not(self) -> str:
         """Why its variables are of no use without what else it keeps; empty where they are."""
-        more = _more_than_variables(self._runtime)
+        more = _unsayable(self._runtime)
         if not more:
             return ""
         note = note_of(self._runtime.resources)
         if note.text:
             return note.together
         names = ", ".join(sorted(kind.__name__ for kind in more))
-        return f"no chief has sealed its model, and it keeps more than variables ({names})"
+        return f"no chief has sealed its model, and it keeps what cannot be left ({names})"

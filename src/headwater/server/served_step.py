@@ -11,8 +11,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from headwater.errors import (
 from headwater.master.peers import Confirm
 from headwater.master.protocol import WANTS_VALUES, transfer_of
 from headwater.runtime.first_reads import FirstReads
-from headwater.runtime.step import Step
+from headwater.runtime.step import Step, Stopped
 from headwater.runtime.task import TaskRuntime
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
@@ -48,18 +48,38 @@ Raises:
 
 _log = logging.getLogger("headwater")
 
+#: How long a step has waited for others that does not go on by itself, as far as is known, in seconds.
+_STANDS_S: Final = 0.5
+
 _LOST = UnavailableError, CancelledError
 """What using a channel raises that was lost: the first time, and when it is closed here for that."""
 
 
+class InMidst(NamedTuple):
+    """Where in its plan a step was when its task ended.
+
+    Attributes:
+      plan: its number.
+      stopped: where in it.
+      stash: the transfers that have come from its master, and were not taken yet.
+      seconds: until its deadline; None without one.
+    """
+
+    plan: int
+    stopped: Stopped
+    stash: Mapping[int, Sequence[Any]]
+    seconds: float | None
+
+
 class LeftStep(NamedTuple):
-    """What is left of a step that is over, whose master may not have its answer.
+    """What is left of a step that is over, whose master may not have its answer, or that is to go on.
 
     Attributes:
       session, number: of the step.
       came: the transfers that have come from its master.
       dropped: how many frames its master has had, and confirmed.
       kept: the frames after those.
+      midst: where it is to go on; None where it is over.
     """
 
     session: str
@@ -67,6 +87,7 @@ class LeftStep(NamedTuple):
     came: Sequence[int]
     dropped: int
     kept: Sequence[Frame]
+    midst: InMidst | None
 
 
 class ServedStep(Step):
@@ -88,6 +109,8 @@ class ServedStep(Step):
       unconfirmed: tasks that may not have what was sent to them, each with what waits until it has.
       over: whether nothing of it runs any more.
       put_off: whether it was stopped since its task ends.
+      goes_on_with: the plan in whose midst it was put off, to go on in the task's next life; None where it was not.
+      lacking: whether another task may lack what it was sent.
     """
 
     patience_s: float = 0.0
@@ -96,7 +119,9 @@ class ServedStep(Step):
     gives_values = False
     over = False
     put_off = False
+    goes_on_with: int | None = None
     # What few steps have stands here rather than in `__init__`, which each of them calls.
+    lacking = False
     _sender: threading.Thread | None = None
     _closing: tuple[int, Sequence[Any]] | None = None
     # Of a step that resumes: how many frames there were before those that it keeps.
@@ -217,6 +242,9 @@ class ServedStep(Step):
             self.waits_for = f"{task} to have what it was sent", time.monotonic()
             try:
                 confirm(self._check_and_look)
+            except BaseException:
+                self.lacking = True
+                raise
             finally:
                 self.waits_for = None
                 del self.unconfirmed[0]
@@ -291,10 +319,14 @@ class ServedStep(Step):
 
     @staticmethod
     def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
-        """A step that is over, whose master may ask for its answer again."""
+        """A step that is over, whose master may ask for its answer again, or that is to go on."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
-        step.answered = step.over = True
         step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
+        if known.midst is None:
+            step.answered = step.over = True
+        else:
+            step._stash = dict(known.midst.stash)
+            step.deadline = None if known.midst.seconds is None else time.monotonic() + known.midst.seconds
         return step
 
     def answer(self, results: Sequence[Any]) -> None:
@@ -339,6 +371,11 @@ class ServedStep(Step):
             with self._changed:
                 self._changed.notify_all()
 
+    def stands(self) -> bool:
+        """Whether it has waited for a while, and for more than that other tasks have what it has sent."""
+        waits = self.waits_for
+        return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
+
     def put_it_off(self, reason: str) -> None:
         """The task ends: the step is to wait for nothing any more. See `StepService.hold`."""
         self.put_off = True
@@ -346,8 +383,12 @@ class ServedStep(Step):
         self.channel.break_off(reason)  # wakes who waits for its master
 
     def left(self) -> LeftStep:
-        """What the task's next life has to know of it, once it is over."""
-        return LeftStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept))
+        """What the task's next life has to know of it, once nothing of it runs."""
+        midst, plan = None, self.goes_on_with
+        if plan is not None:
+            assert self.stopped is not None
+            midst = InMidst(plan, self.stopped, self._stash, self.seconds_left())
+        return LeftStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept), midst)
 
     def delivered(self) -> bool:
         """Whether what it has sent has gone to its master, by a channel that is not lost."""

@@ -15,6 +15,7 @@ from headwater.master.protocol import WANTS_VALUES
 from headwater.passes.plan import Receive, TaskPlan
 from headwater.pauses import pause
 from headwater.runtime.executor import CompiledPlan
+from headwater.runtime.step import Stopped
 from headwater.runtime.task import TaskRuntime
 from headwater.server.served_step import LeftStep, Push, Secured, ServedStep
 from headwater.task.answers import bad_header
@@ -97,6 +98,7 @@ class StepService:
     Attributes:
       steps: how many it has run.
       watchdog: is told of steps of training.
+      spoiled: whether one was put off that has changed something, and cannot go on.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class StepService:
         #: Known steps that have lost their channel, in the order of that, and until when they stay known.
         self._left: dict[tuple[str, int], float] = {}
         self._held = self._frozen = False
+        self.spoiled: bool = False
         self._stopped = threading.Event()
         runtime.on_release.append(self._forget_session)
 
@@ -219,8 +222,8 @@ class StepService:
         """Begins no step from now on, and has those that run end. The masters of steps that come hear nothing until the
         task stops: they bring these to its next life.
 
-        A step that runs has some time to end. Then it is put off: where it has changed nothing yet, it is as one that
-        has not come; where it has, it fails.
+        A step that runs has some time to end, unless all wait for one another. Then it is put off: where it has changed nothing yet, it is as one that
+        has not come; where it waits, it is to go on in the task's next life; else it fails.
 
         Args:
           seconds: how long steps have to end.
@@ -229,10 +232,10 @@ class StepService:
           Those that run on.
         """
         self._held = True
-        if not _wait_while(lambda: bool(self._running()), seconds):
-            for step in self._running():
-                step.put_it_off(f"{self._runtime.task} ends")
-            _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
+        _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
+        for step in self._running():
+            step.put_it_off(f"{self._runtime.task} ends")
+        _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
         return self._running()
 
     def _running(self) -> list[ServedStep]:
@@ -243,7 +246,7 @@ class StepService:
         """From now on, what comes is not taken any more, see `require_not_frozen`: it would not be among what is left.
 
         Returns:
-          What is left of steps whose masters may ask for their answers again.
+          What is left of steps whose masters may ask for their answers again, and of those that are to go on.
         """
         self._frozen = True
         return [step.left() for step in list(self._known.values()) if step.over]
@@ -262,12 +265,18 @@ class StepService:
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
     def know(self, left: Sequence[LeftStep]) -> None:
-        """Knows from now on the steps that a former life of the task has left."""
+        """Knows from now on the steps that a former life of the task has left, and goes on with those that were not
+        over."""
         until = time.monotonic() + self._patience_s
         for known in left:
             step = ServedStep.of_former_life(known, self._runtime.owner(known.session), self._runtime, self._push)
             key = step.session, step.number
-            self._known[key], self._left[key] = step, until
+            self._known[key] = step
+            if known.midst is None:
+                self._left[key] = until
+            else:
+                step.patience_s = self._patience_s
+                self._begin_again(step, known.midst.plan, known.midst.stopped)
 
     def stop(self) -> None:
         """Ends the steps that wait for a master to come back: the task stops."""
@@ -336,14 +345,19 @@ class StepService:
         step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
         step.patience_s = self._patience_s
         if self._enter(step, again=True) is None:
-            arguments = step, plan, compiled
-            threading.Thread(target=self._go_on, args=arguments, name=f"goes-on-{number}", daemon=True).start()
+            self._begin_again(step, plan)
 
-    def _go_on(self, step: ServedStep, plan: int, compiled: CompiledPlan) -> None:
+    def _begin_again(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
+        """Runs a step without its master, from its beginning or from where it was ``stopped``."""
+        name = f"goes-on-{step.number}"
+        threading.Thread(target=self._go_on, args=(step, plan, stopped), name=name, daemon=True).start()
+
+    def _go_on(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, step.session, step.number))
+        compiled = self._runtime.find_plan(step.session, plan)
         try:
-            self._run_step(step.channel, Frame(RUN), step, plan, compiled, None, {})
+            self._run_step(step.channel, Frame(RUN), step, plan, compiled, None, {}, stopped)
         finally:
             step.confirm_rest()
             step.end()
@@ -409,6 +423,7 @@ class StepService:
         compiled: CompiledPlan | None,
         ahead: int | None,
         trained: dict[str, str],
+        stopped: Stopped | None = None,
     ) -> None:
         session, traced = step.session, step.trace is not None
         try:
@@ -418,11 +433,13 @@ class StepService:
             if ahead is not None and compiled.first_reads is not None:
                 step.read_ahead(compiled.first_reads, ahead, feeds[count:])
                 feeds = feeds[:count]
-            if len(feeds) != count:
+            if len(feeds) != count and stopped is None:
                 raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
             early = not traced and not step.gives_values and self._secured is None
             answer = step.answer_early if early else None
-            if compiled.trains:
+            if stopped is not None:
+                results = self._runtime.go_on(compiled, step, stopped)
+            elif compiled.trains:
                 worker = trained.get(session) or self._trains(channel, session, trained)
                 results = self._train(compiled, feeds, step, answer, plan, worker)
             else:
@@ -433,7 +450,7 @@ class StepService:
             if step.unconfirmed:
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
-            self._failed(step, error, compiled)
+            self._failed(step, error, plan, compiled)
             return
         self.steps += 1
         if not step.answered:
@@ -458,15 +475,17 @@ class StepService:
         finally:
             self.watchdog.ended(worker, step.session, plan, step, done=done)
 
-    def _failed(self, step: ServedStep, error: Exception, compiled: CompiledPlan | None) -> None:
+    def _failed(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime
         if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
-            changed_nothing = (
-                compiled is not None and step.stopped_at is not None and compiled.changed_nothing(step.stopped_at)
-            )
-            if step.put_off and changed_nothing:
-                self._forget(step)
-                return
+            if step.put_off and compiled is not None and step.stopped is not None:
+                if compiled.changed_nothing(step.stopped):
+                    self._forget(step)
+                    return
+                if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
+                    step.goes_on_with = plan
+                    return
+            self.spoiled = self.spoiled or step.put_off
             error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):

@@ -16,6 +16,7 @@ from headwater.errors import AbortedError, UnavailableError
 from headwater.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
+from tests.support.rounds import KINDS, WORKERS, check_rounds
 
 STEPS = 3
 FRAMES = 10
@@ -119,7 +120,7 @@ def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, threading.Event]) -> None:
-    """Its worker computes on. Where it has changed nothing, it is made anew, and else it fails."""
+    """Its worker computes on. Where it has changed nothing, it is made anew, and else it goes on where it was."""
     computes, goes_on = waiting
 
     def slow(first: Any) -> Any:
@@ -138,14 +139,7 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
         with SupervisedSession(cluster.target("worker")) as session:
             session.run(tf.global_variables_initializer())
             ends: list[object] = []
-
-            def run() -> None:
-                try:
-                    ends.append(session.run(step))
-                except UnavailableError as error:
-                    ends.append(error.message)
-
-            worker = threading.Thread(target=run)
+            worker = threading.Thread(target=lambda: ends.append(session.run(step)))
             worker.start()
             computes.wait()
             old = cluster.task("ps")
@@ -154,29 +148,124 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
             old.stop()
             goes_on.set()
             worker.join()
-            if changes:
-                (message,) = ends
-                assert "has ended in the midst of step" in str(message)
-                assert session.run([w, v]) == [0.0, 1.0]
-            else:
-                assert ends == [1.0]
-                assert session.run([w, v]) == [1.0, 0.0]
+            assert ends == [1.0]
+            assert session.run([w, v]) == [1.0, float(changes)]
 
 
-def test_what_is_more_than_variables_has_sessions_begin_anew() -> None:
+def test_what_is_in_queues_and_tables_is_left() -> None:
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             w = tf.get_variable("w", initializer=1.0)
-            queue = tf.FIFOQueue(10, tf.float32, [()], shared_name="q")
-            filled = queue.enqueue(2.0)
+            queue = tf.FIFOQueue(10, [tf.float32, tf.string], [(), ()], shared_name="q")
+            shuffled = tf.RandomShuffleQueue(10, 0, tf.int64, [()], seed=1, shared_name="shuffled")
+            table = tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, -1)
+            filled = [queue.enqueue_many(([2.0, 3.0], ["two", "three"])), shuffled.enqueue_many([range(5)])]
+            inserted = table.insert(tf.constant(["a", "b"]), tf.constant([1, 2], tf.int64))
+            found = table.lookup(tf.constant(["b", "c"]))
         with SupervisedSession(cluster.target("worker")) as session:
             session.run(w.initializer)
+            session.run([*filled, inserted])
+            cluster.move_house("ps")
+            assert session.run(w) == 1.0
+            assert session.run(found).tolist() == [2, -1]
+            assert session.run(queue.dequeue()) == [2.0, b"two"]
+            assert sorted(session.run(shuffled.dequeue_many(5)).tolist()) == [0, 1, 2, 3, 4]
             session.run(filled)
+            assert session.run([queue.size(), shuffled.size()]) == [3, 5]
+
+
+def _wait(cluster: MemoryCluster) -> None:
+    """Returns once a step waits on the ``ps``."""
+    looks = threading.Event()
+    while not cluster.task("ps").runtime.waits():
+        looks.wait(0.001)
+
+
+def test_a_step_goes_on_with_what_it_had() -> None:
+    """It has changed a variable, and waits for an element that another step puts into a queue."""
+    with memory_cluster(Cuts(), ps=1, worker=2) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=1.0)
+            queue = tf.FIFOQueue(10, tf.float32, [()], shared_name="q")
+            with tf.control_dependencies([tf.assign_add(w, 1.0)]):
+                taken = queue.dequeue()
+            step = taken * 10.0 + w.read_value()
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(w.initializer)
+            ends: list[Any] = []
+            worker = threading.Thread(target=lambda: ends.append(session.run(step)))
+            worker.start()
+            _wait(cluster)
+            cluster.move_house("ps")
+            with SupervisedSession(cluster.target("worker", 1)) as other:
+                other.run(queue.enqueue(4.0))
+            worker.join()
+            assert ends == [42.0]
+            assert session.run([w, queue.size()]) == [2.0, 0]
+
+
+def test_a_step_that_is_half_way_through_what_it_does_fails() -> None:
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=1.0)
+            queue = tf.FIFOQueue(2, tf.float32, [()], shared_name="q")
+            step = queue.enqueue_many([[1.0, 2.0, 3.0]])
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run(w.initializer)
+            ends: list[str] = []
+
+            def run() -> None:
+                with pytest.raises(UnavailableError) as raised:
+                    session.run(step)
+                ends.append(raised.value.message)
+
+            worker = threading.Thread(target=run)
+            worker.start()
+            _wait(cluster)
+            old = cluster.task("ps")
+            cluster.move_house("ps")
+            worker.join()
+            assert "has ended in the midst of step" in ends[0]
+            assert old.steps.spoiled
+            assert session.run(queue.size()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ps", [0, 1])
+@pytest.mark.parametrize("frame", range(0, 60, 6))
+def test_told_to_end_in_a_round(kind: str, frame: int, ps: int) -> None:
+    cuts = Cuts()
+    with memory_cluster(cuts, ps=2, worker=WORKERS) as cluster:
+        movers: list[threading.Thread] = []
+
+        def move(number: int) -> None:
+            if number == frame:
+                movers.append(threading.Thread(target=cluster.move_house, args=("ps", ps)))
+                movers[0].start()
+
+        def begin() -> None:
+            cuts.on_frame = move
+            cuts.plan()
+
+        check_rounds(kind, lambda worker: cluster.target("worker", worker), begin)
+        movers[0].join()
+
+
+def test_what_cannot_be_said_has_sessions_begin_anew() -> None:
+    with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=1.0)
+            numbers = tf.data.Dataset.range(10).make_initializable_iterator()
+            number = numbers.get_next()
+        with SupervisedSession(cluster.target("worker")) as session:
+            session.run([w.initializer, numbers.initializer])
+            assert session.run(number) == 0
             cluster.move_house("ps")
             with pytest.raises(AbortedError, match="was started anew"):
                 session.run(w)
         with SupervisedSession(cluster.target("worker")) as session:
-            assert session.run([w, queue.size()]) == [1.0, 0]
+            assert session.run(w) == 1.0
 
 
 def test_what_comes_after_the_state_was_taken_is_not_confirmed() -> None:

@@ -86,17 +86,17 @@ def test_no_later_life_goes_on_with_a_state_that_the_next_one_was_without(
     assert program.trains(1) == [1, 1]
 
 
-def test_what_is_more_than_variables_is_as_new(
+def test_what_cannot_be_left_is_as_new(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path)
     with tf.device("/job:ps/task:1"):
-        queue = tf.FIFOQueue(10, tf.float32, [()], shared_name="q")
-        fill, size = queue.enqueue(1.0), queue.size()
+        numbers = tf.data.Dataset.range(10).make_initializable_iterator("numbers")
+        number = numbers.get_next()
     with tf.Session(cluster.targets["worker:0"]) as session:
-        session.run(fill)
-        assert session.run(size) == 1
+        session.run(numbers.initializer)
+        assert session.run(number) == 0
     assert program.trains(3) == [3, 3]
     caplog.set_level(logging.WARNING)
     tell_to_end(cluster, "ps:1")
@@ -104,8 +104,8 @@ def test_what_is_more_than_variables_is_as_new(
     assert program.trains(1) == [4, 4]
     assert "still have the state of this training" in caplog.text
     assert "Restored" not in caplog.text
-    with tf.Session(cluster.targets["worker:0"]) as session:
-        assert session.run(size) == 0
+    with tf.Session(cluster.targets["worker:0"]) as session, pytest.raises(tf.errors.FailedPreconditionError):
+        session.run(number)
 
 
 def test_a_plain_session_goes_on(start_cluster: StartCluster) -> None:
@@ -123,11 +123,27 @@ def test_a_plain_session_goes_on(start_cluster: StartCluster) -> None:
         assert session.run(step) == 2
 
 
-def test_what_goes_back_together_is_not_left(
+def test_rounds_of_gathered_gradients_go_on(
     start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(ps=1, worker=1)
     with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
+        tell_to_end(cluster, "ps:0")
+        cluster._start("ps:0")
+        session.run(train)
+        assert session.run(tf.train.get_global_step()) == 6
+    assert "Restored" not in caplog.text
+    assert "was started anew" not in caplog.text
+
+
+def test_what_goes_back_together_and_cannot_be_left_as_a_whole_is_not(
+    start_cluster: StartCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = start_cluster(ps=1, worker=1)
+    with tf.device("/job:ps/task:0"):
+        numbers = tf.data.Dataset.range(10).make_initializable_iterator("numbers")
+    with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
+        session.run(numbers.initializer)
         tell_to_end(cluster, "ps:0")
         assert "/job:ps/task:0 ends, and leaves nothing with /job:worker/task:0: " in caplog.text
         assert "so all go back together" in caplog.text

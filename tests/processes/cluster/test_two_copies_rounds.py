@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.copied_processes import CopiedTasks
-from tests.support.processes import processes
+from tests.support.processes import Process, processes
 
 PROGRAM = Path(__file__).with_name("programs") / "two_copies_rounds.py"
 
 pytestmark = pytest.mark.slow
 
 
-def end(folder: Path, tasks: CopiedTasks) -> None:
+def end(folder: Path, workers: Sequence[Process], ps: Sequence[Process]) -> None:
     """Ends the program: each round is in the values on both ``ps`` once, with what both workers gave."""
     (folder / "stop").touch()
-    shown = [worker.succeeds() for worker in tasks.workers]
+    shown = [worker.succeeds() for worker in workers]
     assert re.search(r"global step (\d+) of \1, counts are exact", shown[0])
     assert not any("Traceback" in text for text in shown)
-    for one in tasks.ps:
+    for one in ps:
         one.succeeds()
 
 
@@ -29,7 +30,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.kill_each_ps_in_turn()
-        end(tmp_path, tasks)
+        end(tmp_path, tasks.workers, tasks.ps)
 
 
 @pytest.mark.long
@@ -37,4 +38,4 @@ def test_a_ps_that_was_stopped_is_fenced_when_it_goes_on(tmp_path: Path) -> None
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.stop_a_ps()
-        end(tmp_path, tasks)
+        end(tmp_path, tasks.workers, tasks.ps)

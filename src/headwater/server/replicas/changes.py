@@ -31,6 +31,7 @@ from headwater.errors import OpError, make_error
 from headwater.replicas.feed import Feed, Tensors
 from headwater.resources.containers import Cell
 from headwater.resources.example_ledger import ExampleLedger
+from headwater.resources.keeping import kept_of
 from headwater.resources.kept import Kept, Key, State, StillWaitsError
 from headwater.resources.recording import KeptOperation, Outcome, Place, RecordedStep
 from headwater.runtime.executor import CompiledPlan
@@ -163,7 +164,7 @@ class Changes:
         feed = self.feed
         if feed is None:
             return
-        kept = [(key, its) for key, its in self._resources.kept().items() if not its.repeats]
+        kept = [(key, its) for key, its in kept_of(self._resources).items() if not its.repeats]
         changed = [(key, its) for key, its in kept if self._told.get(key) != (its, its.changes)]
         if changed:
             feed.send(*self._replaced(None, (), changed, ()))
@@ -270,7 +271,7 @@ class Changes:
         feed = self.feed
         if feed is not None:  # the copy that follows now hears of everything first
             changed = [
-                (key, its) for key, its in self._resources.kept().items() if self._told.get(key) != (its, its.changes)
+                (key, its) for key, its in kept_of(self._resources).items() if self._told.get(key) != (its, its.changes)
             ]
             if changed:
                 feed.send(*self._replaced(None, (), changed, ()))
@@ -281,7 +282,7 @@ class Changes:
         cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]
         return [
             *(self._replaced(None, [cell], (), ()) for cell in cells),
-            *(self._replaced(None, (), [kept], ()) for kept in self._resources.kept().items()),
+            *(self._replaced(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
             *(
                 self._replaced((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
                 for (session, step), place, outcome in outcomes

@@ -15,29 +15,14 @@ import numpy as np
 
 from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError, OpError
-from headwater.resources.accumulators import Accumulator
 from headwater.resources.containers import Resources
-from headwater.resources.example_ledger import ExampleLedger
-from headwater.resources.gate import Gate
+from headwater.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
 from headwater.resources.kept import Kept, Key, State, StillWaitsError, is_handle
-from headwater.resources.lookup_tables import Table
-from headwater.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.resources.recording import KeptOperation, Outcome, Place
-from headwater.resources.step_barrier import StepBarrier
 from headwater.resources.training_note import Note
 from headwater.runtime.step import Step
 
 R = TypeVar("R")
-
-_KINDS: Final[dict[str, tuple[type, dict[str, type[Kept]]]]] = {
-    "Accumulator": (Accumulator, {"Accumulator": Accumulator}),
-    "ExampleLedger": (ExampleLedger, {"ExampleLedger": ExampleLedger}),
-    "Gate": (Gate, {"Gate": Gate}),
-    "Queue": (Queue, {kind.__name__: kind for kind in (FifoQueue, PaddingQueue, PriorityQueue, ShuffleQueue)}),
-    "StepBarrier": (StepBarrier, {"StepBarrier": StepBarrier}),
-    "Table": (Table, {"Table": Table}),
-}
-"""By the name of the class that resources are asked for: that class, and those that there may be, by their names."""
 
 _REFUSED: Final = {
     "IteratorState": "an iterator, whose place in its dataset cannot be sent",
@@ -76,7 +61,7 @@ class CopiedResources(Resources):
         if kind is Note:
             return super().get_or_make(container, name, kind, make)
         touched = self._touched
-        if kind.__name__ not in _KINDS:
+        if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
             raise self._refusal(name, f"there would be none of {name!r}, {what}")
         if touched is None:
@@ -117,36 +102,17 @@ class CopiedResources(Resources):
             f"tf.device), or leave {REPLICAS} away",
         )
 
-    def kept(self) -> dict[Key, Kept]:
-        """All that there is besides variables and the note."""
-        with self.lock:
-            return {
-                Key(container, kind.__name__, name): found
-                for (container, kind, name), found in self._others.items()
-                if kind.__name__ in _KINDS
-            }
-
     def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
         """What inputs of an operation stand for, where it is still there."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
-        return {key: its for key, its in self.kept().items() if id(its) in handled} if handled else {}
-
-    def at(self, key: Key) -> Kept | None:
-        """The resource of that place; None where there is none."""
-        kind: type[Any] = _KINDS[key.kind][0]
-        found = self.find(key.container, key.name, kind)
-        assert found is None or isinstance(found, Kept)
-        return found
+        return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
     def take_state(self, key: Key, called: str, state: State) -> None:
         """Makes the resource of a place what ``state`` says; it is of the class ``called``, and is made where there is
         none. The lock is held."""
-        found = self.at(key)
-        if found is None:
-            kind, classes = _KINDS[key.kind]
-            found = classes[called].made_of(state, self)
+        found, is_new = make_kept(self, key, called, state)
+        if is_new:
             found.share(self.lock)
-            self._others[key.container, kind, key.name] = found
         found.take_state(state)
 
     # What changes outside of steps ------------------------------------------------------------------------------------
@@ -263,7 +229,5 @@ def with_handles(resources: CopiedResources, handles: Sequence[Sequence[Any]], t
     """What `without_handles` was given, on the other copy."""
     inputs = list(tensors)
     for index, *key in handles:
-        handle: np.ndarray[Any, Any] = np.empty((), object)
-        handle[()] = resources.at(Key(*key))
-        inputs.insert(index, handle)
+        inputs.insert(index, handle_of(find_kept(resources, Key(*key))))
     return inputs

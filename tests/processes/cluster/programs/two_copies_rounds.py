@@ -1,4 +1,4 @@
-"""A worker under `SyncReplicasOptimizer` that counts its gradients in variables on both ps, with two copies each.
+"""A worker under `SyncReplicasOptimizer` that counts its gradients in variables on both ps.
 
 Once there is a file ``stop`` in its folder, the chief says in which round both end, and then what the variables hold.
 """
