@@ -222,8 +222,9 @@ class StepService:
         """Begins no step from now on, and has those that run end. The masters of steps that come hear nothing until the
         task stops: they bring these to its next life.
 
-        A step that runs has some time to end, unless all wait for one another. Then it is put off: where it has changed nothing yet, it is as one that
-        has not come; where it waits, it is to go on in the task's next life; else it fails.
+        A step that runs has some time to end, unless all wait for one another. Then it is put off: where it has changed
+        nothing yet, it is as one that has not come; where it waits, it is to go on in the task's next life; else it
+        fails.
 
         Args:
           seconds: how long steps have to end.
