@@ -170,9 +170,9 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
         if step.session in sessions:
             frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
             arrays += [tensor for frame in step.kept for tensor in frame.tensors]
-            told, values = (None, []) if step.midst is None else _midst(step.midst, runtime, step.session, places)
+            midst, values = (None, []) if step.midst is None else _midst(step.midst, runtime, step.session, places)
             arrays += values
-            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, told])
+            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, midst])
     for key, tensors in runtime.rendezvous.waiting().items():
         if key[0] in sessions:
             facts["transfers"].append([*key, len(tensors)])
