@@ -11,10 +11,12 @@ import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from headwater.compat import tf
 from tests.simulation.faults import Fault
 from tests.simulation.graph_copies import ROUNDS
+from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
@@ -82,6 +84,12 @@ class LeftStatesHistory(GraphHistory):
         self.account.lose()
 
 
+class LeftExamplesHistory(LeftStatesHistory, GraphExamplesHistory):
+    """A history of a graph whose examples are accounted for, by the first ``ps``: each counts once."""
+
+    epochs = 8
+
+
 def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
     """The history of a seed of asynchronous training, yet to be run."""
     return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
@@ -92,7 +100,14 @@ def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
     return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
 
 
-def _drawn(seed: int, chance: random.Random, modes: Sequence[Mode]) -> tuple[Simulation, LeftStatesHistory]:
+def history_of_examples(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+    """The history of a seed whose examples are accounted for, yet to be run."""
+    return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), LeftExamplesHistory)
+
+
+def _drawn(
+    seed: int, chance: random.Random, modes: Sequence[Mode], kind: type[LeftStatesHistory] = LeftStatesHistory
+) -> tuple[Simulation, LeftStatesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
     found = Setting.draw(chance)
     servers = max(2, found.servers)
@@ -111,4 +126,4 @@ def _drawn(seed: int, chance: random.Random, modes: Sequence[Mode]) -> tuple[Sim
         stale=None,
         absent=None,
     )
-    return simulation, LeftStatesHistory(simulation, setting)
+    return simulation, kind(simulation, setting)

@@ -307,6 +307,13 @@ class ExampleLedger(Kept):
                 if hold is not None:
                     hold.resumes_by = None
 
+    def go_on_with(self, step: RunningStep) -> None:
+        """A step that may have taken its range in another life of the task goes on here."""
+        with self._condition:
+            self._go_on()
+            self.resumed(step.session, step.number)
+            step.at_end(lambda: self.ended(step.session, step.number))
+
     def session_ended(self, session: str, reason: str) -> None:
         """No connection is left to the master of a session, or it is over."""
         with self._condition:

@@ -210,9 +210,8 @@ class CompiledPlan:
 
     @staticmethod
     def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
-        """Notes where a step is cancelled, unless it cannot go on there: what it waits for is half done, or others hear
-        that it has ended."""
-        if not (isinstance(error, HalfDoneError) or step.ends):
+        """Notes where a step is cancelled, unless what it waits for is half done."""
+        if not isinstance(error, HalfDoneError):
             step.stopped = Stopped(position, slots)
 
     def _once(

@@ -57,7 +57,7 @@ class Step:
       has_read_ahead: whether `take_given` may have something.
       follows: whether it does again what another task has done, for a second copy of that.
       committed: whether other tasks may do their part of it on the strength of this one's: see `commit`.
-      stopped: where in its plan it was cancelled; None where it was not, or cannot go on there.
+      stopped: where in its plan it was cancelled; None where it was not, or is half way through an instruction.
     """
 
     trace: StepTrace | None = None

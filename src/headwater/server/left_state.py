@@ -32,9 +32,7 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.errors import OpError
 from headwater.io.state_files import Array
 from headwater.passes.plan import decode_plan, encode_plan
-from headwater.resources.accumulators import Accumulator
 from headwater.resources.containers import is_of_session, session_container
-from headwater.resources.example_ledger import ExampleLedger
 from headwater.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
 from headwater.resources.kept import Key, State, is_handle
 from headwater.resources.training_note import Note, note_of
@@ -54,8 +52,6 @@ _log = logging.getLogger("headwater")
 
 #: How long steps that run have to end, in seconds.
 _END_S: Final = 5.0
-#: What follows from what else is left.
-_MADE_ANEW: Final = {Note, ExampleLedger}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,10 +116,7 @@ class LeftState:
 
 def _unsayable(runtime: TaskRuntime) -> set[type]:
     """The classes of what a task keeps that cannot be left."""
-    kinds = runtime.resources.kinds()
-    # Which steps hold ranges of examples, or have given their gradients, a ledger that is made anew does not know.
-    together = {ExampleLedger, Accumulator} if {ExampleLedger, Accumulator} <= kinds else set[type]()
-    return {kind for kind in kinds - _MADE_ANEW if not can_keep(kind)} | together
+    return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
 def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
@@ -182,7 +175,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
 
 def _is_left(key: Key, theirs: Collection[str]) -> bool:
     """Whether what is kept at a place is left: ``theirs`` are the containers of the sessions that are."""
-    return key.kind != ExampleLedger.__name__ and (key.container in theirs or not is_of_session(key.container))
+    return key.container in theirs or not is_of_session(key.container)
 
 
 def _midst(

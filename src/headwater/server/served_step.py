@@ -376,6 +376,15 @@ class ServedStep(Step):
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
 
+    def ended(self) -> None:
+        if not (self.put_off and self.stopped is not None):  # it may go on; see `give_up`
+            super().ended()
+
+    def give_up(self) -> None:
+        """It was put off, and does not go on."""
+        self.stopped = None
+        self.ended()
+
     def put_it_off(self, reason: str) -> None:
         """The task ends: the step is to wait for nothing any more. See `StepService.hold`."""
         self.put_off = True

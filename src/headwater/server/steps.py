@@ -14,6 +14,7 @@ from headwater.errors import CancelledError, DeadlineExceededError, InvalidArgum
 from headwater.master.protocol import WANTS_VALUES
 from headwater.passes.plan import Receive, TaskPlan
 from headwater.pauses import pause
+from headwater.resources.example_ledger import ExampleLedger
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Stopped
 from headwater.runtime.task import TaskRuntime
@@ -357,6 +358,9 @@ class StepService:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, step.session, step.number))
         compiled = self._runtime.find_plan(step.session, plan)
+        if stopped is not None:
+            for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
+                ledger.go_on_with(step)
         try:
             self._run_step(step.channel, Frame(RUN), step, plan, compiled, None, {}, stopped)
         finally:
@@ -481,11 +485,13 @@ class StepService:
         if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
             if step.put_off and compiled is not None and step.stopped is not None:
                 if compiled.changed_nothing(step.stopped):
+                    step.give_up()
                     self._forget(step)
                     return
                 if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
                     step.goes_on_with = plan
                     return
+            step.give_up()
             self.spoiled = self.spoiled or step.put_off
             error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)

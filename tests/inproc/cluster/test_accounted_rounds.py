@@ -135,6 +135,31 @@ def check(workers: list[Worker], logs: Path, several: bool = True) -> None:
     assert [epoch.over for epoch in run.epochs.values()] == [True] * EPOCHS
 
 
+@pytest.mark.parametrize("mode", ["replicas 2", "sync=2", "k=1 of 2", "async"])
+@pytest.mark.parametrize("ps", [0, 1])
+def test_a_ps_is_told_to_end_while_steps_have_their_examples(logs: Path, mode: str, ps: int) -> None:
+    with memory_cluster(Cuts(), ps=2, worker=2) as cluster:
+        movers: list[threading.Thread] = []
+
+        def before(steps: int) -> None:
+            if steps in (1, 2):
+                for mover in movers:
+                    mover.join()
+                movers.append(threading.Thread(target=cluster.move_house, args=("ps", ps)))
+                movers[-1].start()
+
+        workers = [
+            Worker(cluster.target("worker", index), index, mode, 2, before if index else None) for index in (0, 1)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        for mover in movers:
+            mover.join()
+    check(workers, logs)
+
+
 @pytest.mark.parametrize(
     ("mode", "workers", "updates"),
     [
