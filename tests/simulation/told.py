@@ -106,6 +106,10 @@ class Notices:
             self._cluster.simulation.note(f"{process} is told to end")
             self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
 
+    def is_told(self, index: int) -> bool:
+        """Whether a parameter server ends, or has ended, as it was told to: others may go on with what it has."""
+        return index in self._away
+
     def ended(self, index: int) -> None:
         """A parameter server has ended: unless the job is over, it is back soon."""
         self._cluster.tasks[f"ps{index}"].come_back(self._away.pop(index, 0.1))
@@ -185,7 +189,8 @@ class ToldGraphs(GraphCopiesHistory):
         self._begun(index, server)
         with contextlib.suppress(SystemExit):
             server.join()
-        self._ended(index, server)
+        if not self.notices.is_told(index):
+            self._ended(index, server)
         self._running.pop(index, None)
         self.notices.ended(index)
 
