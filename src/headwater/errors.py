@@ -98,6 +98,8 @@ class _CodedError(OpError):
 
 class CancelledError(_CodedError):
     code = CANCELLED
+    #: Whether the operation that was cancelled had changed something before it waited.
+    half_done: bool = False
 
 
 class UnknownError(_CodedError):

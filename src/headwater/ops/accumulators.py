@@ -15,7 +15,6 @@ from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
 from headwater.resources.example_ledger import GatheredRange, ledger_of
 from headwater.resources.host_context import HostContext
-from headwater.resources.kept import HalfDoneError
 from headwater.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
 
@@ -211,7 +210,8 @@ def take(
         try:
             context.step.commit()
         except CancelledError as error:
-            raise HalfDoneError(None, None, error.message) from None
+            error.half_done = True  # the gradients are taken
+            raise
     return made
 
 

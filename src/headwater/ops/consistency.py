@@ -20,7 +20,8 @@ from headwater.resources.host_context import HostContext
 
 def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
     choice = from_text(consistency)
-    gate: Gate = context.resources.get_or_make("", shared_name, Gate, lambda: Gate(shared_name, choice))
+    resources = context.resources
+    gate: Gate = resources.get_or_make("", shared_name, Gate, lambda: Gate(shared_name, choice, lock=resources.lock))
     gate.choose(choice)
     return gate
 

@@ -63,12 +63,20 @@ class Gate(kept.Kept):
       name: of the group, for messages.
       choice: how consistent its training is.
       clock: gives seconds that only grow.
+      lock: under which it changes, by default one of its own. With examples that are accounted for, it has to be that
+        of the task's resources: one who gives asks their account, and an update, which has that lock, tells the gate.
     """
 
-    def __init__(self, name: str, choice: Consistency, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        choice: Consistency,
+        clock: Callable[[], float] = time.monotonic,
+        lock: threading.RLock | None = None,
+    ) -> None:
         self._name = name
         self._clock = clock
-        self._condition = threading.Condition()
+        self._condition = threading.Condition(lock)
         self._state = State(choice=choice, held=True)
         self._go: dict[str, int] = {}
         self._due: int | None = None
@@ -309,9 +317,8 @@ class Gate(kept.Kept):
 
     @classmethod
     def made_of(cls, state: kept.State, resources: Resources) -> Gate:
-        del resources
         name, choice, *_ = state.words
-        return cls(name, from_text(choice))
+        return cls(name, from_text(choice), lock=resources.lock)
 
 
 def _ago(then: float | None, now: float) -> float | None:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from headwater.errors import CancelledError
-
 if TYPE_CHECKING:
     from headwater.resources.containers import Resources
 
@@ -71,10 +69,6 @@ class Kept:
     def made_of(cls, state: State, resources: Resources) -> Kept:
         """One for `take_state`, of a task that has ``resources``."""
         raise NotImplementedError
-
-
-class HalfDoneError(CancelledError):
-    """An operation was cancelled while it waited, and had changed something before."""
 
 
 class StillWaitsError(Exception):

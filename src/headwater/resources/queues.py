@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from headwater.resources.kept import HalfDoneError, Kept, State, StillWaitsError
+from headwater.resources.kept import Kept, State, StillWaitsError
 from headwater.resources.packing import packed, unpacked
 from headwater.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape
@@ -141,7 +141,8 @@ class Queue(Kept):
                         self._begun[key] = done
                     raise
                 except CancelledError as error:
-                    raise HalfDoneError(None, None, error.message) if done else error from None
+                    error.half_done = done > 0
+                    raise
                 self.changes += 1
                 stop = done + int(min(self._capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])

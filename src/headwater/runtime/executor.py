@@ -25,7 +25,7 @@ from headwater.passes.repetition import can_repeat
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
-from headwater.resources.kept import HalfDoneError, is_handle
+from headwater.resources.kept import is_handle
 from headwater.resources.recording import KeptOperation, Outcome, Place
 from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.block_runner import BlockRunner
@@ -211,7 +211,7 @@ class CompiledPlan:
     @staticmethod
     def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
         """Notes where a step is cancelled, unless what it waits for is half done."""
-        if not isinstance(error, HalfDoneError):
+        if not error.half_done:
             step.stopped = Stopped(position, slots)
 
     def _once(

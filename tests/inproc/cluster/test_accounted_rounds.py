@@ -157,7 +157,8 @@ def test_a_ps_is_told_to_end_while_steps_have_their_examples(logs: Path, mode: s
             worker.join()
         for mover in movers:
             mover.join()
-    check(workers, logs)
+    # Where one of two gradients is taken, another one may have been the late one elsewhere.
+    check(workers, logs, several=not mode.startswith("k"))
 
 
 @pytest.mark.parametrize(

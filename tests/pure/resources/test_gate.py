@@ -55,6 +55,30 @@ def test_where_the_one_that_sets_up_anew_is_gone_the_next_one_hears_of_it(gate: 
         gate.take(Looks(), "other")
 
 
+def test_who_gives_has_the_lock_of_the_resources_when_it_asks_what_is_accounted_for() -> None:
+    """An update has that lock when it tells the gate: each of the two would wait for the other one."""
+    lock = threading.RLock()
+    gate = Gate("gate", KOfN(k=1), lock=lock)
+    gate.restart(0, name=7)
+    free: list[bool] = []
+
+    class Account:
+        name = "account"
+
+        def given(self, step: object) -> None:
+            del step
+            other = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
+            other.start()
+            other.join()
+
+        def is_starved(self) -> bool:
+            return False
+
+    with pytest.raises(Blocked):
+        gate.give(Looks(), "worker", "worker", 0, 7, 1, Account())
+    assert free == [False]
+
+
 def test_no_update_is_due_before_the_start() -> None:
     gate = Gate("gate", KOfN(k=1))
     with pytest.raises(Blocked):
