@@ -157,8 +157,8 @@ def test_a_ps_is_told_to_end_while_steps_have_their_examples(logs: Path, mode: s
             worker.join()
         for mover in movers:
             mover.join()
-    # Where one of two gradients is taken, another one may have been the late one elsewhere.
-    check(workers, logs, several=not mode.startswith("k"))
+    # Elsewhere another gradient may have been the late one, or the last update may be on its way.
+    check(workers, logs, several=mode in ("replicas 2", "sync=2"))
 
 
 @pytest.mark.parametrize(
