@@ -146,10 +146,14 @@ class StepService:
         trained: dict[str, str] = {}
         last: ServedStep | None = None
 
+        def close_training() -> None:
+            with contextlib.suppress(KeyError):  # two threads may find the channel lost at once
+                while trained:
+                    session, worker = trained.popitem()
+                    self.watchdog.closed(worker, session)
+
         def lost() -> None:
-            for session, worker in trained.items():
-                self.watchdog.closed(worker, session)
-            trained.clear()
+            close_training()
             on_lost()
 
         try:
@@ -173,8 +177,7 @@ class StepService:
         finally:
             if last is not None and last.channel is channel:
                 self._keep(last)
-            for session, worker in trained.items():
-                self.watchdog.closed(worker, session)
+            close_training()
 
     def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
         """Waits until every step has been answered, but for those that wait for something.
