@@ -99,6 +99,7 @@ _MENDED = [
     ("told", 299),
     ("told", 12),  # a second that is to serve once more says that it never will
     ("told", 42),  # a copy that is filled up by a ps that waits to end has not heard so
+    ("graph-told", 150000088),  # a worker makes its session while all ps have ended, and asks none of them
     ("graph-told", 7300037),  # a worker takes a ps that is back for its former life, as all of them had ended
     ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
     ("left", 86),  # a ps that ends between a step and what a hook runs for the first time after it

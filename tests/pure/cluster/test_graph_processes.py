@@ -26,3 +26,15 @@ def test_one_that_is_back_is_known_though_nobody_told_it_of_its_former_life() ->
     assert worker.numbers() == [0, 1]
     worker.learn(former.words())
     assert worker.numbers() == [0, 1]
+
+
+def test_where_all_have_ended_each_may_be_back() -> None:
+    worker = _processes(None)
+    for number in ADDRESSES:
+        former = _processes(number)
+        former.say(GONE)
+        worker.learn(former.words())
+    assert worker.numbers() == []
+    assert worker.present() == [*ADDRESSES.items()]
+    worker.learn(_processes(1).words())
+    assert worker.present() == [(1, "b:1")]

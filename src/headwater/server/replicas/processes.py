@@ -100,11 +100,12 @@ class GraphProcesses:
         return str(TaskName(PS, number))
 
     def present(self) -> list[tuple[int, str]]:
-        """Number and address of each."""
+        """Number and address of each; where all have ended, of each that there was: no other one can tell which is
+        back."""
         with self._changed:
-            return [
-                (number, record.address) for number, record in sorted(self._records.items()) if record.state != GONE
-            ]
+            all_gone = all(record.state == GONE for record in self._records.values())
+            known = sorted(self._records.items())
+            return [(number, record.address) for number, record in known if all_gone or record.state != GONE]
 
     @property
     def is_extra(self) -> bool:
