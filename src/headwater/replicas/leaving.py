@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from headwater.pauses import pause
-from headwater.task.waiting import SPEAK_S
+from headwater.task.waiting import Reminder
 
 _log = logging.getLogger("headwater")
 
@@ -51,15 +51,13 @@ def leave_now(copies: Sequence[Leaving]) -> None:
 
 
 def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
-    began = spoken = time.monotonic()
+    began, reminder = time.monotonic(), Reminder()
     while copies := missed():
-        now = time.monotonic()
         what = "; ".join(copy.described() for copy in copies)
-        if now - began >= (patience := patience_s()):
+        if time.monotonic() - began >= (patience := patience_s()):
             within = f" within {patience:g} s" if patience else ""
             _log.warning("%s ends, and no other ps has taken%s: %s", task, within, what)
             return
-        if now - spoken >= SPEAK_S:
-            spoken = now
+        if reminder.is_due():
             _log.warning("%s waits to end until another ps has taken: %s", task, what)
         pause(_LOOK_S)

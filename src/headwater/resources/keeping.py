@@ -66,8 +66,8 @@ def make_kept(resources: Resources, key: Key, called: str, state: State) -> tupl
     return made, True
 
 
-def handle_of(kept: Kept | None) -> Any:
+def handle_of(kept: Kept | None) -> np.ndarray[Any, Any]:
     """A value of a tensor that stands for a resource."""
-    handle: Any = np.empty((), object)
+    handle: np.ndarray[Any, Any] = np.empty((), object)
     handle[()] = kept
     return handle

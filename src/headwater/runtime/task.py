@@ -268,24 +268,18 @@ class TaskRuntime:
         *,
         wait: bool = True,
         answer: Callable[[list[Any]], None] | None = None,
+        stopped: Stopped | None = None,
     ) -> list[AnyArray]:
-        """Runs a plan as a step that `cancel` and `release` can end; see `CompiledPlan.execute`."""
+        """Runs a plan as a step that `cancel` and `release` can end, or the rest of one that was ``stopped`` in another
+        life of the task; see `CompiledPlan.execute` and `CompiledPlan.go_on`."""
         self._steps[step] = None
         self.steps += 1
         try:
             if step.session not in self._plans:  # released since the step was made, too early to find it here
                 raise CancelledError(None, None, "Session has been closed.")
+            if stopped is not None:
+                return compiled.go_on(step, stopped)
             return compiled.execute(feeds, step, wait=wait, answer=answer)
-        finally:
-            self._steps.pop(step, None)
-            if step.ends:
-                step.ended()
-
-    def go_on(self, compiled: CompiledPlan, step: Step, stopped: Stopped) -> list[AnyArray]:
-        """Runs the rest of a step that another life of the task has begun; see `CompiledPlan.go_on`."""
-        self._steps[step] = None
-        try:
-            return compiled.go_on(step, stopped)
         finally:
             self._steps.pop(step, None)
             if step.ends:

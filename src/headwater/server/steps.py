@@ -360,12 +360,8 @@ class StepService:
     def _go_on(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
         if self._follower is not None:
             step.at_end(functools.partial(self._follower.ended, step.session, step.number))
-        compiled = self._runtime.find_plan(step.session, plan)
-        if stopped is not None:
-            for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
-                ledger.go_on_with(step)
         try:
-            self._run_step(step.channel, Frame(RUN), step, plan, compiled, None, {}, stopped)
+            self._run_step(step.channel, Frame(RUN), step, plan, None, None, {}, stopped)
         finally:
             step.confirm_rest()
             step.end()
@@ -446,7 +442,9 @@ class StepService:
             early = not traced and not step.gives_values and self._secured is None
             answer = step.answer_early if early else None
             if stopped is not None:
-                results = self._runtime.go_on(compiled, step, stopped)
+                for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
+                    ledger.go_on_with(step)
+                results = self._runtime.execute(compiled, (), step, stopped=stopped)
             elif compiled.trains:
                 worker = trained.get(session) or self._trains(channel, session, trained)
                 results = self._train(compiled, feeds, step, answer, plan, worker)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.replicas import leaving
+from headwater.task import waiting
 
 
 @pytest.fixture
@@ -20,7 +21,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found.now += seconds
 
     monkeypatch.setattr(leaving, "pause", pause)
-    monkeypatch.setattr(leaving, "time", SimpleNamespace(monotonic=lambda: found.now))
+    for module in (leaving, waiting):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: found.now))
     return found
 
 

@@ -27,7 +27,7 @@ from headwater.replicas.leaving import LOST_S, leave_now
 from headwater.replicas.views import View
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.task.waiting import LOOK_S, Reminder
 from headwater.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -56,9 +56,6 @@ class MovingCopy(Hosted, Protocol):
 
     @property
     def is_spare(self) -> bool: ...
-
-    @property
-    def is_free(self) -> bool: ...
 
     @property
     def lacks_second(self) -> bool: ...
@@ -172,16 +169,15 @@ class CopyHolder:
     def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
         """What other ``ps`` say of themselves that take copies. Where there is none, waits for those that were lost, as
         long as this one ``is_needed``; those that are about to end, too, say so, and are not waited for."""
-        began = spoken = time.monotonic()
+        began, reminder = time.monotonic(), Reminder()
         while True:
             answers = self._directory.ask_all()
             found = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
-            now, kept = time.monotonic(), self._kept()
-            if found or not (kept and lost and is_needed()) or self._closed or now - began >= LOST_S:
+            kept, waited_s = self._kept(), time.monotonic() - began
+            if found or not (kept and lost and is_needed()) or self._closed or waited_s >= LOST_S:
                 return found
-            if now - spoken >= SPEAK_S:
-                spoken = now
+            if reminder.is_due():
                 _log.warning(
                     "%s waits to end until %s takes its copies of shards %s of %r",
                     self._task,
