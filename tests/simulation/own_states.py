@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import replace
 
 from headwater.consistency import from_text
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from tests.simulation.account import NO_UNIT
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation

@@ -19,10 +19,10 @@ from headwater.functional.ragged_tensor import (
     rows_of_splits,
     splits_of_rows,
 )
-from headwater.functional.ragged_value import ragged_value
 from headwater.graph.convert import constant as dense_constant
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.ragged_value import ragged_value
 from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, as_shape
 

@@ -9,13 +9,13 @@ from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
 from headwater.functional import arrays, indexing, math, reductions
 from headwater.functional.apply import apply, one
-from headwater.functional.ragged_value import RaggedTensorValue, ragged_value
 from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor, operator
+from headwater.graph.ragged_value import RaggedTensorValue, ragged_value
 from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from headwater.io.attr_value import write_attr
+from headwater.graph.attr_value import write_attr
 from headwater.registry import lookup
 from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headwater.graph.attr_value import read_attr
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.io.attr_value import read_attr
 from headwater.registry import lookup
 
 if TYPE_CHECKING:

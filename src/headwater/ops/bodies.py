@@ -19,7 +19,7 @@ import numpy as np
 
 from headwater.dtypes import string
 from headwater.errors import FailedPreconditionError, UnimplementedError
-from headwater.io.attr_value import read_attr
+from headwater.graph.attr_value import read_attr
 from headwater.ops.faults import error_of, fault_of
 from headwater.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.resources.host_context import HostContext

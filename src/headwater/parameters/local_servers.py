@@ -16,7 +16,7 @@ from headwater.parameters.round_sums import RoundSums, Squares
 from headwater.parameters.service import ParameterService
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.telemetry.snapshot import GroupProgress, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair

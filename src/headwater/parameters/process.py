@@ -49,7 +49,7 @@ from headwater.parameters.updater import Updater
 from headwater.replicas.left_copies import LeftCopies
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
 from headwater.task.kinds import OPEN_TABLES

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from headwater.consistency import Consistency, KOfN, Synchronous
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 
 Recovery = Literal["copy", "own"]
 

@@ -1,5 +1,5 @@
 """A ``ps`` of Keras and JAX programs that saves its own state every few seconds, and goes on with it when it is started
-anew; see `headwater.resources.state_saver`.
+anew; see `headwater.state.state_saver`.
 
 Rows of tables, which change where they lie, are copied some at a time, and put aside where they change before their
 turn.
@@ -19,7 +19,7 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
-from headwater.resources.state_saver import Saves, StateSaver, Taken
+from headwater.state.state_saver import Saves, StateSaver, Taken
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")

@@ -12,7 +12,7 @@ from headwater.parameters.row_table import RowTable
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Admission, Initializer, TableConfig
 from headwater.transport.channel import Channel, memory_pair
 

@@ -19,7 +19,7 @@ from typing import Final
 from headwater.errors import DataLossError, OpError
 from headwater.io import checked_json, files
 from headwater.parameters.table_host import TableService
-from headwater.resources.state_saver import PeriodicSaver, Saves
+from headwater.state.state_saver import PeriodicSaver, Saves
 from headwater.tables import snapshots
 from headwater.tables.parts import PartReader
 from headwater.tables.snapshots import TableSnapshot

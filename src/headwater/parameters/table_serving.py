@@ -9,7 +9,7 @@ from headwater.parameters.replicas.tables import CopiesOfTables, Programs, Table
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
 from headwater.replicas.sites import Site
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.task.left_states import StateAtChief
 from headwater.task.members import Members
 

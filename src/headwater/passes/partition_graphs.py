@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headwater.io.attr_value import attr_value
+from headwater.graph.attr_value import attr_value
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.tensorboard_protos import graph_pb2
 

@@ -18,7 +18,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from headwater.errors import InvalidArgumentError
-from headwater.io.attr_value import attr_value, read_attr
+from headwater.graph.attr_value import attr_value, read_attr
 from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2

@@ -1,5 +1,5 @@
 """A ``ps`` of graphs that saves its own state every few seconds, and goes on with it when it is started anew, while all
-other tasks keep theirs; see `headwater.resources.state_saver`.
+other tasks keep theirs; see `headwater.state.state_saver`.
 
 The state is that of its variables, slots of optimizers and the global step among them, and the seal of the training
 (`headwater.training.seals`): so the chief finds the training as a whole, and restores nothing. Between the moment that
@@ -28,9 +28,9 @@ from headwater.errors import FailedPreconditionError, OpError
 from headwater.io import files, state_files
 from headwater.io.state_files import Array, Chain, Spec
 from headwater.resources.containers import Cell, Resources
-from headwater.resources.state_saver import Saves, StateSaver, Taken
 from headwater.resources.training_note import note_of
 from headwater.resources.update_counts import SLOTS, UpdateCounts, read_counts
+from headwater.state.state_saver import Saves, StateSaver, Taken
 from headwater.telemetry.snapshot import GroupProgress
 from headwater.transport.waiting import positive_seconds_from
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from headwater.dtypes import string, to_string_array
 from headwater.functional.ragged_tensor import RaggedTensor
-from headwater.functional.ragged_value import ragged_value
 from headwater.functional.session_tensors import HandleTensor, TensorHandle
 from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.ragged_value import ragged_value
 from headwater.graph.types import FeedDict
 from headwater.passes.prune import Request
 from headwater.registry import HostArray

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.graph.attr_value import attr_value
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
-from headwater.io.attr_value import attr_value
 from headwater.telemetry.step_stats import StepTrace
 
 

@@ -19,7 +19,7 @@ from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.keras.programs import updates_made
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 from headwater.parameters.local_servers import LocalServers
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 
 import keras  # isort: skip - the package before it chooses the backend
 

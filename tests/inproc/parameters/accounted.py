@@ -23,7 +23,7 @@ from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.rounds import Round, Total
 from headwater.parameters.updater import Array, Updater
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 
 _tree: Any = jax.tree
 SIZE = 40

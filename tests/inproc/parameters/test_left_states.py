@@ -29,7 +29,7 @@ from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
 from headwater.parameters.process import ParameterTask
 from headwater.parameters.state_saver import ParameterSaver
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.task import kinds
 from headwater.task.left_states import StateAtChief
 from headwater.task.members import Members

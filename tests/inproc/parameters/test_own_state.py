@@ -25,7 +25,7 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.task.metrics import metrics_of
 from headwater.telemetry.snapshot import Snapshot
 from tests.inproc.keras.test_parameter_server import PARAMS, alone, close, connected, gradients

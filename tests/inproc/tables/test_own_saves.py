@@ -16,7 +16,7 @@ from headwater.errors import FailedPreconditionError
 from headwater.io.disk import mounted
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_cluster import LocalTables
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Adagrad, TableConfig
 from headwater.tables.hashing import owners
 from tests.support.faulty_disk import FaultyDisk

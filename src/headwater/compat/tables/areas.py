@@ -615,7 +615,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.ragged": """
                 boolean_mask constant constant_value placeholder range=ragged_range row_splits_to_segment_ids
                 segment_ids_to_row_splits stack stack_dynamic_partitions""",
-            "headwater.functional.ragged_value": "RaggedTensorValue",
+            "headwater.graph.ragged_value": "RaggedTensorValue",
             "headwater.functional.ragged_tensor": "map_flat_values",
         },
     ),

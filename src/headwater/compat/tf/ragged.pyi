@@ -11,7 +11,7 @@ from headwater.functional.ragged import segment_ids_to_row_splits as segment_ids
 from headwater.functional.ragged import stack as stack
 from headwater.functional.ragged import stack_dynamic_partitions as stack_dynamic_partitions
 from headwater.functional.ragged_tensor import map_flat_values as map_flat_values
-from headwater.functional.ragged_value import RaggedTensorValue as RaggedTensorValue
+from headwater.graph.ragged_value import RaggedTensorValue as RaggedTensorValue
 
 __all__ = [
     "RaggedTensorValue",

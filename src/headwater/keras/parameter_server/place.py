@@ -8,7 +8,7 @@ from headwater.consistency import Consistency
 from headwater.keras.parameter_server.own_momentum import MomentumAt
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 
 
 class Place(Protocol):

@@ -19,7 +19,7 @@ from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.shards.limits import shards_of
 from headwater.parameters.shards.moves import Moved
-from headwater.resources.state_saver import Saves
+from headwater.state.state_saver import Saves
 from headwater.task.members import find_members
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 from headwater.cluster.variables import REBALANCE_S
 from headwater.errors import OpError
 from headwater.parameters.shards.moves import Moved
-from headwater.resources.periodic import Periodic
+from headwater.state.periodic import Periodic
 from headwater.transport.waiting import positive_seconds_from
 
 _log = logging.getLogger("headwater")

@@ -12,10 +12,10 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.replicas.leaving import LEAVE_S, LOST_S, leave
-from headwater.resources.periodic import Periodic
 from headwater.server.replicas.copy import GraphCopy, Surroundings
 from headwater.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.server.snapshot import add_state
+from headwater.state.periodic import Periodic
 from headwater.task.answers import bad_header
 from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
 from headwater.task.service import Service

@@ -23,7 +23,7 @@ import numpy as np
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.io import crc32c, files, state_files
 from headwater.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
-from headwater.resources.periodic import Periodic
+from headwater.state.periodic import Periodic
 from headwater.telemetry.sizes import size_text
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
