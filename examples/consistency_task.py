@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from headwater.consistency import from_text
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 
 FEATURES, CLASSES, BATCH = 64, 10, 64
 

@@ -62,7 +62,7 @@ def sigterm_as_before() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, handler)
-    preemption = sys.modules.get("headwater.training.preemption")
+    preemption = sys.modules.get("headwater.tf1.training.preemption")
     if preemption is not None:  # of sessions that a test has left open, as a program that is killed does
         preemption._installed.clear()
 

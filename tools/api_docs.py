@@ -15,9 +15,9 @@ from pathlib import Path
 import pdoc
 import pdoc.render
 
-from headwater.compat.tables.areas import AREAS
-from headwater.compat.tables.contrib import CONTRIB
-from headwater.compat.tables.core import CORE
+from headwater.tf1.compat.tables.areas import AREAS
+from headwater.tf1.compat.tables.contrib import CONTRIB
+from headwater.tf1.compat.tables.core import CORE
 
 #: What is public beside ``tf``; a package stands for its own names, not for its modules.
 MODULES = (
@@ -30,10 +30,10 @@ MODULES = (
     "headwater.platform.notebook",
     "headwater.tables",
     "headwater.tables.snapshots",
-    "headwater.testing",
-    "headwater.training.consistency",
+    "headwater.tf1.testing",
+    "headwater.tf1.training.consistency",
 )
-TF = "headwater.compat.tf"
+TF = "headwater.tf1.compat.tf"
 
 
 def show(name: str, names: list[str] | None = None) -> None:
@@ -56,8 +56,8 @@ def prepare() -> list[str]:
     found = [*MODULES, TF]
     for name, area in {**AREAS, **CONTRIB}.items():
         if name.startswith("tf.") and area.names:
-            show(f"headwater.compat.{name}", sorted(area.table()))
-            found.append(f"headwater.compat.{name}")
+            show(f"headwater.tf1.compat.{name}", sorted(area.table()))
+            found.append(f"headwater.tf1.compat.{name}")
     return found
 
 

@@ -2,7 +2,8 @@
 
 The names are facts, kept in tools/data: the public ones of TensorFlow 1.15, and others that programs use, of older and
 newer dialects and of modules that were never meant to be public. Whether a name is there is asked of the finder that
-programs get (`headwater.compat.modules`); what falls short of one that is there stands in `headwater.compat.partial`.
+programs get (`headwater.tf1.compat.modules`); what falls short of one that is there stands in
+`headwater.tf1.compat.partial`.
 
 ``python tools/compatibility.py`` writes the file; with ``--check`` it fails where the file is out of date.
 """
@@ -17,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headwater.compat import modules
-from headwater.compat.partial import LEFT_OUT, PARTIAL
+from headwater.tf1.compat import modules
+from headwater.tf1.compat.partial import LEFT_OUT, PARTIAL
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
@@ -164,7 +165,7 @@ def _reasons(public: Mapping[str, bool]) -> Iterator[str]:
 def _partly(names: Mapping[str, bool]) -> Iterator[str]:
     wrong = [name for name in PARTIAL if not names.get(name)]
     if wrong:
-        raise ValueError(f"headwater.compat.partial speaks of {', '.join(wrong)}: not there, or not in tools/data")
+        raise ValueError(f"headwater.tf1.compat.partial speaks of {', '.join(wrong)}: not there, or not in tools/data")
     yield from ("## Partly there", "")
     for name, note in sorted(PARTIAL.items()):
         yield _wrapped(f"- `{name}`: {note}.", "  ")

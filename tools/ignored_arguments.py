@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from headwater.compat.tables.areas import AREAS
-from headwater.compat.tables.contrib import CONTRIB
-from headwater.compat.tables.core import CORE
+from headwater.tf1.compat.tables.areas import AREAS
+from headwater.tf1.compat.tables.contrib import CONTRIB
+from headwater.tf1.compat.tables.core import CORE
 
 REASONS = Path(__file__).resolve().parent / "data" / "ignored_arguments.txt"
 _PUBLIC = ("__init__", "__new__", "__call__")

@@ -4,7 +4,7 @@
 Usage: PYTHON tools/record_optimizers.py tests/data/tf1/optimizers.json
 
 PYTHON is an interpreter with TensorFlow 1.15. The model, the data and the optimizers are those of
-tests/inproc/training/optimizer_cases.py, which both sides run.
+tests/inproc/tf1/training/optimizer_cases.py, which both sides run.
 """
 
 import json

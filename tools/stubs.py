@@ -12,15 +12,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from headwater.compat import tf
-from headwater.compat.names import Area
-from headwater.compat.tables.areas import AREAS
-from headwater.compat.tables.contrib import CONTRIB
-from headwater.compat.tables.core import CORE
+from headwater.tf1.compat import tf
+from headwater.tf1.compat.names import Area
+from headwater.tf1.compat.tables.areas import AREAS
+from headwater.tf1.compat.tables.contrib import CONTRIB
+from headwater.tf1.compat.tables.core import CORE
 
-FOLDER = Path(__file__).resolve().parent.parent / "src" / "headwater" / "compat" / "tf"
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "headwater" / "tf1" / "compat" / "tf"
 HEADER = """\
-# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 """

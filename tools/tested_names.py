@@ -63,7 +63,7 @@ def _short(name: str) -> str:
 
 @cache
 def _value(name: str) -> Any:
-    """What ``tf.nn.relu``, or ``headwater.functional.nn.relu``, is; None where there is no such name."""
+    """What ``tf.nn.relu``, or ``headwater.tf1.functional.nn.relu``, is; None where there is no such name."""
     first, *words = _short(name).split(".")
     place = first
     value: Any = sys.modules.get("tensorflow", tf) if first == "tf" else importlib.import_module(first)

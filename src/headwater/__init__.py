@@ -16,9 +16,9 @@ from headwater.jaxlib_faults import disarm
 from headwater.wiring import ACCOUNTED, AT_ONCE, EAGER_PROGRAMS, OPERATIONS, OPERATORS
 
 if TYPE_CHECKING:
-    from headwater.compat import tf as tf
     from headwater.parameters.pytrees import ParameterServer as ParameterServer
-    from headwater.training.progress import report as report
+    from headwater.tf1.compat import tf as tf
+    from headwater.tf1.training.progress import report as report
 
 __version__ = "0.1.0"
 
@@ -47,13 +47,13 @@ def _load_operations() -> object:
 
 
 def _load_operators() -> object:
-    from headwater.functional import operators  # noqa: PLC0415  with NumPy and protobuf
+    from headwater.tf1.functional import operators  # noqa: PLC0415  with NumPy and protobuf
 
     return operators
 
 
 def _load_accounted() -> object:
-    from headwater.training import accounted  # noqa: PLC0415  with graphs and optimizers
+    from headwater.tf1.training import accounted  # noqa: PLC0415  with graphs and optimizers
 
     return accounted
 
@@ -77,12 +77,12 @@ AT_ONCE.comes_from(_load_at_once)
 EAGER_PROGRAMS.comes_from(_load_eager_programs)
 
 #: The public names that are loaded at first use, and the modules that hold them.
-_LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}
+_LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.tf1.training.progress"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "tf":
-        from headwater.compat import tf  # noqa: PLC0415
+        from headwater.tf1.compat import tf  # noqa: PLC0415
 
         return tf
     if name in _LAZY:

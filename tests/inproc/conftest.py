@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 from tests.support.processes import bound
 
 

@@ -22,9 +22,9 @@ _EXAMPLES = {
     "headwater.resources.packing.packed": "resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",
-    "headwater.compat.tf.Session": "session/session.py",
-    "headwater.compat.tf.train.Server": "server/server.py",
-    "headwater.compat.tf.train.replica_device_setter": "training/device_setter.py",
+    "headwater.tf1.compat.tf.Session": "session/session.py",
+    "headwater.tf1.compat.tf.train.Server": "server/server.py",
+    "headwater.tf1.compat.tf.train.replica_device_setter": "training/device_setter.py",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import headwater.master.master
 import headwater.runtime.compile
 import headwater.runtime.programs
-import headwater.training.saving_hooks
+import headwater.tf1.training.saving_hooks
 from headwater.passes.place import Placer
 from headwater.passes.plan import Compute
 from tests.simulation.scheduler import running
@@ -19,7 +19,7 @@ def share() -> None:
     """From now on equal plans and executables are made once in this process."""
     _share_plans()
     _share_executables()
-    saving: Any = headwater.training.saving_hooks
+    saving: Any = headwater.tf1.training.saving_hooks
     saving.write_graph = lambda *args, **kwargs: None  # a text that no history reads
 
 

@@ -44,7 +44,7 @@ EPOCH_S = 1_700_000_000.0
 _PACKAGES = (
     "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.io", "headwater.master",
     "headwater.parameters", "headwater.resources", "headwater.runtime", "headwater.server", "headwater.session",
-    "headwater.task", "headwater.telemetry", "headwater.training", "headwater.transport",
+    "headwater.task", "headwater.telemetry", "headwater.tf1.training", "headwater.transport",
 )  # fmt: skip
 
 
@@ -319,7 +319,7 @@ def _replace_outside() -> None:
     put("server.task_server", "_share_machine", _nothing)
     put("server.task_server", "configure", _nothing)
     modules: Any = sys.modules
-    manager = modules["headwater.training.session_manager"]
+    manager = modules["headwater.tf1.training.session_manager"]
     decide, seal = manager.decide, manager.Seal
 
     def decide_here(found: Any, *, process: str, **arguments: Any) -> Any:

@@ -13,11 +13,11 @@ from unittest import mock
 
 import numpy as np
 
-from headwater.compat import tf
 from headwater.errors import AbortedError, OutOfRangeError, UnavailableError
 from headwater.resources.accumulators import DenseSum
-from headwater.training.accounted import accounted
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.compat import tf
+from headwater.tf1.training.accounted import accounted
+from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.simulation.graphs import GraphHistory, Setting, saver_of
 from tests.simulation.scheduler import HistoryError, Simulation, running
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from headwater.compat import tf
 from headwater.resources.queues import Queue
 from headwater.server.replicas.copy import GraphCopy
+from headwater.tf1.compat import tf
 from tests.simulation.cluster import Task
 from tests.simulation.graph_copies import GraphCopiesHistory, drawn
 from tests.simulation.graphs import Setting

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from headwater.compat import tf
 from headwater.errors import (
     AbortedError,
     DataLossError,
@@ -27,7 +26,8 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.io.disk import mounted
-from headwater.training.consistency import ConsistentOptimizer, Synchronous
+from headwater.tf1.compat import tf
+from headwater.tf1.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
 from tests.simulation.disk import SimulatedDisk

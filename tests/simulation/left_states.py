@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 from tests.simulation.faults import Fault
 from tests.simulation.graph_copies import ROUNDS
 from tests.simulation.graph_examples import GraphExamplesHistory

@@ -27,11 +27,11 @@ import headwater.server.replicas.changes
 import headwater.server.replicas.copy
 import headwater.server.steps
 import headwater.task.shell
-import headwater.training.monitored_wrappers
-import headwater.training.session_manager
+import headwater.tf1.training.monitored_wrappers
+import headwater.tf1.training.session_manager
 import headwater.transport.lifeline
 from headwater.cluster.claims import Verdict
-from headwater.training.supervised_session import LOST
+from headwater.tf1.training.supervised_session import LOST
 from tests.simulation.scheduler import running
 
 
@@ -62,7 +62,7 @@ def _answered_in_states() -> None:
 
 def _living_state() -> None:
     """A new chief always restores, though all parameter servers have their state."""
-    manager: Any = headwater.training.session_manager
+    manager: Any = headwater.tf1.training.session_manager
     manager.always_restores = lambda: True
 
 
@@ -74,7 +74,7 @@ def _claims() -> None:
 
 def _deadlines() -> None:
     """That a task did not come before its deadline is taken for a loss: it is waited for again."""
-    session: Any = headwater.training.monitored_wrappers.RecoverableSession
+    session: Any = headwater.tf1.training.monitored_wrappers.RecoverableSession
 
     def created(self: Any, final: Any = ()) -> Any:
         del final

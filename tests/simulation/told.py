@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from headwater.compat import tf
 from headwater.parameters.process import ParameterTask
 from headwater.replicas.copy import KeptCopy
+from headwater.tf1.compat import tf
 from tests.simulation.cluster import Cluster
 from tests.simulation.copies import (
     CopiesHistory,

@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from headwater import tf
-from headwater.compat.modules import Finder
+from headwater.tf1.compat.modules import Finder
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater import tf
 from headwater.consistency import BoundedStaleness, Synchronous
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 
 WORKERS, STEPS = 2, 3
 

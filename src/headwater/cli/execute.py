@@ -22,7 +22,7 @@ import headwater
 from headwater.cli.arguments import Invocation, UsageError, parse_arguments
 from headwater.cli.child import become_child
 from headwater.cluster.variables import INSECURE
-from headwater.compat import dialect, modules
+from headwater.tf1.compat import dialect, modules
 
 USAGE = """\
 Usage: headwater exec [PYTHON OPTIONS] PROGRAM [ARGUMENTS]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.wiring import ACCOUNTED
 
 if TYPE_CHECKING:
-    from headwater.training.accounted import accounted as accounted
+    from headwater.tf1.training.accounted import accounted as accounted
 
 
 def __getattr__(name: str) -> Any:

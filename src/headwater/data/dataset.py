@@ -1,7 +1,7 @@
 """`Dataset`: input pipelines as programs write them, with the methods of ``tf.data.Dataset``.
 
 Elements are structures (tuples, named tuples, dictionaries) of NumPy arrays. Functions given to `map` and its like are
-Python functions of such arrays; ``headwater.input.dataset`` has the same class for functions of tensors.
+Python functions of such arrays; ``headwater.tf1.input.dataset`` has the same class for functions of tensors.
 """
 
 from __future__ import annotations

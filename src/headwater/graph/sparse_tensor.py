@@ -1,4 +1,4 @@
-"""Sparse tensors as values of a graph; functions of them are in `headwater.functional.sparse` and beside it."""
+"""Sparse tensors as values of a graph; functions of them are in `headwater.tf1.functional.sparse` and beside it."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
     from headwater.registry import HostArray
     from headwater.shapes import Dimension, TensorShape
-    from headwater.variables.partitioned import PartitionedVariable
-    from headwater.variables.variables import Variable
+    from headwater.tf1.variables.partitioned import PartitionedVariable
+    from headwater.tf1.variables.variables import Variable
 
 
 class SupportsArray(Protocol):

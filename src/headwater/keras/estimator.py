@@ -17,19 +17,19 @@ import numpy as np
 
 from headwater import dtypes
 from headwater.errors import UnimplementedError
-from headwater.functional.control_flow import group
-from headwater.functional.default_graph import control_dependencies
-from headwater.functional.nest import flatten
-from headwater.functional.script import py_func
 from headwater.graph.collections import GraphKeys
 from headwater.keras.saving import load_model
-from headwater.training.estimator.estimator import Estimator
-from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
-from headwater.training.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
-from headwater.training.session_run_hook import SessionRunHook
-from headwater.training.training_util import get_global_step
-from headwater.variables.state import assign_add
-from headwater.variables.variables import Variable
+from headwater.tf1.functional.control_flow import group
+from headwater.tf1.functional.default_graph import control_dependencies
+from headwater.tf1.functional.nest import flatten
+from headwater.tf1.functional.script import py_func
+from headwater.tf1.training.estimator.estimator import Estimator
+from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.tf1.training.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
+from headwater.tf1.training.session_run_hook import SessionRunHook
+from headwater.tf1.training.training_util import get_global_step
+from headwater.tf1.variables.state import assign_add
+from headwater.tf1.variables.variables import Variable
 
 if TYPE_CHECKING:
     from headwater.graph.types import SessionLike

@@ -18,9 +18,9 @@ import jax.core
 import keras
 import numpy as np
 
-from headwater.functional.script import py_func
 from headwater.graph.operation import Tensor
 from headwater.ops.fingerprints import fingerprint64, sip_hash
+from headwater.tf1.functional.script import py_func
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -57,7 +57,7 @@ OLD: Mapping[str, Mapping[str, str]] = {
         "normal": "headwater.keras.old_layers:normal",
         "uniform": "headwater.keras.old_layers:uniform",
     },
-    "layers": _from("headwater.feature_columns.layers", "DenseFeatures")
+    "layers": _from("headwater.tf1.feature_columns.layers", "DenseFeatures")
     | _from("headwater.keras.old_layers", "AbstractRNNCell CuDNNGRU CuDNNLSTM ThresholdedReLU")
     | _from("headwater.keras.locally_connected", "LocallyConnected1D LocallyConnected2D"),
     "losses": _FUNCTIONS | _from("headwater.keras.old_losses", "logcosh"),
@@ -81,7 +81,7 @@ OLD: Mapping[str, Mapping[str, str]] = {
         ),
         "PeepholeLSTMCell": "headwater.keras.old_layers:PeepholeLSTMCell",
         **_from("headwater.keras.old_premade", "LinearModel WideDeepModel"),
-        **_from("headwater.feature_columns.layers", "SequenceFeatures"),
+        **_from("headwater.tf1.feature_columns.layers", "SequenceFeatures"),
         **_from("headwater.keras.old_pools", "terminate_keras_multiprocessing_pools"),
     },
     "wrappers.scikit_learn": _from("headwater.keras.scikit_learn", "KerasClassifier KerasRegressor"),

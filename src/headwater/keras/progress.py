@@ -8,7 +8,7 @@ from typing import Any
 from headwater.keras.internals import Callback
 from headwater.keras.programs import updates_made
 from headwater.telemetry.progress import ProgressReporter
-from headwater.training.progress import progress_reporter
+from headwater.tf1.training.progress import progress_reporter
 
 _base: Any = Callback
 

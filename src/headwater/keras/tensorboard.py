@@ -20,7 +20,7 @@ from headwater.io import summary_protos
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.tables import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
-from headwater.training.file_writer import FileWriter
+from headwater.tf1.training.file_writer import FileWriter
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

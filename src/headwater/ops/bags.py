@@ -130,7 +130,7 @@ def route_bags(
       indices: where they are in the matrix, ``[n, rank]``.
       weights: of the ids, ``[n]``; none where ``weighted`` is false.
       sizes: how many rows each part has, ``[parts]``.
-      strategy: see `headwater.variables.embedding.embedding_lookup`.
+      strategy: see `headwater.tf1.variables.embedding.embedding_lookup`.
       combiner: ``sum``, ``mean`` or ``sqrtn``.
       safe: leaves out ids below 0 and, unless they are summed, weights of 0 and below; all rows of the matrix are bags.
         Otherwise the bags end with the last id's.

@@ -93,7 +93,7 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
 
     Args:
       total: how many rows all parts have.
-      strategy: ``mod`` or ``div``; see `headwater.variables.embedding.embedding_lookup`.
+      strategy: ``mod`` or ``div``; see `headwater.tf1.variables.embedding.embedding_lookup`.
     """
     if strategy == "mod":
         return ids % parts, ids // parts

@@ -2,8 +2,8 @@
 other tasks keep theirs; see `headwater.state.state_saver`.
 
 The state is that of its variables, slots of optimizers and the global step among them, and the seal of the training
-(`headwater.training.seals`): so the chief finds the training as a whole, and restores nothing. Between the moment that
-a chief breaks the seals, to restore a checkpoint on all tasks, and the next seal, there is no state to go back to.
+(`headwater.tf1.training.seals`): so the chief finds the training as a whole, and restores nothing. Between the moment
+that a chief breaks the seals, to restore a checkpoint on all tasks, and the next seal, there is no state to go back to.
 
 What a task holds besides variables (queues, readers, iterators) is as new afterwards, as after any loss of a task.
 """

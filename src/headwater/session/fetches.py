@@ -8,9 +8,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from headwater.dtypes import string, to_string_array
-from headwater.functional.ragged_tensor import RaggedTensor
-from headwater.functional.session_tensors import HandleTensor, TensorHandle
-from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
@@ -19,6 +16,9 @@ from headwater.graph.types import FeedDict
 from headwater.passes.prune import Request
 from headwater.registry import HostArray
 from headwater.shapes import TensorShape
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.functional.session_tensors import HandleTensor, TensorHandle
+from headwater.tf1.functional.sparse import SparseTensor, SparseTensorValue
 
 Rebuild = Callable[[Sequence[Any]], Any]
 Expansion = tuple[Callable[[Any], tuple[list[Any], Rebuild]], Callable[[Any, Any], list[tuple[Any, Any]]] | None]

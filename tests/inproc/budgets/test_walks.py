@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import headwater
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 from tests.inproc.budgets.test_steps import mlp
 from tests.inproc.conftest import StartCluster
 from tests.inproc.keras.test_parameter_server_strategy import Cluster

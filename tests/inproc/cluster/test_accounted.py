@@ -21,7 +21,7 @@ from headwater.errors import AbortedError, DataLossError, OpError, OutOfRangeErr
 from headwater.passes.plan import Compute, TaskPlan
 from headwater.server.snapshot import add_state
 from headwater.telemetry.snapshot import Snapshot
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
 

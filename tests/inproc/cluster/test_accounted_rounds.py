@@ -16,7 +16,7 @@ import headwater.data
 from headwater import tf
 from headwater.accounting.audit import audit
 from headwater.resources.accumulators import DenseSum
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.support.cluster import memory_cluster
 from tests.support.copied_cluster import copied_cluster
 from tests.support.cuts import Cuts

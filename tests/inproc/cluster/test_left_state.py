@@ -13,7 +13,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import AbortedError, UnavailableError
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
 from tests.support.rounds import KINDS, WORKERS, check_rounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 
 HERE = "127.0.0.1:0"
 

@@ -19,7 +19,7 @@ from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.prune import Request, prune
 from headwater.passes.schedule import schedule
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts
 

@@ -12,7 +12,7 @@ import pytest
 
 from headwater import tf
 from headwater.ops.define import pure, same_as
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 
 VARIABLES = 200

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headwater import tf
 from headwater.errors import FailedPreconditionError
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
 

@@ -14,8 +14,8 @@ import pytest
 from headwater import tf
 from headwater.accounting.audit import audit
 from headwater.errors import OutOfRangeError
-from headwater.training.accounted import accounted
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.accounted import accounted
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
 

@@ -20,7 +20,7 @@ from headwater.errors import (
     OpError,
     OutOfRangeError,
 )
-from headwater.training.supervised_session import SupervisedSession
+from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
 

@@ -17,7 +17,7 @@ from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.replicas.changes import Changes
 from headwater.server.replicas.kept import CopiedResources
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts
 from tests.support.rounds import KINDS, WORKERS, check_rounds

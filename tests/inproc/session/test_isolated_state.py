@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headwater.compat import tf
 from headwater.master.master import SessionOptions
 from headwater.master.session_config import session_options
+from headwater.tf1.compat import tf
 from tests.inproc.conftest import StartCluster
 
 

@@ -152,7 +152,7 @@ def test_tensorflow_is_headwater_in_this_process_only(programs: Path) -> None:
         "print(subprocess.run([sys.executable, '-c', find], capture_output=True, text=True).stdout)\n"
     )
     result = run([*HEADWATER, "-c", program], programs)
-    assert result.stdout.split() == ["headwater.compat.modules", "[]"]
+    assert result.stdout.split() == ["headwater.tf1.compat.modules", "[]"]
 
 
 def test_what_is_missing_is_named_without_our_frames(programs: Path) -> None:

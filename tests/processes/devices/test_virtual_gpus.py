@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 TOWERS = """
 import json
 import numpy as np
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 
 x, y = np.arange(24, dtype=np.float32).reshape(8, 3) / 10, np.arange(8, dtype=np.float32)
 
@@ -43,7 +43,7 @@ print(json.dumps([trained(1), trained(4)]))
 
 PINNED = """
 import json
-from headwater.compat import tf
+from headwater.tf1.compat import tf
 
 with tf.Session() as session:
     devices = [device.name for device in session.list_devices()]

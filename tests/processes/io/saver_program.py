@@ -8,8 +8,8 @@ import sys
 import numpy as np
 
 from headwater.io.bundle_writer import BundleWriter, merge_bundles
-from headwater.training.checkpoint_reader import load_variable
-from headwater.training.checkpoint_state import latest_checkpoint, remove_checkpoint, update_checkpoint_state
+from headwater.tf1.training.checkpoint_reader import load_variable
+from headwater.tf1.training.checkpoint_state import latest_checkpoint, remove_checkpoint, update_checkpoint_state
 
 folder, names = sys.argv[1:]
 newest = latest_checkpoint(folder)

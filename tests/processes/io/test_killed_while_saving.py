@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.training.checkpoint_reader import CheckpointReader
-from headwater.training.checkpoint_state import latest_checkpoint
+from headwater.tf1.training.checkpoint_reader import CheckpointReader
+from headwater.tf1.training.checkpoint_state import latest_checkpoint
 
 pytestmark = pytest.mark.slow
 

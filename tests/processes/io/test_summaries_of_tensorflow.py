@@ -15,7 +15,7 @@ from tensorboard.compat.proto import summary_pb2
 from headwater.io import summary_protos
 from headwater.io.event_file import summary_iterator
 from headwater.io.tfrecord import tf_record_iterator
-from headwater.training.file_writer import FileWriter
+from headwater.tf1.training.file_writer import FileWriter
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 

@@ -18,8 +18,8 @@ from headwater.io.disk import mounted
 from headwater.io.event_file import EventFile, summary_iterator
 from headwater.platform.host.records import AttemptFolder
 from headwater.tensorboard_protos import event_pb2
-from headwater.training.checkpoint_reader import load_checkpoint
-from headwater.training.checkpoint_state import latest_checkpoint, remove_checkpoint, update_checkpoint_state
+from headwater.tf1.training.checkpoint_reader import load_checkpoint
+from headwater.tf1.training.checkpoint_state import latest_checkpoint, remove_checkpoint, update_checkpoint_state
 from tests.support.faulty_disk import FaultyDisk, Killed
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from headwater.passes.plan import TaskPlan
 from headwater.passes.prune import Request, prune
 from headwater.passes.repetition import can_repeat
 from headwater.passes.schedule import schedule
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 
 WORKER, PS = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
 

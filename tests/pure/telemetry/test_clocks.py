@@ -10,7 +10,7 @@ import pytest
 from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.server_clock import server_clock
 from headwater.telemetry.clocks import SteadyClock
-from headwater.training.kept_checkpoints import KeptCheckpoints
+from headwater.tf1.training.kept_checkpoints import KeptCheckpoints
 from headwater.transport.call_proof import ProofChecker, make_proof, time_of_server
 from headwater.transport.security import Tokens
 

@@ -13,10 +13,10 @@ PROGRAM = """
 import importlib, pdoc.doc, api_docs
 shown = api_docs.prepare()
 print(len(shown))
-for name in ("headwater", "headwater.keras", "headwater.compat.tf.nn"):
+for name in ("headwater", "headwater.keras", "headwater.tf1.compat.tf.nn"):
     module = pdoc.doc.Module(importlib.import_module(name))
     print(name, *module.members, *(each.fullname for each in module.submodules))
-from headwater.functional import raw_ops
+from headwater.tf1.functional import raw_ops
 print(len([getattr(raw_ops, each) for each in dir(raw_ops)]))
 """
 

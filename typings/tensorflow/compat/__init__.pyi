@@ -1,1 +1,1 @@
-from headwater.compat.tf.compat import *
+from headwater.tf1.compat.tf.compat import *

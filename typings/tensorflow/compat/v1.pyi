@@ -1,1 +1,1 @@
-from headwater.compat.tf import *
+from headwater.tf1.compat.tf import *

@@ -1,1 +1,1 @@
-from headwater.compat.tf.examples import *
+from headwater.tf1.compat.tf.examples import *

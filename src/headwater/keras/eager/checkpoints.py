@@ -17,9 +17,9 @@ from headwater.io.bundle_writer import BundleWriter
 from headwater.io.files import Path, as_path
 from headwater.keras.eager.tape import value_of
 from headwater.keras.eager.tensors import Variable
-from headwater.training.checkpoint_reader import CheckpointReader
-from headwater.training.checkpoint_state import update_checkpoint_state
-from headwater.training.object_checkpoints import CheckpointManager as GraphManager
+from headwater.tf1.training.checkpoint_reader import CheckpointReader
+from headwater.tf1.training.checkpoint_state import update_checkpoint_state
+from headwater.tf1.training.object_checkpoints import CheckpointManager as GraphManager
 
 _KerasVariable = keras.Variable
 _Optimizer = keras.optimizers.Optimizer

@@ -21,7 +21,7 @@ from headwater.io.tensor_proto import make_tensor_proto
 from headwater.keras.eager.tensors import to_numpy
 from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.tensorboard_protos import summary_pb2
-from headwater.training.file_writer import FileWriter
+from headwater.tf1.training.file_writer import FileWriter
 
 _images: Any = image_metadata
 _sounds: Any = audio_metadata

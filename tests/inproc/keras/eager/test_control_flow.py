@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.compat.eager import tf
+from headwater.tf1.compat.eager import tf
 from tests.inproc.keras.eager.control_flow import answer, functions
 
 _RECORDED: dict[str, Any] = json.loads(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.compat.eager import tf
+from headwater.tf1.compat.eager import tf
 
 
 def written(folder: Path) -> dict[str, tuple[int, str, list[int]]]:

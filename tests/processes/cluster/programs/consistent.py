@@ -15,7 +15,7 @@ from task import args, replicas, start_server
 
 from headwater import tf
 from headwater.consistency import from_text
-from headwater.training.consistency import ConsistentOptimizer
+from headwater.tf1.training.consistency import ConsistentOptimizer
 
 own_steps = 0
 

@@ -1,1 +1,1 @@
-from headwater.compat.tf.examples.tutorials import *
+from headwater.tf1.compat.tf.examples.tutorials import *

@@ -1,1 +1,1 @@
-from headwater.compat.tf.examples.tutorials.mnist import *
+from headwater.tf1.compat.tf.examples.tutorials.mnist import *

@@ -1,8 +1,0 @@
-# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
-# The messages that TensorBoard carries have no types.
-# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.compat.tf.examples.tutorials import mnist as mnist
-
-__all__ = [
-    "mnist",
-]

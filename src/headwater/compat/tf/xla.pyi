@@ -1,8 +1,0 @@
-# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
-# The messages that TensorBoard carries have no types.
-# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.functional import compilation as experimental
-
-__all__ = [
-    "experimental",
-]

@@ -1,9 +1,0 @@
-"""Functions that add operations to the default graph, with TensorFlow 1.15's names and arguments.
-
-Importing any of them makes Python's operators work on tensors, and the gradient rules known.
-"""
-
-from __future__ import annotations
-
-from headwater.functional import gradients as gradients
-from headwater.functional import operators as operators

@@ -1,0 +1,30 @@
+"""``tf.app``: runs a program's main function with its flags parsed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from absl import app as _absl_app
+
+from headwater.tf1.compat import flags
+
+__all__ = ["flags", "run"]
+
+
+def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> NoReturn:
+    """Parses the flags, runs the program and ends the process with what it returns.
+
+    Args:
+      main: called with the name of the program and the arguments that are no flags, nor undefined ones; ``main`` of the
+        program by default.
+      argv: the command line, ``sys.argv`` by default.
+
+    Raises:
+      SystemExit: always; with code 2 after a line that names the flag when one is wrong, 1 after ``--help``.
+    """
+    _absl_app.define_help_flags()
+    rest = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)
+    program = sys.modules["__main__"]
+    sys.exit((main or program.main)(rest))

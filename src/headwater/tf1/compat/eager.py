@@ -1,0 +1,336 @@
+"""The namespace ``tf`` of TensorFlow 2: names of what computes at once, and TensorFlow 1's functions, computed at once.
+
+A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.keras.eager.at_once`.
+Where TensorFlow 2 has other arguments, `ARGUMENTS` lists them; where it has something else under the name, `NAMES`
+does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from headwater.tf1.compat import tf as graphs
+from headwater.tf1.compat.modules import missing_attribute
+from headwater.wiring import AT_ONCE, EAGER_PROGRAMS
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+#: By namespace what TensorFlow 2 has there: ``name`` or ``name=there`` by module.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "headwater.keras.eager.tape": "GradientTape",
+        "headwater.keras.eager.function": "function",
+        "headwater.keras.eager.tensors": "Variable constant convert_to_tensor is_tensor",
+        "headwater.keras.eager.programs": """
+            Tensor executing_eagerly init_scope inside_function=inside_function py_function""",
+    },
+    "autograph": {"headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace"},
+    "autograph.experimental": {"headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options"},
+    "config": {
+        "headwater.keras.eager.function": """
+            run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",
+    },
+    "data": {"headwater.keras.eager.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
+    "distribute": {
+        "headwater.keras.eager.strategies": """
+            MirroredStrategy MultiWorkerMirroredStrategy OneDeviceStrategy Strategy=DefaultStrategy get_strategy""",
+        "headwater.keras.eager.parameter_server": "ParameterServerStrategy Server",
+    },
+    "distribute.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
+    "distribute.experimental.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
+    "distribute.experimental": {
+        "headwater.keras.eager.strategies": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
+        "headwater.keras.eager.parameter_server": "ParameterServerStrategy",
+    },
+    "image": {"headwater.keras.eager.images": "resize"},
+    "random": {"headwater.keras.eager.at_once": "set_seed"},
+    "summary": {
+        "headwater.keras.eager.summaries": """
+            SummaryWriter audio create_file_writer create_noop_writer experimental flush graph histogram image
+            record_if scalar should_record_summaries text trace_export trace_off trace_on write""",
+    },
+    "train": {"headwater.keras.eager.checkpoints": "Checkpoint CheckpointManager"},
+}
+
+#: Namespaces that are Keras's.
+KERAS: Mapping[str, str] = {
+    "initializers": "initializers",
+    "losses": "losses",
+    "metrics": "metrics",
+    "optimizers": "optimizers",
+}
+
+#: Initializers, which in TensorFlow 2 give values.
+INITIALIZERS: Mapping[str, str] = {
+    "constant_initializer": "Constant",
+    "ones_initializer": "Ones",
+    "random_normal_initializer": "RandomNormal",
+    "random_uniform_initializer": "RandomUniform",
+    "zeros_initializer": "Zeros",
+}
+
+#: Functions whose arguments come in another order than in TensorFlow 1, or are fewer; and the function behind each.
+ARGUMENTS: Mapping[str, str] = {
+    "argmax": "input axis output_type name",
+    "argmin": "input axis output_type name",
+    "assert_equal": "x y message summarize name",
+    "assert_greater": "x y message summarize name",
+    "assert_less": "x y message summarize name",
+    "assert_rank": "x rank message name",
+    "batch_to_space": "input block_shape crops name",
+    "boolean_mask": "tensor mask axis name",
+    "cond": "pred true_fn false_fn name",
+    "debugging.assert_all_finite": "x message name",
+    "debugging.assert_equal": "x y message summarize name",
+    "debugging.assert_greater": "x y message summarize name",
+    "debugging.assert_greater_equal": "x y message summarize name",
+    "debugging.assert_less": "x y message summarize name",
+    "debugging.assert_less_equal": "x y message summarize name",
+    "debugging.assert_near": "x y rtol atol message summarize name",
+    "debugging.assert_negative": "x message summarize name",
+    "debugging.assert_non_negative": "x message summarize name",
+    "debugging.assert_non_positive": "x message summarize name",
+    "debugging.assert_none_equal": "x y summarize message name",
+    "debugging.assert_positive": "x message summarize name",
+    "debugging.assert_rank": "x rank message name",
+    "debugging.assert_rank_at_least": "x rank message name",
+    "debugging.assert_rank_in": "x ranks message name",
+    "debugging.assert_scalar": "tensor message name",
+    "device": "device_name_or_function=device_name",
+    "gather": "params indices validate_indices axis batch_dims name",
+    "gather_nd": "params indices batch_dims name",
+    "gradients": "ys xs grad_ys name gate_gradients aggregation_method stop_gradients unconnected_gradients",
+    "hessians": "ys xs gate_gradients aggregation_method name",
+    "image.crop_and_resize": "image boxes box_indices crop_size method extrapolation_value name",
+    "image.draw_bounding_boxes": "images boxes colors name",
+    "image.sample_distorted_bounding_box": """
+        image_size bounding_boxes seed min_object_covered aspect_ratio_range area_range max_attempts
+        use_image_if_no_bounding_boxes name""",
+    "io.decode_csv": "records record_defaults field_delim use_quote_delim na_value select_cols name",
+    "io.decode_raw": "input_bytes out_type little_endian name",
+    "io.parse_example": "serialized features example_names name",
+    "io.parse_single_example": "serialized features example_names name",
+    "io.serialize_many_sparse": "sp_input out_type name",
+    "io.serialize_sparse": "sp_input out_type name",
+    "math.argmax": "input axis output_type name",
+    "math.argmin": "input axis output_type name",
+    "math.confusion_matrix": "labels predictions num_classes weights dtype name",
+    "math.count_nonzero": "input_tensor=input axis keepdims dtype name",
+    "math.in_top_k": "targets predictions k name",
+    "math.log_softmax": "logits axis name",
+    "math.softmax": "logits axis name",
+    "nn.avg_pool": "value=input ksize strides padding data_format name",
+    "nn.avg_pool2d": "value=input ksize strides padding data_format name",
+    "nn.batch_norm_with_global_normalization": """
+        input mean variance beta gamma variance_epsilon scale_after_normalization name""",
+    "nn.conv1d": "input filters stride padding data_format dilations name",
+    "nn.conv2d": "input filters strides padding data_format dilations name",
+    "nn.conv2d_transpose": "input filters output_shape strides padding data_format dilations name",
+    "nn.conv3d": "input filters strides padding data_format dilations name",
+    "nn.conv3d_transpose": "value=input filters output_shape strides padding data_format dilations name",
+    "nn.convolution": "input filter=filters strides padding data_format dilations name",
+    "nn.crelu": "features axis name",
+    "nn.ctc_loss": "labels logits label_length logit_length logits_time_major unique blank_index name",
+    "nn.depth_to_space": "input block_size data_format name",
+    "nn.depthwise_conv2d": "input filter strides padding data_format dilations name",
+    "nn.dropout": "x rate noise_shape seed name",
+    "nn.embedding_lookup": "params ids max_norm name",
+    "nn.embedding_lookup_sparse": "params sp_ids sp_weights combiner max_norm name",
+    "nn.fractional_avg_pool": "value pooling_ratio pseudo_random overlapping seed name",
+    "nn.fractional_max_pool": "value pooling_ratio pseudo_random overlapping seed name",
+    "nn.in_top_k": "targets predictions k name",
+    "nn.log_softmax": "logits axis name",
+    "nn.max_pool": "value=input ksize strides padding data_format name",
+    "nn.max_pool_with_argmax": "input ksize strides padding data_format output_dtype include_batch_in_index name",
+    "nn.moments": "x axes shift keep_dims=keepdims name",
+    "nn.nce_loss": """
+        weights biases labels inputs num_sampled num_classes num_true sampled_values remove_accidental_hits
+        name""",
+    "nn.pool": "input window_shape pooling_type strides padding data_format dilations name",
+    "nn.safe_embedding_lookup_sparse": "embedding_weights sparse_ids sparse_weights combiner default_id max_norm name",
+    "nn.sampled_softmax_loss": """
+        weights biases labels inputs num_sampled num_classes num_true sampled_values remove_accidental_hits
+        seed name""",
+    "nn.separable_conv2d": "input depthwise_filter pointwise_filter strides padding data_format dilations name",
+    "nn.sigmoid_cross_entropy_with_logits": "labels logits name",
+    "nn.softmax": "logits axis name",
+    "nn.softmax_cross_entropy_with_logits": "labels logits axis name",
+    "nn.space_to_batch": "input block_shape paddings name",
+    "nn.space_to_depth": "input block_size data_format name",
+    "nn.sparse_softmax_cross_entropy_with_logits": "labels logits name",
+    "nn.sufficient_statistics": "x axes shift keepdims name",
+    "nn.weighted_moments": "x axes frequency_weights keepdims name",
+    "norm": "tensor ord axis keepdims name",
+    "ones_like": "tensor=input dtype name",
+    "pad": "tensor paddings mode constant_values name",
+    "random.poisson": "shape lam dtype seed name",
+    "shape": "input out_type name",
+    "size": "input out_type name",
+    "space_to_batch": "input block_shape paddings name",
+    "sparse.concat": "axis sp_inputs expand_nonconcat_dims name",
+    "sparse.segment_mean": "data indices segment_ids num_segments name",
+    "sparse.segment_sqrt_n": "data indices segment_ids num_segments name",
+    "sparse.segment_sum": "data indices segment_ids num_segments name",
+    "sparse.split": "sp_input num_split axis name",
+    "strings.length": "input unit name",
+    "strings.reduce_join": "inputs axis keepdims separator name",
+    "strings.substr": "input pos len unit name",
+    "strings.to_hash_bucket": "input num_buckets name",
+    "strings.to_number": "input out_type name",
+    "transpose": "a perm conjugate name",
+    "tuple": "tensors control_inputs name",
+    "where": "condition x y name",
+    "while_loop": """
+        cond body loop_vars shape_invariants parallel_iterations back_prop swap_memory maximum_iterations
+        name""",
+    "zeros_like": "tensor=input dtype name",
+}
+_BEHIND = {
+    "nn.ctc_loss": "nn.ctc_loss_v2",
+    "nn.softmax_cross_entropy_with_logits": "nn.softmax_cross_entropy_with_logits_v2",
+    "where": "where_v2",
+}
+
+_TOP = """
+    AggregationMethod Assert DType DeviceSpec GradientTape Graph IndexedSlices Module Operation OptionalSpec
+    RaggedTensor RaggedTensorSpec RegisterGradient SparseTensor SparseTensorSpec Tensor TensorArray TensorArraySpec
+    TensorShape TensorSpec TypeSpec UnconnectedGradients Variable VariableAggregation VariableSynchronization abs acos
+    acosh add add_n argmax argmin argsort as_dtype as_string asin asinh assert_equal assert_greater assert_less
+    assert_rank atan atan2 atanh audio autograph batch_to_space bfloat16 bitcast bitwise bool boolean_mask
+    broadcast_dynamic_shape broadcast_static_shape broadcast_to case cast clip_by_global_norm clip_by_norm
+    clip_by_value compat complex complex128 complex64 concat cond config constant constant_initializer
+    control_dependencies convert_to_tensor cos cosh cumsum custom_gradient data debugging device distribute divide
+    double dtypes dynamic_partition dynamic_stitch edit_distance einsum ensure_shape equal errors executing_eagerly exp
+    expand_dims extract_volume_patches eye feature_column fill fingerprint float16 float32 float64 floor foldl foldr
+    function gather gather_nd get_logger get_static_value grad_pass_through gradients graph_util greater greater_equal
+    group guarantee_const half hessians histogram_fixed_width histogram_fixed_width_bins identity identity_n image
+    import_graph_def init_scope initializers inside_function int16 int32 int64 int8 io is_tensor keras less less_equal
+    linalg linspace logical_and logical_not logical_or lookup losses make_ndarray make_tensor_proto map_fn math matmul
+    matrix_square_root maximum meshgrid metrics minimum multiply name_scope negative nest newaxis nn no_op norm
+    not_equal numpy_function one_hot ones ones_initializer ones_like optimizers pad parallel_stack pow print
+    py_function qint16 qint32 qint8 quantization queue quint16 quint8 ragged random random_normal_initializer
+    random_uniform_initializer range rank raw_ops realdiv reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean
+    reduce_min reduce_prod reduce_sum register_tensor_conversion_function repeat required_space_to_batch_paddings
+    reshape resource reverse reverse_sequence roll round saturate_cast saved_model scalar_mul scan scatter_nd
+    searchsorted sequence_mask sets shape shape_n sigmoid sign signal sin sinh size slice sort space_to_batch
+    space_to_batch_nd sparse split sqrt square squeeze stack stop_gradient strided_slice string strings subtract summary
+    switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_sub tensor_scatter_nd_update tensordot test tile
+    timestamp train transpose truediv truncatediv truncatemod tuple uint16 uint32 uint64 uint8 unique
+    unique_with_counts unravel_index unstack variant vectorized_map version where while_loop xla zeros
+    zeros_initializer zeros_like
+"""
+#: What TensorFlow 2 has in ``tf`` itself; other names of TensorFlow 1 are in ``tf.compat.v1``.
+TOP = frozenset(_TOP.split())
+
+VERSION = "2.16.0"
+
+
+class Namespace(ModuleType):
+    """A namespace of TensorFlow 2.
+
+    Args:
+      path: its name within ``tf``; empty for ``tf`` itself.
+      below: that of TensorFlow 1.
+    """
+
+    def __init__(self, path: str, below: object) -> None:
+        super().__init__(f"{__name__}.{path}".rstrip("."), getattr(below, "__doc__", None))
+        own: dict[str, tuple[str, str]] = {}
+        for source, listed in NAMES.get(path, {}).items():
+            for word in listed.split():
+                name, _, there = word.partition("=")
+                own[name] = (source, there or name)
+        self.__dict__.update(_own=own, _path=path, _below=below, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = self._find(name)
+        self.__dict__[name] = value
+        return value
+
+    def _find(self, name: str) -> Any:
+        _begin()
+        path: str = self.__dict__["_path"]
+        below = self.__dict__["_below"]
+        own: Mapping[str, tuple[str, str]] = self.__dict__["_own"]
+        inner = f"{path}.{name}".lstrip(".")
+        if name in own:
+            source, there = own[name]
+            return getattr(importlib.import_module(source), there)
+        if not path:
+            if name in KERAS:
+                return getattr(graphs.keras, KERAS[name])
+            if name in INITIALIZERS:
+                return getattr(graphs.keras.initializers, INITIALIZERS[name])
+            if name == "compat":
+                return _compat
+            if name in ("keras", "errors", "dtypes", "test"):
+                return getattr(below, name)
+            if name not in TOP:
+                raise missing_attribute("tensorflow", name)
+        if inner in ARGUMENTS:
+            behind: Any = graphs
+            for part in _BEHIND.get(inner, inner).split("."):
+                behind = getattr(behind, part)
+            return _at_once(with_arguments(behind, ARGUMENTS[inner], name))
+        value = getattr(below, name)
+        if isinstance(value, ModuleType):
+            return Namespace(inner, value)
+        return _at_once(value) if inspect.isfunction(value) else value
+
+    def __dir__(self) -> list[str]:
+        if not self.__dict__["_path"]:
+            return sorted(TOP)
+        return sorted({*dir(self.__dict__["_below"]), *self.__dict__["_own"]})
+
+
+def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Callable[..., object]:
+    """``function`` with TensorFlow 2's arguments.
+
+    Args:
+      listed: their names in order; ``its=name`` where the function calls the argument something else.
+      name: for messages.
+    """
+    names: dict[str, str] = {}
+    for word in listed.split():
+        its, _, new = word.partition("=")
+        names[new or its] = its
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names):
+            raise TypeError(f"{name}() takes {len(names)} positional arguments but {len(args)} were given")
+        given = dict(zip(names, args, strict=False))
+        for key, value in kwargs.items():
+            if key not in names or key in given:
+                reason = "an unexpected keyword argument" if key not in names else "multiple values for argument"
+                raise TypeError(f"{name}() got {reason} {key!r}")
+            given[key] = value
+        return function(**{names[key]: value for key, value in given.items()})
+
+    call.__name__, call.__doc__ = name, function.__doc__
+    return call
+
+
+def _at_once(function: Callable[..., Structure]) -> Any:
+    return AT_ONCE.load().at_once(function)
+
+
+def _begin() -> None:
+    """From now on Keras's optimizers and JAX's arrays are as programs of TensorFlow 2 expect."""
+    EAGER_PROGRAMS.load().begin()
+
+
+_compat = ModuleType(f"{__name__}.compat", "``tf.compat``.")
+_top = Namespace("", graphs)
+_compat.__dict__.update({name: getattr(graphs.compat, name) for name in dir(graphs.compat) if not name.startswith("_")})
+_compat.__dict__.update(v1=graphs, v2=_top)
+_top.__dict__.update(__version__=VERSION, VERSION=VERSION, __git_version__=f"v{VERSION}-headwater")
+tf = sys.modules[f"{__name__}.tf"] = _top

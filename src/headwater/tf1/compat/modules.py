@@ -1,0 +1,270 @@
+"""Which module of Headwater stands behind each module name of TensorFlow, and the finder that imports it so.
+
+`install` puts a `Finder` on ``sys.meta_path`` of this process. From then on ``import tensorflow`` and imports of its
+submodules give modules that look up every attribute where `MODULES` says, at first use. Nothing outside the process
+changes, and an installed TensorFlow is left alone.
+
+A place to look in is written
+
+- ``tf`` or ``tf.train``: the namespace of `headwater.tf1.compat.tf`, or what an attribute path in it leads to;
+- ``headwater.x.y`` or any other module name: that module.
+
+Every name that is a module or namespace in ``tf`` itself (``tensorflow.train``, ``tensorflow.keras.layers``) is found
+without an entry here.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+TENSORFLOW = "tensorflow"
+COMPATIBILITY_TABLE = "docs/compatibility.md"
+
+_OPS = ("tf", "tf.math", "tf.nn", "tf.linalg", "tf.random", "tf.image", "tf.io", "tf.sparse", "tf.strings")
+_FRAMEWORK = ("tf", "tf.errors", "tf.train", "tf.dtypes")
+
+MODULES: Mapping[str, Sequence[str]] = {
+    "tensorflow": ("tf",),
+    "tensorflow.compat.v1": ("tf",),
+    # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
+    "tensorflow.python.client.device_lib": ("headwater.session.local_devices",),
+    "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
+    # Where 0.8 and before had recurrent networks.
+    "tensorflow.models.rnn.rnn": ("tf.nn",),
+    "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),
+    "tensorflow.python.client.session": ("tf",),
+    "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
+    "tensorflow.python.framework.errors": ("tf.errors",),
+    "tensorflow.python.framework.errors_impl": ("tf.errors",),
+    "tensorflow.python.framework.graph_util": ("tf.graph_util",),
+    "tensorflow.python.framework.tensor_shape": ("tf", "headwater.shapes"),
+    "tensorflow.python.framework.test_util": ("headwater.tf1.compat.test_util",),
+    "tensorflow.python.framework.*": _FRAMEWORK,
+    "tensorflow.python.keras": ("tf.keras",),
+    "tensorflow.python.layers.*": ("tf.layers",),
+    "tensorflow.python.lib.io.file_io": ("headwater.tf1.compat.file_io",),
+    "tensorflow.python.lib.io.python_io": ("tf.python_io",),
+    "tensorflow.python.lib.io.tf_record": ("tf.io", "tf.python_io"),
+    "tensorflow.python.ops.control_flow_ops": ("tf", "headwater.tf1.functional.control_flow"),
+    "tensorflow.python.ops.losses": ("tf.losses",),
+    "tensorflow.python.ops.losses.*": ("tf.losses",),
+    "tensorflow.python.ops.metrics": ("tf.metrics",),
+    "tensorflow.python.ops.init_ops": ("tf", "tf.initializers"),
+    "tensorflow.python.ops.nn": ("tf.nn",),
+    "tensorflow.python.ops.nn_impl": ("tf.nn",),
+    "tensorflow.python.ops.nn_ops": ("tf.nn",),
+    "tensorflow.python.ops.rnn": ("tf.nn",),
+    "tensorflow.python.ops.rnn_cell": ("tf.nn.rnn_cell",),
+    "tensorflow.python.ops.rnn_cell_impl": ("tf.nn.rnn_cell",),
+    "tensorflow.python.ops.variables": ("tf", "headwater.tf1.variables.partitioned"),
+    "tensorflow.python.ops.*": _OPS,
+    "tensorflow.python.platform.app": ("tf.app",),
+    "tensorflow.python.platform.flags": ("tf.flags",),
+    "tensorflow.python.platform.gfile": ("tf.gfile",),
+    "tensorflow.python.platform.googletest": ("tf.test",),
+    "tensorflow.python.platform.resource_loader": ("headwater.tf1.compat.resource_loader",),
+    "tensorflow.python.platform.test": ("tf.test",),
+    "tensorflow.python.platform.tf_logging": ("tf.logging",),
+    "tensorflow.python.pywrap_tensorflow": ("tf.train", "tf"),
+    "tensorflow.python.summary.*": ("tf.summary", "tf.train", "tf"),
+    "tensorflow.python.summary.writer.*": ("tf.summary",),
+    "tensorflow.python.training.slot_creator": ("headwater.tf1.training.slot_creator",),
+    "tensorflow.python.training.*": ("tf.train", "tf"),
+    "tensorflow.python.util.compat": ("tf.compat",),
+    "tensorflow.python.util.nest": ("tf.nest",),
+    # The messages: TensorBoard carries those that event files need, Headwater the rest.
+    "tensorflow.core.example.*": ("headwater.io.protos.*",),
+    "tensorflow.core.framework.device_attributes_pb2": ("headwater.io.protos.device_attributes_pb2",),
+    "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    "tensorflow.core.protobuf.tensorflow_server_pb2": ("headwater.cluster.server_def",),
+    "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    "tensorflow.core.util.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    # TensorBoard would take "tensorflow" for TensorFlow and use what Headwater does not have. It looks for this module
+    # first, and where it is there uses its own replacement.
+    "tensorboard.compat.notf": (),
+}
+
+
+def missing_attribute(module_name: str, attribute: str) -> AttributeError:
+    """The error for a name that TensorFlow may have and Headwater has not."""
+    return AttributeError(
+        f"module {module_name!r} has no attribute {attribute!r} in Headwater; "
+        f"{COMPATIBILITY_TABLE} lists what is there",
+        name=attribute,
+    )
+
+
+def missing_module(module_name: str) -> ModuleNotFoundError:
+    """The error for a module that TensorFlow may have and Headwater has not.
+
+    Its ``name`` stays empty: with it, ``from tensorflow import absent`` would hide this message behind Python's own.
+    """
+    return ModuleNotFoundError(
+        f"Headwater has no {module_name!r}; {COMPATIBILITY_TABLE} lists what is there",
+        path=None,
+    )
+
+
+class CompatModule(ModuleType):
+    """A module with a name of TensorFlow's, whose attributes are looked up in one or more places of Headwater.
+
+    Args:
+      name: TensorFlow's name for it.
+      places: modules or namespaces, asked in this order; none for a package of submodules only.
+    """
+
+    def __init__(self, name: str, places: Sequence[object]) -> None:
+        super().__init__(name, next((doc for place in places if (doc := getattr(place, "__doc__", None))), None))
+        self.__dict__["_headwater_places"] = tuple(places)
+
+    def __getattr__(self, name: str) -> Any:
+        places = self.__dict__["_headwater_places"]
+        for place in places:
+            try:
+                value = getattr(place, name)
+            except AttributeError:
+                continue
+            if isinstance(value, ModuleType) and len(places) == 1:
+                # As a module of its own, so that it, too, says by TensorFlow's name what it lacks.
+                value = _import_if_known(f"{self.__name__}.{name}") or value
+            self.__dict__[name] = value
+            return value
+        submodule = None if name.startswith("__") else _import_if_known(f"{self.__name__}.{name}")
+        if submodule is not None:
+            return submodule
+        raise missing_attribute(self.__name__, name)
+
+    def __dir__(self) -> list[str]:
+        places = self.__dict__["_headwater_places"]
+        return sorted({name for place in places for name in dir(place)} | set(super().__dir__()))
+
+
+class Finder:
+    """Finds TensorFlow's modules in Headwater, by a table like `MODULES`.
+
+    Args:
+      modules: for each module name the places to look in; see this module's text for how they are written.
+      namespace: the name of the module that ``tf`` stands for.
+    """
+
+    def __init__(
+        self, modules: Mapping[str, Sequence[str]] = MODULES, namespace: str = "headwater.tf1.compat.tf"
+    ) -> None:
+        self._exact = {name: places for name, places in modules.items() if not name.endswith(".*")}
+        self._families = {name[:-2]: places for name, places in modules.items() if name.endswith(".*")}
+        self._namespace = namespace
+        self._packages = set(self._families)
+        for name in modules:
+            while name := name.rpartition(".")[0]:
+                self._packages.add(name)
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of ``fullname``, or None where it is no name of TensorFlow's.
+
+        Raises:
+          ModuleNotFoundError: Headwater has no such module.
+        """
+        del path, target
+        if fullname.partition(".")[0] != TENSORFLOW and fullname not in self._exact:
+            return None
+        places = self._places(fullname)
+        if places is None:
+            raise missing_module(fullname)
+        return importlib.util.spec_from_loader(fullname, _Loader(places), origin="Headwater", is_package=True)
+
+    def _places(self, fullname: str) -> list[Any] | None:
+        """What stands behind ``fullname``: places that exist, an empty list for a mere package; None for no module."""
+        for names in self._candidates(fullname):
+            found = [place for name in names if (place := self._resolve(name)) is not None]
+            if found or not names:
+                return found
+        return [] if fullname in self._packages else None
+
+    def _candidates(self, fullname: str) -> Iterator[Sequence[str]]:
+        """The lists of places to try for ``fullname``, most particular first."""
+        if fullname in self._exact:
+            yield self._exact[fullname]
+        yield [fullname.replace(TENSORFLOW, "tf", 1)]
+        parent, _, last = fullname.rpartition(".")
+        if parent in self._families:
+            yield [place.replace("*", last) for place in self._families[parent]]
+        while parent and parent != TENSORFLOW:
+            if parent in self._exact:
+                yield [place + fullname.removeprefix(parent) for place in self._exact[parent]]
+                return
+            parent = parent.rpartition(".")[0]
+
+    def _resolve(self, place: str) -> Any:
+        """The module or namespace that ``place`` names; None where there is none."""
+        root, _, path = place.partition(".")
+        if root != "tf":
+            return _import(place) if _module_exists(place) else None
+        value = _import(self._namespace)
+        for name in path.split(".") if path else ():
+            outer, value = value, getattr(value, name, None)
+            if value is None and isinstance(outer, ModuleType) and _module_exists(f"{outer.__name__}.{name}"):
+                value = _import(f"{outer.__name__}.{name}")
+            # A function or a number is no module, even under a name that some dialect used for one.
+            if not hasattr(value, "__dict__") or (callable(value) and not isinstance(value, type)):
+                return None
+        return value
+
+
+class _Loader(importlib.abc.Loader):
+    """Makes one `CompatModule`."""
+
+    def __init__(self, places: Sequence[object]) -> None:
+        self._places = places
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return CompatModule(spec.name, self._places)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """For ``from tensorflow import *``: all public names."""
+        module.__dict__["__all__"] = [name for name in dir(module) if not name.startswith("_")]
+
+
+def _import(name: str) -> ModuleType:
+    # Not importlib.import_module, whose frames would stand in the tracebacks of programs.
+    __import__(name)
+    return sys.modules[name]
+
+
+def _import_if_known(name: str) -> ModuleType | None:
+    try:
+        return _import(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None:  # not ours: a module that is there needs one that is not
+            raise
+        return None
+
+
+def _module_exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def install(finder: Finder | None = None) -> Finder:
+    """Makes ``import tensorflow`` mean Headwater in this process, and returns the finder that does it.
+
+    A second call changes nothing and returns the first one's finder.
+    """
+    for present in sys.meta_path:
+        if isinstance(present, Finder):
+            return present
+    finder = finder or Finder()
+    # First, so that an installed TensorFlow does not come before it.
+    sys.meta_path.insert(0, finder)
+    return finder

@@ -1,0 +1,69 @@
+"""Namespaces made of names that live elsewhere: each name is loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from headwater.tf1.compat.modules import missing_attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """What a namespace holds.
+
+    Attributes:
+      doc: what it is about.
+      names: for each module the names to take from it, separated by blanks; ``here=there`` where the module calls the
+        name ``there``.
+      modules: names that stand for whole modules.
+    """
+
+    doc: str
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    modules: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def table(self) -> dict[str, tuple[str, str]]:
+        """For each name its module, and what the module calls it."""
+        table: dict[str, tuple[str, str]] = {}
+        for source, listed in self.names.items():
+            for word in listed.split():
+                name, _, there = word.partition("=")
+                assert name not in table, f"{name} is said to be in {table[name][0]} and in {source}"
+                table[name] = (source, there or name)
+        return table
+
+
+def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The functions ``__getattr__`` and ``__dir__`` of the module ``module_name``, which holds the names of an area."""
+    table = area.table()
+
+    def get(name: str) -> Any:
+        if name in area.modules:
+            value = importlib.import_module(area.modules[name])
+        elif name in table:
+            source, there = table[name]
+            value = getattr(importlib.import_module(source), there)
+        else:
+            raise missing_attribute(module_name.removeprefix("headwater.tf1.compat."), name)
+        setattr(sys.modules[module_name], name, value)
+        return value
+
+    def listing() -> list[str]:
+        own = [name for name in vars(sys.modules[module_name]) if name.startswith("__")]
+        return sorted({*table, *area.modules, *own})
+
+    return get, listing
+
+
+def add_module(name: str, area: Area) -> None:
+    """Makes the module ``name``, which holds the names of an area and has no file, and makes it importable."""
+    module = ModuleType(name, area.doc)
+    module.__spec__ = ModuleSpec(name, None, origin="Headwater")
+    module.__getattr__, module.__dir__ = namespace(name, area)  # pyright: ignore[reportAttributeAccessIssue]
+    sys.modules[name] = module

@@ -1,0 +1,99 @@
+"""What programs call to ask for TensorFlow 1's behaviour, which is the only one there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from headwater import shapes
+from headwater.tf1.compat.dialect import is_eager
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import ConfigProto
+
+_EXECUTORS: Final = (None, "", "DEFAULT", "SINGLE_THREADED_EXECUTOR")
+
+
+def disable_v2_behavior() -> None:
+    """Does nothing: graphs, reference variables and TensorFlow 1's ways are what there is."""
+
+
+disable_control_flow_v2: Callable[[], None] = disable_v2_behavior
+disable_eager_execution: Callable[[], None] = disable_v2_behavior
+disable_resource_variables: Callable[[], None] = disable_v2_behavior
+disable_tensor_equality: Callable[[], None] = disable_v2_behavior
+
+
+def enable_tensor_equality() -> None:
+    """Does nothing: in graphs ``==`` asks whether two tensors are the same one, with it or without."""
+
+
+def enable_v2_tensorshape() -> None:
+    """From now on the dimensions of a `tf.TensorShape`, by index and in loops, are numbers, or None."""
+    shapes.use_numbers(True)
+
+
+def disable_v2_tensorshape() -> None:
+    """From now on the dimensions of a `tf.TensorShape` are `tf.Dimension` again."""
+    shapes.use_numbers(False)
+
+
+def output_all_intermediates(state: bool | None) -> None:
+    """Does nothing: what a branch computes is in no graph of its own that could give it."""
+    del state
+
+
+@contextmanager
+def function_executor_type(executor_type: str | None) -> Generator[None]:
+    """A context in which nothing differs: XLA compiles each part of a step, whatever executor TensorFlow would take.
+
+    Raises:
+      ValueError: TensorFlow has no such executor.
+    """
+    if executor_type not in _EXECUTORS:
+        raise ValueError(f"executor_type must be one of {', '.join(map(repr, _EXECUTORS))}, not {executor_type!r}")
+    yield
+
+
+def executing_eagerly() -> bool:
+    """False: operations are added to a graph."""
+    return False
+
+
+def resource_variables_enabled() -> bool:
+    """False: variables are TensorFlow 1's."""
+    return False
+
+
+def control_flow_v2_enabled() -> bool:
+    """False."""
+    return False
+
+
+def enable_resource_variables() -> None:
+    """Does nothing: a step reads each variable once, as TensorFlow's resource variables are read."""
+
+
+def enable_control_flow_v2() -> None:
+    """Does nothing: ``tf.cond`` and ``tf.while_loop`` are operations with graphs of their own already."""
+
+
+def enable_eager_execution(
+    config: ConfigProto | None = None, device_policy: object = None, execution_mode: object = None
+) -> None:
+    """Does nothing in a program of TensorFlow 2's way, which a call of this makes a program.
+
+    Raises:
+      RuntimeError: the program was started as one of graphs.
+      NotImplementedError: an argument is given.
+    """
+    if config is not None or device_policy is not None or execution_mode is not None:
+        raise NotImplementedError("enable_eager_execution: its arguments are not supported")
+    if not is_eager():
+        raise RuntimeError("this program runs in graphs: start it with `headwater exec --dialect 2`")
+
+
+def enable_v2_behavior() -> None:
+    """Does nothing in a program of TensorFlow 2's way; RuntimeError in one of graphs."""
+    enable_eager_execution()

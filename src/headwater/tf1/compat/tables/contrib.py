@@ -1,0 +1,243 @@
+"""The names of ``tf.contrib``, and of the examples that came with TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from headwater.tf1.compat.names import Area
+
+CONTRIB: Final[Mapping[str, Area]] = {
+    "tf.contrib": Area(
+        "``tf.contrib``: what programs take from it most.",
+        modules={
+            "data": "headwater.tf1.compat.tf.contrib.data",
+            "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
+            "distribute": "headwater.tf1.compat.tf.contrib.distribute",
+            "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
+            "framework": "headwater.tf1.compat.tf.contrib.framework",
+            "image": "headwater.tf1.compat.tf.contrib.image",
+            "layers": "headwater.tf1.compat.tf.contrib.layers",
+            "learn": "headwater.tf1.compat.tf.contrib.learn",
+            "lookup": "headwater.tf1.compat.contrib_lookup",
+            "losses": "headwater.tf1.compat.slim_losses",
+            "metrics": "headwater.tf1.compat.contrib_metrics",
+            "rnn": "headwater.tf1.compat.tf.contrib.rnn",
+            "slim": "headwater.tf1.compat.tf.contrib.slim",
+            "staging": "headwater.tf1.compat.tf.contrib.staging",
+            "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
+            "tpu": "headwater.tf1.compat.tf.estimator_tpu",
+            "training": "headwater.tf1.compat.tf.contrib.training",
+        },
+    ),
+    "tf.contrib.data": Area(
+        "``tf.contrib.data``: input pipelines under their first names.",
+        names={
+            "headwater.tf1.input.dataset": "get_single_element",
+            "headwater.tf1.input.dataset_groups": "bucket_by_sequence_length group_by_window",
+            "headwater.tf1.input.iterators": "Iterator",
+            "headwater.tf1.input.old_dataset": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
+            "headwater.data.experimental": """
+                batch_and_drop_remainder choose_from_datasets enumerate_dataset ignore_errors map_and_batch
+                padded_batch_and_drop_remainder parallel_interleave prefetch_to_device sample_from_datasets scan
+                shuffle_and_repeat sloppy_interleave=parallel_interleave unbatch""",
+            "headwater.data.prefetch": "AUTOTUNE",
+        },
+    ),
+    "tf.contrib.deprecated": Area(
+        "``tf.contrib.deprecated``: summaries as before TensorFlow 1.0.",
+        names={
+            "headwater.tf1.compat.old_summaries": """
+                audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
+        },
+    ),
+    "tf.contrib.distribute": Area(
+        "``tf.contrib.distribute``: strategies by the names and arguments that they began with.",
+        names={
+            "headwater.keras.old_strategies": "CollectiveAllReduceStrategy MirroredStrategy",
+            "headwater.server.standard_server": "run_standard_tensorflow_server",
+            "headwater.tf1.training.estimator.run_config": "DistributeConfig",
+            "headwater.keras.strategy": """
+                DistributionStrategy=Strategy OneDeviceStrategy ReplicaContext get_distribution_strategy=get_strategy
+                get_replica_context get_strategy has_distribution_strategy=has_strategy has_strategy
+                in_cross_replica_context""",
+            "headwater.keras.mirrored.settings": "CrossDeviceOps",
+        },
+    ),
+    "tf.contrib.feature_column": Area(
+        "``tf.contrib.feature_column``: columns of sequences, and a model's input of them.",
+        names={
+            "headwater.tf1.feature_columns.sequences": """
+                sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
+                sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list
+                sequence_input_layer sequence_numeric_column""",
+        },
+    ),
+    "tf.contrib.framework": Area(
+        "``tf.contrib.framework``: settings by scope, variables, checkpoints, and names that moved to ``tf``.",
+        names={
+            "headwater.tf1.contrib.slim.arg_scope": """
+                add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope""",
+            "headwater.tf1.contrib.slim.variables": """
+                add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
+                get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
+                get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
+                model_variable variable""",
+            "headwater.tf1.training.training_util": """
+                assert_global_step create_global_step get_global_step get_or_create_global_step""",
+            "headwater.tf1.compat.contrib_framework": """
+                init_from_checkpoint list_variables load_checkpoint load_variable py_func smart_cond""",
+            "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
+            "headwater.data.spec": "TensorSpec",
+            "headwater.tf1.functional.default_graph": "is_tensor",
+            "headwater.tf1.functional.checks": "assert_same_float_dtype assert_scalar",
+            "headwater.tf1.functional.conditions": "smart_constant_value",
+            "headwater.tf1.functional.searching": "argsort sort",
+            "headwater.tf1.functional.sparse": "convert_to_tensor_or_sparse_tensor",
+        },
+    ),
+    "tf.contrib.image": Area(
+        "``tf.contrib.image``: images turned.",
+        names={
+            "headwater.tf1.functional.images": "rotate",
+        },
+    ),
+    "tf.contrib.layers": Area(
+        "``tf.contrib.layers``: layers as functions, their initial values, regularizers, training operations.",
+        names={
+            "headwater.tf1.variables.regularizers": """
+                apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer""",
+            "headwater.tf1.contrib.slim.layers": """
+                bias_add conv1d=convolution1d conv2d=convolution2d conv2d_transpose=convolution2d_transpose
+                conv3d=convolution3d conv3d_transpose=convolution3d_transpose convolution=convolution_layer
+                convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
+                embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
+                separable_convolution2d""",
+            "headwater.tf1.contrib.slim.normalization": "batch_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.plain": """
+                avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
+            "headwater.tf1.contrib.slim.initializers": """
+                variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
+            "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
+            "headwater.tf1.feature_columns.old": """
+                create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
+                sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
+            "headwater.tf1.training.train_ops": """
+                OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
+                summarize_collection summarize_tensor summarize_tensors""",
+        },
+    ),
+    "tf.contrib.learn": Area(
+        "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
+        names={
+            "headwater.tf1.training.estimator.learn": """
+                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig
+                infer_real_valued_columns_from_input run""",
+            "headwater.tf1.training.estimator.run_config": "TaskType",
+            "headwater.tf1.training.estimator.specs": "ModeKeys",
+        },
+        modules={
+            "learn_runner": "headwater.tf1.training.estimator.learn",
+        },
+    ),
+    "tf.contrib.rnn": Area(
+        "``tf.contrib.rnn``: recurrent networks, under the names of 1.0 and later.",
+        names={
+            "headwater.tf1.rnn.cells": "BasicRNNCell GRUCell RNNCell",
+            "headwater.tf1.rnn.lstm": "BasicLSTMCell LSTMBlockCell LSTMCell LSTMStateTuple",
+            "headwater.tf1.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
+            "headwater.tf1.rnn.networks": "static_bidirectional_rnn static_rnn",
+        },
+        modules={
+            "rnn_cell": "headwater.tf1.compat.tf.rnn_cell",
+        },
+    ),
+    "tf.contrib.slim": Area(
+        "``tf.contrib.slim``: layers as functions, with settings by scope.",
+        names={
+            "headwater.tf1.variables.regularizers": """
+                apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer""",
+            "headwater.tf1.contrib.slim.layers": """
+                bias_add conv1d=convolution1d conv2d=convolution2d conv2d_transpose=convolution2d_transpose
+                conv3d=convolution3d conv3d_transpose=convolution3d_transpose convolution=convolution_layer
+                convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
+                embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
+                separable_convolution2d""",
+            "headwater.tf1.contrib.slim.normalization": "batch_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.plain": """
+                avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
+            "headwater.tf1.contrib.slim.initializers": """
+                variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
+            "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
+            "headwater.tf1.feature_columns.old": """
+                create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
+                sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
+            "headwater.tf1.training.train_ops": """
+                OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
+                summarize_collection summarize_tensor summarize_tensors""",
+            "headwater.tf1.contrib.slim.arg_scope": """
+                add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope""",
+            "headwater.tf1.contrib.slim.variables": """
+                add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
+                get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
+                get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
+                model_variable variable""",
+            "headwater.tf1.training.training_util": """
+                assert_global_step create_global_step get_global_step get_or_create_global_step""",
+            "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
+        },
+        modules={
+            "layers": "headwater.tf1.compat.tf.contrib.layers",
+            "learning": "headwater.tf1.compat.tf.contrib.slim.learning",
+            "losses": "headwater.tf1.compat.slim_losses",
+            "metrics": "headwater.tf1.compat.contrib_metrics",
+        },
+    ),
+    "tf.contrib.slim.learning": Area(
+        "``tf.contrib.slim.learning``: a training operation and a loop around it.",
+        names={
+            "headwater.tf1.training.train_ops": """
+                add_gradients_summaries clip_gradient_norms create_train_op multiply_gradients""",
+            "headwater.tf1.training.slim_training": "train train_step",
+        },
+    ),
+    "tf.contrib.staging": Area(
+        "``tf.contrib.staging``: elements on their way between two parts of a pipeline.",
+        names={
+            "headwater.tf1.input.staging": "StagingArea",
+        },
+    ),
+    "tf.contrib.tfprof": Area(
+        "``tf.contrib.tfprof``: how large a model is.",
+        modules={
+            "model_analyzer": "headwater.tf1.training.model_analysis",
+        },
+    ),
+    "tf.contrib.training": Area(
+        "``tf.contrib.training``: where variables go.",
+        names={
+            "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
+            "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
+            "headwater.tf1.training.training_util": "get_or_create_global_step",
+        },
+    ),
+    "tf.examples": Area(
+        "``tf.examples``: what the tutorials share.",
+        modules={
+            "tutorials": "headwater.tf1.compat.tf.examples.tutorials",
+        },
+    ),
+    "tf.examples.tutorials": Area(
+        "``tf.examples.tutorials``: data and networks of the tutorials.",
+        modules={
+            "mnist": "headwater.tf1.compat.tf.examples.tutorials.mnist",
+        },
+    ),
+    "tf.examples.tutorials.mnist": Area(
+        "``tf.examples.tutorials.mnist``: handwritten digits, and a network for them.",
+        modules={
+            "input_data": "headwater.tf1.training.mnist_data",
+            "mnist": "headwater.tf1.training.mnist_model",
+        },
+    ),
+}

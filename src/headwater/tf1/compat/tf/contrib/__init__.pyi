@@ -1,0 +1,40 @@
+# Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.tf1.compat import contrib_lookup as lookup
+from headwater.tf1.compat import contrib_metrics as metrics
+from headwater.tf1.compat import slim_losses as losses
+from headwater.tf1.compat.tf import estimator_tpu as tpu
+from headwater.tf1.compat.tf.contrib import data as data
+from headwater.tf1.compat.tf.contrib import deprecated as deprecated
+from headwater.tf1.compat.tf.contrib import distribute as distribute
+from headwater.tf1.compat.tf.contrib import feature_column as feature_column
+from headwater.tf1.compat.tf.contrib import framework as framework
+from headwater.tf1.compat.tf.contrib import image as image
+from headwater.tf1.compat.tf.contrib import layers as layers
+from headwater.tf1.compat.tf.contrib import learn as learn
+from headwater.tf1.compat.tf.contrib import rnn as rnn
+from headwater.tf1.compat.tf.contrib import slim as slim
+from headwater.tf1.compat.tf.contrib import staging as staging
+from headwater.tf1.compat.tf.contrib import tfprof as tfprof
+from headwater.tf1.compat.tf.contrib import training as training
+
+__all__ = [
+    "data",
+    "deprecated",
+    "distribute",
+    "feature_column",
+    "framework",
+    "image",
+    "layers",
+    "learn",
+    "lookup",
+    "losses",
+    "metrics",
+    "rnn",
+    "slim",
+    "staging",
+    "tfprof",
+    "tpu",
+    "training",
+]

@@ -1,0 +1,8 @@
+# Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.tf1.functional.images import rotate as rotate
+
+__all__ = [
+    "rotate",
+]

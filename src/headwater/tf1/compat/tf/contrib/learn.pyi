@@ -1,0 +1,26 @@
+# Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.tf1.training.estimator import learn as learn_runner
+from headwater.tf1.training.estimator.learn import DNNClassifier as DNNClassifier
+from headwater.tf1.training.estimator.learn import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
+from headwater.tf1.training.estimator.learn import Experiment as Experiment
+from headwater.tf1.training.estimator.learn import LearnRunConfig as RunConfig
+from headwater.tf1.training.estimator.learn import LinearClassifier as LinearClassifier
+from headwater.tf1.training.estimator.learn import infer_real_valued_columns_from_input as infer_real_valued_columns_from_input
+from headwater.tf1.training.estimator.learn import run as run
+from headwater.tf1.training.estimator.run_config import TaskType as TaskType
+from headwater.tf1.training.estimator.specs import ModeKeys as ModeKeys
+
+__all__ = [
+    "DNNClassifier",
+    "DNNLinearCombinedClassifier",
+    "Experiment",
+    "LinearClassifier",
+    "ModeKeys",
+    "RunConfig",
+    "TaskType",
+    "infer_real_valued_columns_from_input",
+    "learn_runner",
+    "run",
+]

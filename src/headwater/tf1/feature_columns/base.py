@@ -1,0 +1,114 @@
+"""What columns have in common, and the features of a batch as columns see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from headwater import dtypes
+from headwater.graph.operation import Tensor
+from headwater.tf1.functional import arrays, indexing, math
+from headwater.tf1.functional.sparse import SparseTensor, convert_to_tensor_or_sparse_tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
+
+ColumnsLike: TypeAlias = "Column | Iterable[Column]"
+"""One column, or several."""
+
+
+class IdWeightPair(NamedTuple):
+    """The numbers of a batch's categories, a row an example, and their weights (None for 1)."""
+
+    id_tensor: SparseTensor
+    weight_tensor: SparseTensor | None
+
+
+class Features:
+    """The features of a batch; what columns make of them is made once.
+
+    Args:
+      features: tensors by their keys.
+    """
+
+    def __init__(self, features: Mapping[str, SparseLike]) -> None:
+        self._features = features
+        self._made: dict[Any, Any] = {}
+
+    def get(self, column: Any) -> Any:
+        """What ``column`` makes of the features; for a key the feature, with a dimension more where it is a vector.
+
+        Raises:
+          ValueError: there is no such feature.
+        """
+        if column not in self._made:
+            self._made[column] = self._raw(column) if isinstance(column, str) else column.transform(self)
+        return self._made[column]
+
+    def _raw(self, key: str) -> Any:
+        if key not in self._features:
+            raise ValueError(f"Feature {key} is not in features dictionary.")
+        tensor = convert_to_tensor_or_sparse_tensor(self._features[key])
+        if isinstance(tensor, Tensor) and tensor.dims is not None and len(tensor.dims) == 1:
+            return arrays.expand_dims(tensor, -1)
+        return tensor
+
+
+class Column:
+    """Base of all columns. Frozen: a column is known by its settings.
+
+    `name` is what its variables are called after, and the order in which columns are joined.
+    """
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def transform(self, features: Features) -> Any:
+        """What it makes of the features."""
+        raise NotImplementedError
+
+    @property
+    def parse_example_spec(self) -> dict[str, Any]:
+        """What to read from examples; see `parse_example`."""
+        raise NotImplementedError
+
+
+class DenseColumn(Column):
+    """A column that gives each example a vector of `size` numbers."""
+
+    @property
+    def size(self) -> int:
+        raise NotImplementedError
+
+    def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
+        """A matrix of a batch's vectors; variables are made in the current scope."""
+        raise NotImplementedError
+
+
+class CategoricalColumn(Column):
+    """A column that gives each example numbers of categories below `num_buckets`.
+
+    Attributes:
+      of_sequences: whether it gives them for each step of an example.
+    """
+
+    of_sequences = False
+
+    @property
+    def num_buckets(self) -> int:
+        raise NotImplementedError
+
+    def ids(self, features: Features) -> IdWeightPair:
+        """The categories' numbers."""
+        return IdWeightPair(features.get(self), None)
+
+
+def to_sparse(tensor: Tensor) -> SparseTensor:
+    """A dense matrix of categories as a sparse one, without those that mean none: empty text, and -1."""
+    if isinstance(tensor, SparseTensor):
+        return tensor
+    nothing = "" if tensor.dtype.base_dtype == dtypes.string else -1
+    places = indexing.where(math.not_equal(tensor, nothing), name="indices")
+    values = indexing.gather_nd(tensor, places, name="values")
+    return SparseTensor(places, values, arrays.shape(tensor, out_type=dtypes.int64, name="dense_shape"))

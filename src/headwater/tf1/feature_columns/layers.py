@@ -1,0 +1,60 @@
+"""Layers of feature columns, as ``tf.keras`` of TensorFlow 1.15 had them, for tensors of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from headwater.tf1.feature_columns.dense import listed, listed_dense, side_by_side
+from headwater.tf1.feature_columns.sequences import sequences_side_by_side
+from headwater.tf1.layers.base import Layer
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.tf1.feature_columns.base import Column
+
+
+class DenseFeatures(Layer):
+    """The columns of numbers side by side, in the order of their names: a matrix, a row an example.
+
+    Args:
+      feature_columns: the columns.
+      trainable: whether the variables are trained.
+      name: the layer's name.
+
+    Raises:
+      ValueError: no columns, two of one name, or one that gives no numbers.
+    """
+
+    def __init__(
+        self, feature_columns: Iterable[Column], trainable: bool = True, name: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(trainable=trainable, name=name, **kwargs)
+        self._columns = listed_dense(feature_columns)
+
+    def call(self, features: Any, cols_to_output_tensors: Any = None) -> Tensor:
+        """The matrix; ``cols_to_output_tensors`` is a dictionary to fill."""
+        return side_by_side(features, self._columns, None, self.trainable, None, cols_to_output_tensors)
+
+
+class SequenceFeatures(Layer):
+    """The columns of sequences side by side, in the order of their names; and how many steps each example has.
+
+    Args:
+      feature_columns: columns of numbers of sequences, and indicators and embeddings of categories of sequences.
+      trainable: whether the variables are trained.
+      name: the layer's name.
+
+    Raises:
+      ValueError: no columns, or two of one name; when it is called also one that is not of sequences.
+    """
+
+    def __init__(
+        self, feature_columns: Iterable[Column], trainable: bool = True, name: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(trainable=trainable, name=name, **kwargs)
+        self._columns = listed(feature_columns)
+
+    def call(self, features: Any) -> tuple[Tensor, Tensor]:
+        """``[batch, steps, size]`` of float32, and the lengths, int64."""
+        return sequences_side_by_side(features, self._columns, None, self.trainable)

@@ -1,0 +1,149 @@
+"""Classes drawn at random, for losses that look at a few of very many classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.tf1.functional.apply import apply
+from headwater.tf1.functional.random import seed_attrs
+
+
+class Candidates(NamedTuple):
+    """Classes drawn, and how often the true ones [batch, num_true] and these are to be expected among them."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+class AccidentalHits(NamedTuple):
+    """For each drawn class that is a true one its row, its place among those drawn, and the lowest float32."""
+
+    indices: Tensor
+    ids: Tensor
+    weights: Tensor
+
+
+def _drawn(
+    kind: str, true_classes: TensorLike, seed: int | None, name: str | None, attrs: Mapping[str, object]
+) -> Candidates:
+    op = apply(f"{kind}CandidateSampler", true_classes, name=name, **attrs, **seed_attrs(seed))
+    return Candidates(*op.outputs)
+
+
+def uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Classes below ``range_max``, each as probable as the others.
+
+    Args:
+      true_classes: int64 [batch, num_true].
+      unique: draw no class twice; at most ``range_max`` can be drawn then.
+    """
+    attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
+    return _drawn("Uniform", true_classes, seed, name, attrs)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """As `uniform_candidate_sampler`, for classes in descending order of frequency that follow about Zipf's law."""
+    attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
+    return _drawn("LogUniform", true_classes, seed, name, attrs)
+
+
+def fixed_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Sequence[float] = (),
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """As `uniform_candidate_sampler`, with a weight for each class.
+
+    Args:
+      vocab_file: a file with the weight of a class at the end of each line, behind a comma.
+      distortion: the power that weights are raised to.
+      num_reserved_ids: how many classes, in front of those with weights, are never drawn.
+      num_shards, shard: draw only classes whose remainder of ``num_shards`` is ``shard``.
+      unigrams: the weights, in place of a file.
+    """
+    attrs = {
+        "num_true": num_true,
+        "num_sampled": num_sampled,
+        "unique": unique,
+        "range_max": range_max,
+        "vocab_file": vocab_file,
+        "distortion": float(distortion),
+        "num_reserved_ids": num_reserved_ids,
+        "num_shards": num_shards,
+        "shard": shard,
+        "unigrams": tuple(float(weight) for weight in unigrams),
+    }
+    return _drawn("FixedUnigram", true_classes, seed, name, attrs)
+
+
+def learned_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """As `uniform_candidate_sampler`, for classes as probable as they were true ones in steps of this session so far.
+
+    Each class counts as seen once at the beginning; a step sees its true classes after it has drawn.
+    """
+    attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
+    return _drawn("LearnedUnigram", true_classes, seed, name, attrs)
+
+
+def all_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """All ``num_sampled`` classes, each once: to test losses that take drawn ones."""
+    return _drawn("All", true_classes, seed, name, {"num_true": num_true, "num_sampled": num_sampled, "unique": unique})
+
+
+def compute_accidental_hits(
+    true_classes: TensorLike,
+    sampled_candidates: TensorLike,
+    num_true: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> AccidentalHits:
+    """Where classes that were drawn are true ones of a row."""
+    op = apply(
+        "ComputeAccidentalHits", true_classes, sampled_candidates, num_true=num_true, name=name, **seed_attrs(seed)
+    )
+    return AccidentalHits(*op.outputs)

@@ -1,0 +1,297 @@
+"""`cond` and `case`: one of several parts of a graph runs, chosen by values of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater import dtypes
+from headwater.graph.composites import CompositeTensor, components_of
+from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
+from headwater.shapes import Dims, TensorShape
+from headwater.tf1.functional import bodies, math, nest, reductions
+from headwater.tf1.functional.checks import Assert
+from headwater.tf1.functional.default_graph import control_dependencies
+from headwater.tf1.functional.leaves import flow_of, like_leaf
+from headwater.tf1.functional.tensor_arrays import TensorArray
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+def cond(
+    pred: TensorLike,
+    true_fn: Callable[[], object] | None = None,
+    false_fn: Callable[[], object] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], object] | None = None,
+    fn2: Callable[[], object] | None = None,
+) -> Any:
+    """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
+
+    Sparse tensors, `tf.IndexedSlices` and TensorArrays may be parts of it.
+
+    Only operations that the chosen function made run; what they use from outside runs in any case. Both functions
+    return the same structure of the same element types. Where nothing in them changes a variable, handles text or runs
+    on the host, the whole is compiled and has gradients; else it runs on the host, one operation after the other,
+    without gradients.
+
+    Args:
+      pred: a truth value that a step computes.
+      strict: keep a list of one result as a list.
+      fn1: old name of ``true_fn``.
+      fn2: old name of ``false_fn``.
+
+    Raises:
+      TypeError: ``pred`` is a Python truth value, or a function cannot be called.
+      ValueError: the functions return different structures or types.
+    """
+    true_fn, false_fn = true_fn or fn1, false_fn or fn2
+    if not callable(true_fn):
+        raise TypeError("true_fn must be callable.")
+    if not callable(false_fn):
+        raise TypeError("false_fn must be callable.")
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    graph = get_default_graph()
+    with name_scope(name, "cond", [pred]):
+        pred = convert_to_tensor(pred, name="pred")
+        if pred.dtype.base_dtype != dtypes.bool_:
+            raise TypeError(f"pred must be of type bool, not {pred.dtype.name}")
+        branches: list[bodies.Recorded] = []
+        structures: list[object] = []
+        for function in (true_fn, false_fn):
+            first = graph.version
+            structures.append(_branch(function))
+            outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
+            branches.append(bodies.record(graph, first, outputs))
+        _check(structures, branches)
+        found = iter(_if(pred, branches, _may_differ(structures)).outputs)
+        leaves = [like_leaf(leaf, found) for leaf in nest.flatten(structures[0])]
+    result: Any = nest.pack(structures[0], leaves)
+    unpack = not strict and type(structures[0]) in (list, tuple)
+    return result[0] if unpack and len(result) == 1 else result
+
+
+def _branch(function: Callable[[], object]) -> Structure:
+    """What ``function`` returns, as tensors of the branch."""
+    result = function()
+    if result is None or isinstance(result, Operation):
+        with control_dependencies([] if result is None else [result]):
+            return _value(True)
+    return nest.map_structure(_value, result)
+
+
+def _may_differ(structures: Sequence[object]) -> bool:
+    """Whether values made of several tensors may have other shapes in one branch than in the other."""
+    parts = [leaf.components for one in structures for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)]
+    return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
+
+
+def _value(leaf: TensorLike) -> Any:
+    if isinstance(leaf, TensorArray):
+        return leaf
+    if isinstance(leaf, CompositeTensor):
+        return leaf.with_components([_value(part) for part in leaf.components])
+    if isinstance(leaf, Operation):
+        with control_dependencies([leaf]):
+            return _value(True)
+    tensor = convert_to_tensor(leaf)
+    return tensor.graph.create_op("Identity", [tensor], name="Identity").outputs[0]
+
+
+def _check(structures: Sequence[object], branches: Sequence[bodies.Recorded]) -> None:
+    kinds = [[type(leaf) for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)] for one in structures]
+    counts = [len(branch.outputs) for branch in branches]
+    if not nest.same_structure(*structures) or kinds[0] != kinds[1] or counts[0] != counts[1]:
+        raise ValueError(
+            f"Incompatible return values of true_fn and false_fn: {structures[0]!r} and {structures[1]!r} differ in "
+            "structure"
+        )
+    for yes, no in zip(branches[0].outputs, branches[1].outputs, strict=True):
+        if yes.dtype.base_dtype != no.dtype.base_dtype:
+            raise ValueError(
+                f"Outputs of true_fn and false_fn must have the same type: {yes.dtype.name}, {no.dtype.name}"
+            )
+
+
+def _if(pred: Tensor, branches: Sequence[bodies.Recorded], may_differ: bool = False) -> Operation:
+    graph = pred.graph
+    inputs = bodies.captures(branches)
+    on_host = any(branch.on_host for branch in branches) or any(t.dtype == dtypes.string for t in inputs)
+    key = None if on_host else bodies.random_key(branches)
+    inputs += [] if key is None else [key]
+    pairs = list(zip(branches[0].outputs, branches[1].outputs, strict=True))
+    attrs: dict[str, object] = {
+        "then_branch": bodies.function_of("then", branches[0], inputs, key),
+        "else_branch": bodies.function_of("else", branches[1], inputs, key),
+        "Tout": tuple(yes.dtype.base_dtype for yes, _ in pairs),
+        "output_shapes": tuple(TensorShape(_common(yes.dims, no.dims)) for yes, no in pairs),
+    }
+    if on_host:
+        changed = branches[0].changed | branches[1].changed
+        attrs["refs"] = tuple(1 + i for i, tensor in enumerate(inputs) if tensor in changed)
+    else:
+        attrs["shapes_differ"] = may_differ or any(_differ(yes, no) for yes, no in pairs)
+    before = [op for branch in branches for op in branch.before]
+    return graph.create_op(
+        "If" if on_host else "StatelessIf", [pred, *inputs], attrs, "Merge", control_inputs=list(dict.fromkeys(before))
+    )
+
+
+def _common(first: Dims, second: Dims) -> Dims:
+    """What is known of the shape of a tensor that has one of two shapes."""
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
+
+
+def _differ(yes: Tensor, no: Tensor) -> bool:
+    """Whether the shapes contradict each other. An array that nothing was written to yet fits others."""
+    if yes.dims is None or no.dims is None:
+        return False
+    if len(yes.dims) != len(no.dims):
+        return True
+    return any(None not in (a, b) and a != b for a, b in zip(yes.dims, no.dims, strict=True))
+
+
+def smart_cond(
+    pred: TensorLike, true_fn: Callable[[], object], false_fn: Callable[[], object], name: str | None = None
+) -> Any:
+    """As `cond`, but where ``pred`` is known already, just what its function returns.
+
+    Raises:
+      TypeError: ``pred`` is neither a truth value nor 0 or 1 nor a tensor.
+    """
+    known = smart_constant_value(pred)
+    if known is None:
+        return cond(pred, true_fn, false_fn, name=name)
+    return true_fn() if known else false_fn()
+
+
+def smart_constant_value(pred: TensorLike) -> bool | None:
+    """The truth value that ``pred`` certainly has, or None."""
+    if pred in (0, 1, False, True):
+        return bool(pred)
+    if not isinstance(pred, Tensor):
+        try:
+            pred = convert_to_tensor(pred)
+        except (TypeError, ValueError):
+            raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: {pred!r}") from None
+    value = constant_value(pred)
+    return None if value is None else bool(value)
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """What the function of the first predicate that holds returns.
+
+    Args:
+      pred_fn_pairs: pairs of a truth value and a function, or a dictionary of such.
+      default: the function for when none holds; without it a run fails then.
+      exclusive: fail where more than one holds.
+      strict: see `cond`.
+
+    Raises:
+      TypeError: a pair is none, a predicate is no truth value, or a function cannot be called.
+    """
+    given = pred_fn_pairs
+    pairs: list[Any] = list(given.items() if isinstance(given, dict) else given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    if not pairs and default is None:
+        raise ValueError("case needs a pair of a truth value and a function, or a default")
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError("Each entry in pred_fn_pairs must be a 2-tuple")
+        if not callable(pair[1]):  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError(f"fn for pred {pair[0]} must be callable.")
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    with name_scope(name, "case", [pred for pred, _ in pairs]):
+        preds = [convert_to_tensor(pred) for pred, _ in pairs]
+        functions: list[Callable[[], Any]] = [function for _, function in pairs]
+        checks: list[Operation] = []
+        if exclusive and len(preds) > 1:
+            held = reductions.reduce_sum(convert_to_tensor([_as_int(pred) for pred in preds]))
+            checks.append(Assert(held < 2, ["Input error: more than one predicate of case holds: ", *preds]))
+        if default is None:
+            last = functions.pop()
+            if len(preds) == 1 and not functions:
+                with control_dependencies([Assert(preds[0], ["None of the conditions of case holds: ", *preds])]):
+                    return last()
+            checks.append(
+                Assert(
+                    reductions.reduce_any(convert_to_tensor(preds)), ["None of the conditions of case holds: ", *preds]
+                )
+            )
+            default = last
+        with control_dependencies(checks):
+            result: Callable[[], Tensor] = default
+            for pred, function in reversed(list(zip(preds, functions, strict=False))):
+                result = _chosen(pred, function, result, strict)
+            return result()
+
+
+def _as_int(pred: Tensor) -> Tensor:
+    attrs = {"DstT": dtypes.int32}
+    return pred.graph.create_op("Cast", [pred], attrs).outputs[0]
+
+
+def _chosen(
+    pred: Tensor, function: Callable[[], Tensor], otherwise: Callable[[], Tensor], strict: bool
+) -> Callable[[], Any]:
+    return lambda: cond(pred, function, otherwise, strict=strict)
+
+
+def switch_case(
+    branch_index: TensorLike, branch_fns: object, default: Callable[[], Any] | None = None, name: str = "switch_case"
+) -> Tensor:
+    """What the function with a number returns.
+
+    Args:
+      branch_index: the number, an int32 scalar.
+      branch_fns: functions, in a list; or with their numbers, from 0 on, as a dictionary or pairs.
+      default: the function for a number that none has; the one with the greatest number for None.
+      name: of the operations.
+
+    Raises:
+      TypeError: what is no function, or no number of one, stands among them.
+      ValueError: there is no function, or the numbers are not 0, 1, 2 and so on.
+    """
+    pairs: list[tuple[Any, Any]]
+    if isinstance(branch_fns, Mapping):
+        pairs = list(branch_fns.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    elif not isinstance(branch_fns, list | tuple):
+        raise TypeError("branch_fns must be a list, tuple, or dict")
+    else:
+        given: list[Any] = list(branch_fns)  # pyright: ignore[reportUnknownArgumentType]
+        pairs = list(enumerate(given)) if all(map(callable, given)) else [tuple(pair) for pair in given]
+    for pair in pairs:
+        if len(pair) != 2 or not isinstance(pair[0], int):
+            raise TypeError(f"Each entry in branch_fns must be an int and a callable, and {pair!r} is not")
+        if not callable(pair[1]):
+            raise TypeError(f"fn for key {pair[0]} must be callable.")
+    if not pairs:
+        raise ValueError("Must provide at least one item in branch_fns")
+    keys = sorted(key for key, _ in pairs)
+    if keys != list(range(len(pairs))):
+        raise ValueError(f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found {keys}")
+    index = convert_to_tensor(branch_index, name="branch_index")
+    if not index.dtype.is_integer:
+        raise TypeError(f"branch_index must an integer Tensor, got {index.dtype}")
+    if index.dtype != dtypes.int32:
+        index = math.cast(index, dtypes.int32)
+    pairs.sort(key=lambda pair: pair[0])
+    otherwise = pairs.pop()[1] if default is None else default
+    if not pairs:
+        return otherwise()
+    return case([(math.equal(index, key), function) for key, function in pairs], otherwise, name=name)

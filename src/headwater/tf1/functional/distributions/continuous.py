@@ -1,0 +1,577 @@
+"""Distributions of real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.dtypes import int32
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.tf1.functional import arrays, indexing, math, random, special
+from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.checks import assert_less, assert_positive
+from headwater.tf1.functional.control_flow import with_dependencies
+from headwater.tf1.functional.distributions.base import (
+    FULLY_REPARAMETERIZED,
+    Distribution,
+    broadcast_shape,
+    broadcast_shape_tensor,
+    float_parameters,
+)
+
+if TYPE_CHECKING:
+    from headwater.shapes import TensorShape
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+class _OfScalars(Distribution):
+    """Distributions of scalars with parameters that broadcast; `_parameter_names` lists them.
+
+    Args:
+      arguments: of the class, which `copy` uses.
+      parameters: its parameters as tensors.
+    """
+
+    _parameter_names: tuple[str, ...] = ()
+
+    @classmethod
+    def _param_shapes(cls, sample_shape: Any) -> dict[str, Tensor]:
+        return dict.fromkeys(cls._parameter_names, convert_to_tensor(sample_shape, int32))
+
+    def __init__(
+        self,
+        arguments: Mapping[str, object],
+        validate_args: bool,
+        allow_nan_stats: bool,
+        name: str,
+        *parameters: Tensor,
+    ) -> None:
+        self._tensors = parameters
+        super().__init__(
+            parameters[0].dtype.base_dtype,
+            FULLY_REPARAMETERIZED,
+            validate_args,
+            allow_nan_stats,
+            arguments,
+            parameters,
+            name,
+        )
+
+    def _batch_shape(self) -> TensorShape:
+        return broadcast_shape(*self._tensors)
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return broadcast_shape_tensor(*self._tensors)
+
+    def _sizes(self, n: object) -> Tensor:
+        return arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0)
+
+    def _spread(self, value: Tensor) -> Tensor:
+        """A parameter at the size of the batch."""
+        return value + arrays.zeros(self.batch_shape_tensor(), self.dtype)
+
+    def _checked(self, wrong: Tensor, value: Tensor, message: str) -> Tensor:
+        """``value``, NaN (or an error) where it does not exist."""
+        if self.allow_nan_stats:
+            nan = arrays.fill(arrays.shape(value), convert_to_tensor(np.array(np.nan, self.dtype.as_numpy_dtype)))
+            return indexing.where_v2(wrong, nan, value)
+        right = math.cast(wrong, int32)
+        return with_dependencies([assert_less(right, 1, message=message)], value)
+
+
+class _Moved(_OfScalars):
+    """Distributions that are moved and scaled."""
+
+    _loc: Tensor
+    _scale: Tensor
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean, where there is one."""
+        return self._loc
+
+    @property
+    def scale(self) -> Tensor:
+        """How wide it is."""
+        return self._scale
+
+    def _z(self, x: Tensor) -> Tensor:
+        return (x - self._loc) / self._scale
+
+
+class Normal(_Moved):
+    """The normal distribution.
+
+    Args:
+      loc: the mean.
+      scale: the standard deviation.
+      validate_args: whether a step checks that the scale is positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("loc", "scale")
+
+    def __init__(
+        self,
+        loc: TensorLike,
+        scale: TensorLike,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Normal",
+    ) -> None:
+        arguments = dict(locals())
+        self._loc, self._scale = float_parameters(name, loc=loc, scale=scale)
+        if validate_args:
+            self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        drawn = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
+        return drawn * self._scale + self._loc
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return -0.5 * math.square(self._z(x)) - (0.5 * _LOG_2PI + math.log(self._scale))
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        return 0.5 * special.erfc(-self._z(x) * float(np.sqrt(0.5)))
+
+    def _log_cdf(self, x: Tensor) -> Tensor:
+        return one("LogNdtr", self._z(x))
+
+    def _survival_function(self, x: Tensor) -> Tensor:
+        return 0.5 * special.erfc(self._z(x) * float(np.sqrt(0.5)))
+
+    def _log_survival_function(self, x: Tensor) -> Tensor:
+        return one("LogNdtr", -self._z(x))
+
+    def _quantile(self, p: Tensor) -> Tensor:
+        return one("Ndtri", p) * self._scale + self._loc
+
+    def _entropy(self) -> Tensor:
+        return 0.5 * (1.0 + _LOG_2PI) + math.log(self._spread(self._scale))
+
+    def _mean(self) -> Tensor:
+        return self._spread(self._loc)
+
+    def _stddev(self) -> Tensor:
+        return self._spread(self._scale)
+
+    _mode = _mean
+
+
+class Laplace(_Moved):
+    """The distribution with the density ``exp(-|x - loc| / scale) / (2 scale)``.
+
+    Args:
+      loc: the mean.
+      scale: how wide it is.
+      validate_args: whether a step checks that the scale is positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("loc", "scale")
+
+    def __init__(
+        self,
+        loc: TensorLike,
+        scale: TensorLike,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Laplace",
+    ) -> None:
+        arguments = dict(locals())
+        self._loc, self._scale = float_parameters(name, loc=loc, scale=scale)
+        if validate_args:
+            self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        least = float(np.nextafter(np.array(-1.0, self.dtype.as_numpy_dtype), np.array(0.0, self.dtype.as_numpy_dtype)))
+        drawn = random.random_uniform(self._sizes(n), minval=least, maxval=1.0, dtype=self.dtype, seed=seed)
+        return self._loc - self._scale * math.sign(drawn) * math.log1p(-math.abs(drawn))
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return -math.abs(self._z(x)) - float(np.log(2.0)) - math.log(self._scale)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        z = self._z(x)
+        return 0.5 + 0.5 * math.sign(z) * (1.0 - math.exp(-math.abs(z)))
+
+    def _log_cdf(self, x: Tensor) -> Tensor:
+        return _log_cdf_of_laplace(self._z(x))
+
+    def _log_survival_function(self, x: Tensor) -> Tensor:
+        return _log_cdf_of_laplace(-self._z(x))
+
+    def _entropy(self) -> Tensor:
+        return float(np.log(2.0)) + 1.0 + math.log(self._spread(self._scale))
+
+    def _mean(self) -> Tensor:
+        return self._spread(self._loc)
+
+    def _stddev(self) -> Tensor:
+        return float(np.sqrt(2.0)) * self._spread(self._scale)
+
+    _mode = _mean
+
+
+def _log_cdf_of_laplace(z: Tensor) -> Tensor:
+    below = float(np.log(0.5)) + z
+    return indexing.where_v2(z < 0.0, below, math.log1p(-0.5 * math.exp(-math.abs(z))))
+
+
+class Uniform(_OfScalars):
+    """The uniform distribution over ``low <= x < high``.
+
+    Args:
+      low: where it begins.
+      high: where it ends.
+      validate_args: whether a step checks that ``low < high``.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("low", "high")
+
+    def __init__(
+        self,
+        low: TensorLike = 0.0,
+        high: TensorLike = 1.0,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Uniform",
+    ) -> None:
+        arguments = dict(locals())
+        self._low, self._high = float_parameters(name, low=low, high=high)
+        if validate_args:
+            check = assert_less(self._low, self._high, message="uniform not defined when low >= high.")
+            self._high = with_dependencies([check], self._high)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self._low, self._high)
+
+    @property
+    def low(self) -> Tensor:
+        """Where it begins."""
+        return self._low
+
+    @property
+    def high(self) -> Tensor:
+        """Where it ends."""
+        return self._high
+
+    def range(self, name: str = "range") -> Tensor:
+        """``high - low``."""
+        with name_scope(f"{self.name}{name}/", ""):
+            return self._high - self._low
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        return self._low + self.range() * random.random_uniform(self._sizes(n), dtype=self.dtype, seed=seed)
+
+    def _prob(self, x: Tensor) -> Tensor:
+        density = arrays.zeros_like(x) + 1.0 / self.range()
+        outside = math.logical_or(x < self._low, x >= self._high)
+        found = indexing.where_v2(outside, arrays.zeros_like(density), density)
+        return indexing.where_v2(math.is_nan(x), x, found)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        inside = (x - self._low) / self.range()
+        found = indexing.where_v2(x < self._low, arrays.zeros_like(inside), inside)
+        return indexing.where_v2(x >= self._high, arrays.ones_like(inside), found)
+
+    def _entropy(self) -> Tensor:
+        return math.log(self.range())
+
+    def _mean(self) -> Tensor:
+        return (self._low + self._high) / 2.0
+
+    def _variance(self) -> Tensor:
+        return math.square(self.range()) / 12.0
+
+    def _stddev(self) -> Tensor:
+        return self.range() / float(np.sqrt(12.0))
+
+
+class StudentT(_Moved):
+    """Student's distribution, moved and scaled.
+
+    Args:
+      df: degrees of freedom.
+      loc: the mean, where there is one.
+      scale: how wide it is.
+      validate_args: whether a step checks that degrees are positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("df", "loc", "scale")
+
+    def __init__(
+        self,
+        df: TensorLike,
+        loc: TensorLike,
+        scale: TensorLike,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "StudentT",
+    ) -> None:
+        arguments = dict(locals())
+        self._df, self._loc, self._scale = float_parameters(name, df=df, loc=loc, scale=scale)
+        if validate_args:
+            self._df = with_dependencies([assert_positive(self._df)], self._df)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self._df, self._loc, self._scale)
+
+    @property
+    def df(self) -> Tensor:
+        """Degrees of freedom."""
+        return self._df
+
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
+        normal = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
+        half = 0.5 * self._spread(self._df)
+        chi = random.random_gamma(arrays.stack([n]), half, 0.5, self.dtype, None if seed is None else seed + 1)
+        return normal * math.rsqrt(chi / self._df) * self._scale + self._loc
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        unnormalised = -0.5 * (self._df + 1.0) * math.log1p(math.square(self._z(x)) / self._df)
+        return unnormalised - (
+            math.log(math.abs(self._scale))
+            + 0.5 * math.log(self._df)
+            + 0.5 * float(np.log(np.pi))
+            + special.lgamma(0.5 * self._df)
+            - special.lgamma(0.5 * (self._df + 1.0))
+        )
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        z = self._z(x) * math.sign(self._scale)
+        tail = 0.5 * special.betainc(*_same(0.5 * self._df, 0.5, self._df / (math.square(z) + self._df)))
+        return indexing.where_v2(z < 0.0, tail, 1.0 - tail)
+
+    def _entropy(self) -> Tensor:
+        df = self._spread(self._df)
+        half, more = 0.5 * df, 0.5 * (df + 1.0)
+        beta = (
+            special.lgamma(half) + special.lgamma(arrays.fill(arrays.shape(half), _half(self))) - special.lgamma(more)
+        )
+        return (
+            math.log(math.abs(self._scale))
+            + 0.5 * math.log(df)
+            + beta
+            + more * (special.digamma(more) - special.digamma(half))
+        )
+
+    def _mean(self) -> Tensor:
+        return self._checked(self._spread(self._df) <= 1.0, self._spread(self._loc), "mean not defined for df <= 1")
+
+    def _variance(self) -> Tensor:
+        df = self._spread(self._df)
+        lower = indexing.where_v2(df > 2.0, df - 2.0, arrays.ones_like(df))
+        variance = math.square(self._scale) * df / lower
+        infinite = arrays.fill(arrays.shape(df), convert_to_tensor(np.array(np.inf, self.dtype.as_numpy_dtype)))
+        variance = indexing.where_v2(df > 2.0, variance, infinite)
+        return self._checked(df <= 1.0, variance, "variance not defined for df <= 1")
+
+    def _mode(self) -> Tensor:
+        return arrays.identity(self._loc)
+
+
+def _half(distribution: Distribution) -> Tensor:
+    return convert_to_tensor(np.array(0.5, distribution.dtype.as_numpy_dtype))
+
+
+def _same(first: Tensor, second: float, third: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Three values at their common size."""
+    zero = arrays.zeros_like(first + third)
+    return first + zero, zero + second, third + zero
+
+
+class Gamma(_OfScalars):
+    """The gamma distribution.
+
+    Args:
+      concentration: its shape.
+      rate: the inverse of its scale.
+      validate_args: whether a step checks that both are positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("concentration", "rate")
+
+    def __init__(
+        self,
+        concentration: TensorLike,
+        rate: TensorLike,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Gamma",
+    ) -> None:
+        arguments = dict(locals())
+        found = float_parameters(name, concentration=concentration, rate=rate)
+        if validate_args:
+            found = [with_dependencies([assert_positive(each)], each) for each in found]
+        self._concentration, self._rate = found
+        super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
+
+    @property
+    def concentration(self) -> Tensor:
+        """Its shape."""
+        return self._concentration
+
+    @property
+    def rate(self) -> Tensor:
+        """The inverse of its scale."""
+        return self._rate
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        return random.random_gamma(arrays.stack([n]), self._concentration, self._rate, self.dtype, seed)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return (
+            _xlogy(self._concentration - 1.0, x)
+            - self._rate * x
+            - (special.lgamma(self._concentration) - self._concentration * math.log(self._rate))
+        )
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        zero = arrays.zeros_like(self._concentration + x * self._rate)
+        return special.igamma(self._concentration + zero, self._rate * x + zero)
+
+    def _entropy(self) -> Tensor:
+        shape = self._spread(self._concentration)
+        return shape - math.log(self._rate) + special.lgamma(shape) + (1.0 - shape) * special.digamma(shape)
+
+    def _mean(self) -> Tensor:
+        return self._concentration / self._rate
+
+    def _variance(self) -> Tensor:
+        return self._concentration / math.square(self._rate)
+
+    def _stddev(self) -> Tensor:
+        return math.sqrt(self._concentration) / self._rate
+
+    def _mode(self) -> Tensor:
+        mode = (self._concentration - 1.0) / self._rate
+        wrong = self._spread(self._concentration) <= 1.0
+        return self._checked(wrong, mode, "mode not defined when any concentration <= 1")
+
+
+def _xlogy(x: Tensor, y: Tensor) -> Tensor:
+    """``x log y``, 0 where x is 0."""
+    return one("Xlogy", x + arrays.zeros_like(y), y + arrays.zeros_like(x))
+
+
+class Exponential(Gamma):
+    """The exponential distribution.
+
+    Args:
+      rate: the inverse of the mean.
+      validate_args: whether a step checks that it is positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("rate",)
+
+    def __init__(
+        self, rate: TensorLike, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential"
+    ) -> None:
+        arguments = dict(locals())
+        (tensor,) = float_parameters(name, rate=rate)
+        super().__init__(arrays.ones_like(tensor), tensor, validate_args, allow_nan_stats, name)
+        self._parameters = {key: value for key, value in arguments.items() if key not in ("self", "__class__")}
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        least = float(np.finfo(self.dtype.as_numpy_dtype).tiny)
+        drawn = random.random_uniform(self._sizes(n), minval=least, maxval=1.0, dtype=self.dtype, seed=seed)
+        return -math.log(drawn) / self._rate
+
+
+class Beta(_OfScalars):
+    """The beta distribution over ``0 < x < 1``.
+
+    Args:
+      concentration1: the weight of 1.
+      concentration0: the weight of 0.
+      validate_args: whether a step checks that both are positive.
+      allow_nan_stats: whether statistics that do not exist are NaN.
+      name: begins the names of its operations.
+    """
+
+    _parameter_names = ("concentration1", "concentration0")
+
+    def __init__(
+        self,
+        concentration1: TensorLike | None = None,
+        concentration0: TensorLike | None = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Beta",
+    ) -> None:
+        arguments = dict(locals())
+        found = float_parameters(
+            name,
+            concentration1=concentration1,
+            concentration0=concentration0,
+        )
+        if validate_args:
+            found = [with_dependencies([assert_positive(each)], each) for each in found]
+        self._one, self._zero = found
+        self._total = self._one + self._zero
+        super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
+
+    @property
+    def concentration1(self) -> Tensor:
+        """The weight of 1."""
+        return self._one
+
+    @property
+    def concentration0(self) -> Tensor:
+        """The weight of 0."""
+        return self._zero
+
+    @property
+    def total_concentration(self) -> Tensor:
+        """The sum of both."""
+        return self._total
+
+    def _log_beta(self) -> Tensor:
+        return special.lgamma(self._one) + special.lgamma(self._zero) - special.lgamma(self._total)
+
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
+        shape = arrays.stack([n])
+        ones = random.random_gamma(shape, self._spread(self._one), dtype=self.dtype, seed=seed)
+        other = None if seed is None else seed + 1
+        zeros = random.random_gamma(shape, self._spread(self._zero), dtype=self.dtype, seed=other)
+        return ones / (ones + zeros)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return _xlogy(self._one - 1.0, x) + (self._zero - 1.0) * math.log1p(-x) - self._log_beta()
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        zero = arrays.zeros_like(self._total + x)
+        return special.betainc(self._one + zero, self._zero + zero, x + zero)
+
+    def _entropy(self) -> Tensor:
+        return (
+            self._log_beta()
+            - (self._one - 1.0) * special.digamma(self._one)
+            - (self._zero - 1.0) * special.digamma(self._zero)
+            + (self._total - 2.0) * special.digamma(self._total)
+        )
+
+    def _mean(self) -> Tensor:
+        return self._one / self._total
+
+    def _variance(self) -> Tensor:
+        return self._mean() * (1.0 - self._mean()) / (1.0 + self._total)
+
+    def _mode(self) -> Tensor:
+        wrong = math.logical_or(self._spread(self._one) <= 1.0, self._spread(self._zero) <= 1.0)
+        mode = (self._one - 1.0) / (self._total - 2.0)
+        return self._checked(wrong, mode, "Mode undefined for concentration1 <= 1 or concentration0 <= 1.")

@@ -1,0 +1,66 @@
+"""Fourier transforms, over the last one, two or three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.graph.convert import constant, convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.tf1.functional import arrays
+from headwater.tf1.functional.apply import one
+
+Function = Callable[..., Tensor]
+
+
+def _complex(op_type: str, doc: str) -> Function:
+    def function(input: TensorLike, name: str | None = None) -> Tensor:
+        return one(op_type, input, name=name)
+
+    function.__doc__ = doc
+    return function
+
+
+fft: Function = _complex("FFT", "The discrete Fourier transform along the last dimension.")
+ifft: Function = _complex("IFFT", "The inverse of `fft`.")
+fft2d: Function = _complex("FFT2D", "The discrete Fourier transform along the last two dimensions.")
+ifft2d: Function = _complex("IFFT2D", "The inverse of `fft2d`.")
+fft3d: Function = _complex("FFT3D", "The discrete Fourier transform along the last three dimensions.")
+ifft3d: Function = _complex("IFFT3D", "The inverse of `fft3d`.")
+
+
+def _real(op_type: str, rank: int, doc: str) -> Function:
+    inverse = op_type.startswith("I")
+
+    def function(input_tensor: Tensor, fft_length: TensorLike | None = None, name: str | None = None) -> Tensor:
+        with name_scope(name, op_type.lower(), [input_tensor, fft_length]) as scope:
+            kind = dtypes.complex64 if inverse else dtypes.float32
+            tensor = convert_to_tensor(input_tensor, kind, name="input")
+            length = _lengths(tensor, rank, inverse) if fft_length is None else fft_length
+            return one(op_type, tensor, length, name=scope)
+
+    function.__doc__ = f"{doc} ``fft_length`` says the sizes of the real side; else they follow from the input."
+    return function
+
+
+def _lengths(tensor: Tensor, rank: int, inverse: bool) -> Tensor:
+    if tensor.dims is not None and None not in tensor.dims[-rank:]:
+        sizes = np.array(tensor.dims[-rank:], np.int32)
+        if inverse:
+            sizes[-1] = max(0, 2 * (sizes[-1] - 1))
+        return constant(sizes)
+    sizes = arrays.shape(tensor)[-rank:]
+    if not inverse:
+        return sizes
+    return arrays.concat([sizes[:-1], 2 * (sizes[-1:] - 1)], 0)
+
+
+rfft: Function = _real("RFFT", 1, "Half of the spectrum of real numbers along the last dimension; the rest mirrors it.")
+irfft: Function = _real("IRFFT", 1, "The inverse of `rfft`.")
+rfft2d: Function = _real("RFFT2D", 2, "Half of the spectrum of real numbers along the last two dimensions.")
+irfft2d: Function = _real("IRFFT2D", 2, "The inverse of `rfft2d`.")
+rfft3d: Function = _real("RFFT3D", 3, "Half of the spectrum of real numbers along the last three dimensions.")
+irfft3d: Function = _real("IRFFT3D", 3, "The inverse of `rfft3d`.")

@@ -1,0 +1,239 @@
+"""Gradients, with the rules that differ from the vector-Jacobian product of an operation's lowering.
+
+Import `gradients` from here, so that these rules are there.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, gradients
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
+from headwater.registry import register_gradient
+from headwater.tf1.functional import arrays, indexing, math, reductions
+from headwater.tf1.functional.apply import one
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+Rule = Callable[..., Any]
+
+
+class RegisterGradient:
+    """Decorator: the function gives the gradients of operations of a type, or named by ``gradient_override_map``.
+
+    The function takes the operation and the gradient of each of its outputs, and gives one for each input (None for
+    none).
+
+    Args:
+      op_type: the operation type, or the name.
+
+    Raises:
+      TypeError: ``op_type`` is no string.
+      KeyError: it has a gradient function already.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: Rule) -> Rule:
+        register_gradient(self._op_type, f)
+        return f
+
+
+def _nothing(op: Operation, *grads: object) -> list[None]:
+    del grads
+    return [None] * len(op.inputs)
+
+
+def NotDifferentiable(op_type: str) -> None:
+    """Says that no gradient flows through operations of type ``op_type``.
+
+    Raises:
+      TypeError: ``op_type`` is no string.
+      KeyError: it has a gradient function already.
+    """
+    RegisterGradient(op_type)(_nothing)
+
+
+NoGradient = NotDifferentiable
+
+
+def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
+    """Decorator: ``f(*x)`` gives a result and a function from the gradients of the result to those of ``x``.
+
+    The result is a tensor or a list of them.
+    """
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: object) -> Any:
+        inputs = [arrays.identity(convert_to_tensor(item)) for item in args]
+        result, grad_function = f(*inputs, **kwargs)
+        several = isinstance(result, list | tuple)
+        listed = cast("Sequence[Any]", result) if several else [result]
+        results = [convert_to_tensor(item) for item in listed]
+
+        def gradient(op: Operation, *grads: object) -> list[Any]:
+            del op
+            found = grad_function(*grads[: len(results)])
+            return [None] * len(results) + (list(found) if isinstance(found, list | tuple) else [found])  # pyright: ignore[reportUnknownArgumentType]
+
+        name = f"CustomGradient-{next(_custom_gradients)}"
+        RegisterGradient(name)(gradient)
+        with get_default_graph().gradient_override_map({"IdentityN": name}):
+            outputs = arrays.identity_n([*results, *inputs])[: len(results)]
+        return outputs if several else outputs[0]
+
+    return decorated
+
+
+_custom_gradients = itertools.count()
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``f`` as it is. What a gradient computes again rather than keep is XLA's choice."""
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: object) -> Any:
+        return f(*args, **kwargs)
+
+    return decorated
+
+
+def grad_pass_through(f: Callable[..., object]) -> Callable[..., Tensor]:
+    """Decorator: the gradient of the function's result goes to its only argument as it is."""
+
+    @custom_gradient
+    def passing(x: TensorLike) -> Any:
+        return f(x), lambda grad: grad  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
+
+    return passing
+
+
+def hessians(
+    ys: TensorLike,
+    xs: TensorLike,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
+    """The second derivatives of Σ ys for each of ``xs``, which must be vectors of known length.
+
+    Raises:
+      ValueError: an x of another form, or one that ys do not depend on.
+    """
+    sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownArgumentType]
+    options: dict[str, Any] = {
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
+        "aggregation_method": aggregation_method,
+    }
+    results: list[Tensor] = []
+    with name_scope(name, "hessians"):
+        for x in sources:
+            tensor = convert_to_tensor(x)
+            count = tensor.shape.num_elements()
+            if count is None:
+                raise ValueError(f"hessians needs tensors of known shape, not {tensor.shape}")
+            slope = gradients(ys, x, **options)[0]
+            if slope is None:
+                raise ValueError(f"ys do not depend on {x!r}")
+            flat = arrays.reshape(slope, [-1])
+            rows = [gradients(flat[i], x, unconnected_gradients="zero", **options)[0] for i in range(count)]
+            shape = [*convert_to_tensor(x).shape.as_list(), *convert_to_tensor(x).shape.as_list()]
+            results.append(arrays.reshape(arrays.stack(rows), shape))
+    return results
+
+
+# Rules ------------------------------------------------------------------------------------------------------------
+
+
+@RegisterGradient("DynamicPartition")
+def _dynamic_partition(op: Operation, *grads: Tensor) -> Any:
+    data, partitions = op.inputs
+    sizes = arrays.shape(partitions)
+    order = arrays.reshape(arrays.range(arrays.size(partitions)), sizes)
+    places = indexing.dynamic_partition(order, partitions, op.get_attr("num_partitions"))
+    rows = indexing.dynamic_stitch(places, [convert_to_tensor(grad) for grad in grads])
+    return [arrays.reshape(rows, arrays.shape(data)), None]
+
+
+def _per_row(data: Tensor, values: Tensor) -> Tensor:
+    """A number for each segment in a shape that divides rows like those of ``data``."""
+    if data.dims is None:
+        raise ValueError("the gradient of a segment mean needs data of known rank")
+    return arrays.reshape(values, [-1] + [1] * (len(data.dims) - 1))
+
+
+@RegisterGradient("SegmentSum")
+def _segment_sum(op: Operation, grad: Tensor) -> Any:
+    return [indexing.gather(convert_to_tensor(grad), op.inputs[1]), None]
+
+
+@RegisterGradient("SegmentMean")
+def _segment_mean(op: Operation, grad: Tensor) -> Any:
+    data, ids = op.inputs
+    counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)
+    return [indexing.gather(convert_to_tensor(grad) / _per_row(data, counts), ids), None]
+
+
+def _segment_extreme(op: Operation, grad: Tensor) -> Any:
+    """Equal extremes share the gradient."""
+    data, ids = op.inputs
+    hit = math.cast(math.equal(data, indexing.gather(op.outputs[0], ids)), data.dtype.base_dtype)
+    share = convert_to_tensor(grad) / reductions.segment_sum(hit, ids)
+    return [hit * indexing.gather(share, ids), None]
+
+
+RegisterGradient("SegmentMax")(_segment_extreme)
+RegisterGradient("SegmentMin")(_segment_extreme)
+
+
+def _chosen_segments(mean: Callable[[Tensor], Tensor]) -> Rule:
+    """The gradient of sums of chosen rows, divided by ``mean`` of the number of rows in each segment."""
+
+    def rule(op: Operation, grad: Tensor) -> list[Tensor | None]:
+        data, indices, ids = op.inputs[:3]
+        grad = convert_to_tensor(grad)
+        counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)
+        share = indexing.gather(_per_row(data, math.reciprocal(mean(counts))), ids)
+        rows = indexing.gather(grad, ids) * share
+        return [reductions.unsorted_segment_sum(rows, indices, arrays.shape(data)[0]), *[None] * (len(op.inputs) - 1)]
+
+    return rule
+
+
+for _type, _mean in (("Sum", arrays.ones_like), ("Mean", arrays.identity), ("SqrtN", math.sqrt)):
+    RegisterGradient(f"SparseSegment{_type}")(_chosen_segments(_mean))
+    RegisterGradient(f"SparseSegment{_type}WithNumSegments")(_chosen_segments(_mean))
+
+
+@RegisterGradient("Print")
+def _print(op: Operation, grad: TensorLike) -> Any:
+    return [grad, *[None] * (len(op.inputs) - 1)]
+
+
+@RegisterGradient("CheckNumerics")
+def _check_numerics(op: Operation, grad: Tensor) -> Tensor:
+    return one("CheckNumerics", grad, message="Not a number (NaN) or infinity (Inf) values detected in gradient.")
+
+
+__all__ = [
+    "AggregationMethod",
+    "NoGradient",
+    "NotDifferentiable",
+    "RegisterGradient",
+    "UnconnectedGradients",
+    "gradients",
+    "hessians",
+]

@@ -1,0 +1,167 @@
+"""Functions that read and write image formats (TensorFlow 1.15's ``tf.image.decode_jpeg`` and its kin)."""
+
+from __future__ import annotations
+
+from headwater.dtypes import DTypeLike, as_dtype, int32, uint8
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.tf1.functional.apply import one
+
+
+def decode_jpeg(
+    contents: TensorLike,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The pixels of a JPEG image, uint8 (height, width, channels).
+
+    Args:
+      channels: 1 for grey, 3 for colours, 0 for as many as the image has.
+      ratio: 1, 2, 4 or 8: the image comes out smaller by this.
+      dct_method: ``INTEGER_FAST`` or ``INTEGER_ACCURATE``, of which the accurate one is always used.
+      fancy_upscaling, try_recover_truncated, acceptable_fraction: must be as they are by default.
+
+    Raises:
+      ValueError: another value of what must be as it is by default.
+    """
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
+    return one(
+        "DecodeJpeg",
+        contents,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=float(acceptable_fraction),
+        dct_method=dct_method,
+        name=name,
+    )
+
+
+def _check_jpeg(fancy: bool, recovers: bool, fraction: float) -> None:
+    if not fancy:
+        raise ValueError("fancy_upscaling=False is not supported; leave it out")
+    if recovers or fraction != 1:
+        raise ValueError("truncated images are not read: leave out try_recover_truncated and acceptable_fraction")
+
+
+def decode_and_crop_jpeg(
+    contents: TensorLike,
+    crop_window: TensorLike,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """A part of a JPEG image, as `decode_jpeg`; ``crop_window`` is top, left, height and width."""
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
+    return one(
+        "DecodeAndCropJpeg",
+        contents,
+        crop_window,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=float(acceptable_fraction),
+        dct_method=dct_method,
+        name=name,
+    )
+
+
+def decode_png(contents: TensorLike, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None) -> Tensor:
+    """The pixels of a PNG image, uint8 or uint16 (height, width, channels); see `decode_jpeg` for ``channels``."""
+    return one("DecodePng", contents, channels=channels or 0, dtype=as_dtype(dtype), name=name)
+
+
+def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
+    """The pixels of a BMP image, uint8 (height, width, channels)."""
+    return one("DecodeBmp", contents, channels=channels, name=name)
+
+
+def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
+    """The frames of a GIF image, uint8 (frames, height, width, 3)."""
+    return one("DecodeGif", contents, name=name)
+
+
+def decode_image(
+    contents: TensorLike,
+    channels: int | None = None,
+    dtype: DTypeLike = uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> Tensor:
+    """The pixels of a JPEG, PNG, GIF or BMP image: (height, width, channels), of a GIF with its frames first.
+
+    Args:
+      dtype: of the pixels; those of a floating type are between 0 and 1.
+      expand_animations: give all frames of a GIF, rather than the first one without a dimension for frames.
+    """
+    return one(
+        "DecodeImage",
+        contents,
+        channels=channels or 0,
+        dtype=as_dtype(dtype),
+        expand_animations=expand_animations,
+        name=name,
+    )
+
+
+def encode_jpeg(
+    image: TensorLike,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """An image, uint8 (height, width, 1 or 3), as JPEG.
+
+    Args:
+      format: ``grayscale``, ``rgb``, or empty for what the channels say.
+      quality: 0 to 100.
+      x_density, y_density: pixels per inch.
+      density_unit, xmp_metadata: accepted for compatibility.
+    """
+    return one(
+        "EncodeJpeg",
+        image,
+        format=format,
+        quality=quality,
+        progressive=progressive,
+        optimize_size=optimize_size,
+        chroma_downsampling=chroma_downsampling,
+        density_unit=density_unit,
+        x_density=x_density,
+        y_density=y_density,
+        xmp_metadata=xmp_metadata,
+        name=name,
+    )
+
+
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
+    """An image, uint8 or uint16 (height, width, 1 to 4), as PNG; ``compression`` is -1 (default) or 0 to 9."""
+    return one("EncodePng", image, compression=compression, name=name)
+
+
+def extract_jpeg_shape(contents: TensorLike, output_type: DTypeLike = int32, name: str | None = None) -> Tensor:
+    """Height, width and channels of a JPEG image."""
+    return one("ExtractJpegShape", contents, output_type=as_dtype(output_type), name=name)
+
+
+def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
+    """Whether a string is a JPEG image."""
+    return one("IsJpeg", contents, name=name)

@@ -1,0 +1,422 @@
+"""Images changed (TensorFlow 1.15's ``tf.image``): turned, cut, filled up, brightened.
+
+Images are [height, width, channels], or [batch, height, width, channels].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater import dtypes
+from headwater.dtypes import DTypeLike, as_dtype
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.tf1.functional import arrays, indexing, math, random, reductions
+from headwater.tf1.functional.apply import one
+
+
+def _image(image: TensorLike) -> Tensor:
+    """``image`` as a tensor of three or four dimensions.
+
+    Raises:
+      ValueError: it has another number.
+    """
+    tensor = convert_to_tensor(image, name="image")
+    if tensor.dims is not None and len(tensor.dims) not in (3, 4):
+        raise ValueError(f"'image' (shape {tensor.shape}) must have either 3 or 4 dimensions.")
+    return tensor
+
+
+def _sizes(image: Tensor) -> tuple[Any, Any]:
+    """Height and width: numbers where they are known, else tensors."""
+    known = image.dims
+    axis = -3
+    sizes = arrays.shape(image)
+    found = [(known[i] if known is not None and known[i] is not None else sizes[i]) for i in (axis, axis + 1)]
+    return found[0], found[1]
+
+
+# Turning ------------------------------------------------------------------------------------------------------------
+
+
+def flip_left_right(image: TensorLike) -> Tensor:
+    """Mirrored, left becoming right."""
+    tensor = _image(image)
+    return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 2])
+
+
+def flip_up_down(image: TensorLike) -> Tensor:
+    """Mirrored, top becoming bottom."""
+    tensor = _image(image)
+    return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 3])
+
+
+def _random_flip(flip: Callable[[Tensor], Tensor], image: TensorLike, seed: int | None, scope: str) -> Tensor:
+    with name_scope(None, scope, [image]):
+        tensor = _image(image)
+        batch = len(tensor.dims or ()) == 4
+        count: Any = arrays.shape(tensor)[:1] if batch else []
+        draw = random.random_uniform(count, 0.0, 1.0, seed=seed)
+        chosen = math.less(draw, 0.5)
+        if batch:
+            return one("Select", chosen, flip(tensor), tensor)
+        chosen = math.logical_and(arrays.ones_like(tensor, dtypes.bool_), chosen)
+        result = one("Select", chosen, flip(tensor), tensor)
+        result.set_shape(tensor.dims)
+        return result
+
+
+def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
+    """Each image mirrored with probability a half, left becoming right."""
+    return _random_flip(flip_left_right, image, seed, "random_flip_left_right")
+
+
+def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
+    """Each image mirrored with probability a half, top becoming bottom."""
+    return _random_flip(flip_up_down, image, seed, "random_flip_up_down")
+
+
+def transpose_image(image: TensorLike, name: str | None = None) -> Tensor:
+    """Rows become columns."""
+    with name_scope(name, "transpose", [image]):
+        tensor = _image(image)
+        order = [0, 2, 1, 3] if len(tensor.dims or ()) == 4 else [1, 0, 2]
+        return arrays.transpose(tensor, order)
+
+
+def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
+    """Turned by ``k`` right angles, against the clock."""
+    with name_scope(name, "rot90", [image]):
+        tensor = _image(image)
+        for _ in range(int(k) % 4):
+            tensor = flip_up_down(transpose_image(tensor))
+        return tensor
+
+
+# Cutting and filling up ---------------------------------------------------------------------------------------------
+
+
+def crop_to_bounding_box(
+    image: Tensor, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The part that begins at the offsets and has the target's size.
+
+    Raises:
+      ValueError: it does not lie within the image, as far as that is known.
+    """
+    with name_scope(None, "crop_to_bounding_box", [image]):
+        tensor = _image(image)
+        height, width = _sizes(tensor)
+        for begin, size, whole, what in (
+            (offset_width, target_width, width, "width"),
+            (offset_height, target_height, height, "height"),
+        ):
+            if isinstance(begin, int) and begin < 0:
+                raise ValueError(f"offset_{what} must be >= 0.")
+            if isinstance(size, int) and size <= 0:
+                raise ValueError(f"target_{what} must be > 0.")
+            if all(isinstance(value, int) for value in (begin, size, whole)) and begin + size > whole:
+                raise ValueError(f"{what} must be >= target + offset.")
+        batch = len(tensor.dims or ()) == 4
+        begins = [*([0] if batch else []), offset_height, offset_width, 0]
+        sizes = [*([-1] if batch else []), target_height, target_width, -1]
+        result = indexing.slice(tensor, arrays.stack(begins), arrays.stack(sizes))
+        _note(result, tensor, target_height, target_width)
+        return result
+
+
+def _note(result: Tensor, source: Tensor, height: object, width: object) -> None:
+    """Says of the result's static shape what is known."""
+    if source.dims is not None:
+        space = [size if isinstance(size, int) else None for size in (height, width)]
+        result.set_shape([*source.dims[:-3], *space, source.dims[-1]])
+
+
+def pad_to_bounding_box(
+    image: Tensor, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """Within zeros of the target's size, beginning at the offsets.
+
+    Raises:
+      ValueError: it does not fit, as far as that is known.
+    """
+    with name_scope(None, "pad_to_bounding_box", [image]):
+        tensor = _image(image)
+        height, width = _sizes(tensor)
+        after_height = target_height - offset_height - height
+        after_width = target_width - offset_width - width
+        for value, what in ((offset_height, "offset_height"), (offset_width, "offset_width")):
+            if isinstance(value, int) and value < 0:
+                raise ValueError(f"{what} must be >= 0")
+        for value, what in ((after_height, "height"), (after_width, "width")):
+            if isinstance(value, int) and value < 0:
+                raise ValueError(f"{what} must be <= target - offset")
+        batch = len(tensor.dims or ()) == 4
+        flat = [*([0, 0] if batch else []), offset_height, after_height, offset_width, after_width, 0, 0]
+        result = arrays.pad(tensor, arrays.reshape(arrays.stack(flat), [4 if batch else 3, 2]))
+        _note(result, tensor, target_height, target_width)
+        return result
+
+
+def resize_image_with_crop_or_pad(image: TensorLike, target_height: TensorLike, target_width: TensorLike) -> Tensor:
+    """Cut or filled up with zeros around its middle, to the target's size.
+
+    Raises:
+      ValueError: a size that is not above 0.
+    """
+    with name_scope(None, "resize_image_with_crop_or_pad", [image]):
+        tensor = _image(image)
+        for value, what in ((target_width, "target_width"), (target_height, "target_height")):
+            if isinstance(value, int) and value <= 0:
+                raise ValueError(f"{what} must be > 0.")
+        height, width = _sizes(tensor)
+        more_height, more_width = target_height - height, target_width - width
+        cut = crop_to_bounding_box(
+            tensor,
+            _most(-more_height // 2, 0),
+            _most(-more_width // 2, 0),
+            _least(target_height, height),
+            _least(target_width, width),
+        )
+        return pad_to_bounding_box(
+            cut, _most(more_height // 2, 0), _most(more_width // 2, 0), target_height, target_width
+        )
+
+
+def _most(a: Any, b: Any) -> Any:
+    return math.maximum(a, b) if isinstance(a, Tensor) or isinstance(b, Tensor) else max(a, b)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return math.minimum(a, b) if isinstance(a, Tensor) or isinstance(b, Tensor) else min(a, b)
+
+
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
+    """The middle, of this share of height and width.
+
+    Raises:
+      ValueError: the share is not in (0, 1].
+    """
+    with name_scope(None, "central_crop", [image]):
+        tensor = _image(image)
+        if central_fraction <= 0.0 or central_fraction > 1.0:
+            raise ValueError("central_fraction must be within (0, 1]")
+        if central_fraction == 1.0:
+            return tensor
+        height, width = _sizes(tensor)
+
+        def part(size: Any) -> tuple[Any, Any]:
+            if isinstance(size, int):
+                begin = int((size - size * central_fraction) / 2)
+            else:
+                begin = math.to_int32((math.to_float(size) - math.to_float(size) * central_fraction) / 2)
+            return begin, size - begin * 2
+
+        (top, rows), (left, columns) = part(height), part(width)
+        return crop_to_bounding_box(tensor, top, left, rows, columns)
+
+
+# Colours ------------------------------------------------------------------------------------------------------------
+
+
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
+    """In another element type: floating images lie in [0, 1], others go to their type's largest number."""
+    with name_scope(name, "convert_image", [image]) as scope:
+        tensor = convert_to_tensor(image, name="image")
+        wanted, own = as_dtype(dtype), tensor.dtype.base_dtype
+        if wanted == own:
+            return arrays.identity(tensor, name=scope)
+        cast = math.saturate_cast if saturate else math.cast
+        if own.is_floating and wanted.is_floating:
+            return math.cast(tensor, wanted, name=scope)
+        if own.is_integer and wanted.is_floating:
+            return math.multiply(math.cast(tensor, wanted), 1.0 / own.max, name=scope)
+        if own.is_floating:
+            return cast(math.multiply(tensor, wanted.max + 0.5), wanted, name=scope)
+        if own.max > wanted.max:
+            return cast(math.floordiv(tensor, (own.max + 1) // (wanted.max + 1)), wanted, name=scope)
+        return math.multiply(cast(tensor, wanted), (wanted.max + 1) // (own.max + 1), name=scope)
+
+
+def _as_floats(image: TensorLike, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """``change`` of a floating image; others are converted and converted back."""
+    tensor = convert_to_tensor(image, name="image")
+    own = tensor.dtype.base_dtype
+    if own.is_floating:
+        return change(tensor)
+    return convert_image_dtype(change(convert_image_dtype(tensor, dtypes.float32)), own, saturate=True)
+
+
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
+    """``delta``, of [0, 1], added."""
+    with name_scope(None, "adjust_brightness", [image, delta]):
+        return _as_floats(image, lambda values: math.add(values, math.cast(delta, values.dtype)))
+
+
+def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
+    """(x - mean) ``contrast_factor`` + mean, with the mean of each channel of each image."""
+    with name_scope(None, "adjust_contrast", [images, contrast_factor]):
+        factor = math.cast(contrast_factor, dtypes.float32)
+        return _as_floats(images, lambda values: one("AdjustContrastv2", values, factor))
+
+
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
+    """Hue, saturation and value, each in [0, 1]."""
+    return one("RGBToHSV", images, name=name)
+
+
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """Red, green and blue of hue, saturation and value."""
+    return one("HSVToRGB", images, name=name)
+
+
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
+    """The hue turned by ``delta``, of [-1, 1]."""
+
+    def change(values: Tensor) -> Tensor:
+        hue, saturation, value = arrays.split(rgb_to_hsv(values), 3, -1)
+        return hsv_to_rgb(arrays.concat([math.floormod(hue + delta, 1.0), saturation, value], -1))
+
+    with name_scope(name, "adjust_hue", [image]):
+        return _as_floats(image, change)
+
+
+def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: str | None = None) -> Tensor:
+    """The saturation times a factor."""
+
+    def change(values: Tensor) -> Tensor:
+        hue, saturation, value = arrays.split(rgb_to_hsv(values), 3, -1)
+        stronger = math.minimum(math.maximum(saturation * saturation_factor, 0.0), 1.0)
+        return hsv_to_rgb(arrays.concat([hue, stronger, value], -1))
+
+    with name_scope(name, "adjust_saturation", [image]):
+        return _as_floats(image, change)
+
+
+def _require_order(lower: float, upper: float, what: str) -> None:
+    if upper <= lower:
+        raise ValueError("upper must be > lower.")
+    if lower < 0:
+        raise ValueError(f"lower must be non-negative for {what}.")
+
+
+def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
+    """`adjust_brightness` by a random number of [-max_delta, max_delta).
+
+    Raises:
+      ValueError: ``max_delta`` is negative.
+    """
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust_brightness(image, random.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """`adjust_contrast` by a random factor of [lower, upper).
+
+    Raises:
+      ValueError: these are not in order, or negative.
+    """
+    _require_order(lower, upper, "random_contrast")
+    return adjust_contrast(image, random.random_uniform([], lower, upper, seed=seed))
+
+
+def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
+    """`adjust_hue` by a random number of [-max_delta, max_delta).
+
+    Raises:
+      ValueError: ``max_delta`` is not in [0, 0.5].
+    """
+    if not 0 <= max_delta <= 0.5:
+        raise ValueError("max_delta must be in [0, 0.5].")
+    return adjust_hue(image, random.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """`adjust_saturation` by a random factor of [lower, upper).
+
+    Raises:
+      ValueError: these are not in order, or negative.
+    """
+    _require_order(lower, upper, "random_saturation")
+    return adjust_saturation(image, random.random_uniform([], lower, upper, seed=seed))
+
+
+def per_image_standardization(image: TensorLike) -> Tensor:
+    """(x - mean) / max(standard deviation, 1 / √count) of each image, in its own element type.
+
+    Of integers it is what `convert_image_dtype` makes of the result, cut to what the type holds: cast them before.
+    """
+
+    def change(tensor: Tensor) -> Tensor:
+        axes = [-1, -2, -3]
+        mean = reductions.reduce_mean(tensor, axes, keepdims=True)
+        away = tensor - mean
+        deviation = math.sqrt(reductions.reduce_mean(math.square(away), axes, keepdims=True))
+        count = math.cast(reductions.reduce_prod(arrays.shape(tensor)[-3:]), tensor.dtype)
+        return math.div(away, math.maximum(deviation, math.rsqrt(count)))
+
+    with name_scope(None, "per_image_standardization", [image]):
+        return _as_floats(_image(image), change)
+
+
+_GREY = (0.2989, 0.5870, 0.1140)
+
+
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
+    """One channel: 0.2989 red + 0.5870 green + 0.1140 blue."""
+
+    def change(values: Tensor) -> Tensor:
+        weights = convert_to_tensor(list(_GREY), values.dtype.base_dtype)
+        return reductions.reduce_sum(values * weights, [-1], keepdims=True)
+
+    with name_scope(name, "rgb_to_grayscale", [images]):
+        tensor = convert_to_tensor(images, name="images")
+        own = tensor.dtype.base_dtype
+        return convert_image_dtype(change(convert_image_dtype(tensor, dtypes.float32)), own)
+
+
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """The one channel three times."""
+    with name_scope(name, "grayscale_to_rgb", [images]):
+        tensor = convert_to_tensor(images, name="images")
+        rank = len(tensor.dims or ())
+        if tensor.dims and tensor.dims[-1] not in (None, 1):
+            raise ValueError("Last dimension of a grayscale image should be size 1.")
+        return arrays.tile(tensor, [*[1] * (rank - 1), 3])
+
+
+# Projective transforms ------------------------------------------------------------------------------------------------
+
+
+def rotate(images: TensorLike, angles: TensorLike, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
+    """Turned by angles in radians, against the clock; pixels from outside are 0.
+
+    Args:
+      images: [height, width], [height, width, channels] or [batch, height, width, channels].
+      angles: one for all, or one for each image.
+      interpolation: ``NEAREST`` or ``BILINEAR``.
+    """
+    with name_scope(name, "rotate", [images]):
+        tensor = convert_to_tensor(images, name="images")
+        rank = len(tensor.dims or ())
+        if rank not in (2, 3, 4):
+            raise TypeError("Images should have rank between 2 and 4.")
+        batch = tensor
+        if rank == 2:
+            batch = arrays.expand_dims(arrays.expand_dims(tensor, 0), -1)
+        elif rank == 3:
+            batch = arrays.expand_dims(tensor, 0)
+        height, width = (math.to_float(size) - 1.0 for size in _sizes(batch))
+        turned = arrays.reshape(math.cast(angles, dtypes.float32), [-1, 1])
+        cos, sin = math.cos(turned), math.sin(turned)
+        x = (width - (cos * width - sin * height)) / 2.0
+        y = (height - (sin * width + cos * height)) / 2.0
+        zeros = arrays.zeros_like(cos)
+        transforms = arrays.concat([cos, -sin, x, sin, cos, y, zeros, zeros], 1)
+        result = one("ImageProjectiveTransform", batch, transforms, interpolation=interpolation.upper())
+        if rank == 2:
+            return arrays.squeeze(result, [0, 3])
+        return arrays.squeeze(result, [0]) if rank == 3 else result

@@ -1,0 +1,420 @@
+"""Linear operators of whole matrices, and of matrices with a pattern: triangular, circulant, Toeplitz, reflections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.dtypes import as_dtype
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
+from headwater.shapes import TensorShape
+from headwater.tf1.functional import arrays, fourier, indexing, linalg, math, reductions
+from headwater.tf1.functional.checks import assert_less
+from headwater.tf1.functional.factorisations import matrix_triangular_solve
+from headwater.tf1.functional.linear_operators.base import LinearOperator, makers, with_same_batch
+from headwater.tf1.functional.sizes import size_of
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.operation import Operation
+
+
+class LinearOperatorFullMatrix(LinearOperator):
+    """A matrix that is written out.
+
+    Args:
+      matrix: [..., M, N].
+      is_non_singular: see `LinearOperator`, as for the others.
+      is_self_adjoint: a hint.
+      is_positive_definite: a hint.
+      is_square: a hint.
+      name: begins the names of its operations.
+
+    Raises:
+      ValueError: there are less than two dimensions.
+    """
+
+    def __init__(
+        self,
+        matrix: TensorLike,
+        is_non_singular: bool | None = None,
+        is_self_adjoint: bool | None = None,
+        is_positive_definite: bool | None = None,
+        is_square: bool | None = None,
+        name: str = "LinearOperatorFullMatrix",
+    ) -> None:
+        with name_scope(name, "", [matrix]):
+            self._matrix = convert_to_tensor(matrix, name="matrix")
+        _check_rank(self._matrix, 2, "matrix")
+        super().__init__(
+            self._matrix.dtype, [self._matrix], is_non_singular, is_self_adjoint, is_positive_definite, is_square, name
+        )
+
+    def _shape(self) -> TensorShape:
+        return self._matrix.shape
+
+    def _shape_tensor(self) -> Tensor:
+        return arrays.shape(self._matrix)
+
+    def _to_dense(self) -> Tensor:
+        return self._matrix
+
+
+def _check_rank(tensor: Tensor, least: int, name: str) -> None:
+    if tensor.dims is not None and len(tensor.dims) < least:
+        raise ValueError(f"Argument {name} must have at least {least} dimensions.  Found: {tensor}")
+
+
+class LinearOperatorLowerTriangular(LinearOperator):
+    """The lower triangle of a matrix.
+
+    Args:
+      tril: [..., N, N]; what is above the diagonal does not count.
+      is_non_singular: a hint: no element of the diagonal is 0.
+      is_self_adjoint: a hint: the matrix is diagonal.
+      is_positive_definite: a hint.
+      is_square: True.
+      name: begins the names of its operations.
+
+    Raises:
+      ValueError: ``is_square`` is False, or there are less than two dimensions.
+    """
+
+    def __init__(
+        self,
+        tril: TensorLike,
+        is_non_singular: bool | None = None,
+        is_self_adjoint: bool | None = None,
+        is_positive_definite: bool | None = None,
+        is_square: bool | None = None,
+        name: str = "LinearOperatorLowerTriangular",
+    ) -> None:
+        if is_square is False:
+            raise ValueError("Only square lower triangular operators supported at this time.")
+        with name_scope(name, "", [tril]):
+            self._tril = convert_to_tensor(tril, name="tril")
+        _check_rank(self._tril, 2, "tril")
+        super().__init__(
+            self._tril.dtype, [self._tril], is_non_singular, is_self_adjoint, is_positive_definite, True, name
+        )
+
+    def _shape(self) -> TensorShape:
+        return self._tril.shape
+
+    def _shape_tensor(self) -> Tensor:
+        return arrays.shape(self._tril)
+
+    def _to_dense(self) -> Tensor:
+        return linalg.matrix_band_part(self._tril, -1, 0)
+
+    def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
+        matrix, rhs = with_same_batch(self._to_dense(), rhs)
+        return matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+
+    def _diag_part(self) -> Tensor:
+        return linalg.matrix_diag_part(self._tril)
+
+    def _determinant(self) -> Tensor:
+        return reductions.reduce_prod(self._diag_part(), -1)
+
+    def _log_abs_determinant(self) -> Tensor:
+        return reductions.reduce_sum(math.log(math.abs(self._diag_part())), -1)
+
+
+class LinearOperatorHouseholder(LinearOperator):
+    """The reflection ``I - 2 v v^H / |v|²``.
+
+    Args:
+      reflection_axis: v, [..., N].
+      is_non_singular: True.
+      is_self_adjoint: True.
+      is_positive_definite: False.
+      is_square: True.
+      name: begins the names of its operations.
+
+    Raises:
+      ValueError: a hint says something else.
+    """
+
+    def __init__(
+        self,
+        reflection_axis: int,
+        is_non_singular: bool | None = None,
+        is_self_adjoint: bool | None = None,
+        is_positive_definite: bool | None = None,
+        is_square: bool | None = None,
+        name: str = "LinearOperatorHouseholder",
+    ) -> None:
+        with name_scope(name, "", [reflection_axis]):
+            self._axis = convert_to_tensor(reflection_axis, name="reflection_axis")
+        _check_rank(self._axis, 1, "reflection_axis")
+        if is_self_adjoint is False:
+            raise ValueError("A Householder operator is always self adjoint.")
+        if is_positive_definite:
+            raise ValueError("A Householder operator is always non-positive definite.")
+        if is_square is False:
+            raise ValueError("A Householder operator is always square.")
+        if is_non_singular is False:
+            raise ValueError("A Householder operator is always non-singular.")
+        super().__init__(self._axis.dtype, [self._axis], is_non_singular, True, False, True, name)
+
+    @property
+    def reflection_axis(self) -> Tensor:
+        """v."""
+        return self._axis
+
+    def _shape(self) -> TensorShape:
+        shape = self._axis.shape
+        return shape.concatenate(shape[-1:]) if shape.ndims is not None else TensorShape(None)
+
+    def _shape_tensor(self) -> Tensor:
+        shape = arrays.shape(self._axis)
+        return arrays.concat([shape, shape[-1:]], 0)
+
+    def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
+        x = linalg.adjoint(x) if adjoint_arg else x
+        length = math.sqrt(reductions.reduce_sum(math.square(math.abs(self._axis)), -1, keepdims=True))
+        axis = arrays.expand_dims(self._axis / math.cast(length, self.dtype), -1)
+        return x - 2.0 * axis * linalg.matmul(axis, x, adjoint_a=True)
+
+    def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
+        return self._matmul(rhs, adjoint, False)
+
+    def _determinant(self) -> Tensor:
+        return -arrays.ones_like(self._axis[..., 0])
+
+    def _log_abs_determinant(self) -> Tensor:
+        return arrays.zeros_like(math.abs(self._axis[..., 0]))
+
+    def _inverse(self) -> LinearOperator:
+        return self
+
+
+class LinearOperatorToeplitz(LinearOperator):
+    """A matrix whose diagonals are constant.
+
+    Args:
+      col: its first column, [..., N].
+      row: its first row, [..., N]; its first element does not count.
+      is_non_singular: a hint, as those behind it.
+      is_self_adjoint: a hint.
+      is_positive_definite: a hint.
+      is_square: True.
+      name: begins the names of its operations.
+
+    Raises:
+      ValueError: ``is_square`` is False.
+    """
+
+    def __init__(
+        self,
+        col: TensorLike,
+        row: TensorLike,
+        is_non_singular: bool | None = None,
+        is_self_adjoint: bool | None = None,
+        is_positive_definite: bool | None = None,
+        is_square: bool | None = None,
+        name: str = "LinearOperatorToeplitz",
+    ) -> None:
+        if is_square is False:
+            raise ValueError("Only square Toeplitz operators currently supported.")
+        with name_scope(name, "", [row, col]):
+            self._row = convert_to_tensor(row, name="row")
+            self._col = convert_to_tensor(col, name="col")
+        for tensor, what in ((self._row, "row"), (self._col, "col")):
+            _check_rank(tensor, 1, what)
+        super().__init__(
+            self._row.dtype, [self._row, self._col], is_non_singular, is_self_adjoint, is_positive_definite, True, name
+        )
+
+    @property
+    def col(self) -> Tensor:
+        """The first column."""
+        return self._col
+
+    @property
+    def row(self) -> Tensor:
+        """The first row."""
+        return self._row
+
+    def _shape(self) -> TensorShape:
+        shape = arrays.broadcast_static_shape(self._row.shape, self._col.shape)
+        return shape.concatenate(shape[-1:]) if shape.ndims is not None else TensorShape(None)
+
+    def _shape_tensor(self) -> Tensor:
+        shape = arrays.broadcast_dynamic_shape(arrays.shape(self._row), arrays.shape(self._col))
+        return arrays.concat([shape, shape[-1:]], 0)
+
+    def _to_dense(self) -> Tensor:
+        row, col = (
+            arrays.broadcast_to(part, self.shape_tensor()[:-1]) if self._row.dims != self._col.dims else part
+            for part in (self._row, self._col)
+        )
+        # The elements from the lower left corner to the upper right one: element (i, j) stands at n - 1 - i + j.
+        edge = arrays.concat([arrays.reverse(col, [-1]), row[..., 1:]], -1)
+        size = size_of(col, -1)
+        if isinstance(size, int):
+            steps = np.arange(size)
+            places = size - 1 - steps[:, None] + steps
+        else:
+            steps = arrays.range(size)
+            places = size - 1 - arrays.expand_dims(steps, 1) + steps
+        return indexing.gather(edge, places, axis=-1)
+
+
+class _Circulant(LinearOperator):
+    """What a spectrum says: the matrix that is diagonal in the Fourier basis."""
+
+    _block_depth = 1
+
+    def __init__(
+        self,
+        spectrum: TensorLike,
+        input_output_dtype: DTypeLike = dtypes.complex64,
+        is_non_singular: bool | None = None,
+        is_self_adjoint: bool | None = None,
+        is_positive_definite: bool | None = None,
+        is_square: bool | None = True,
+        name: str | None = None,
+    ) -> None:
+        with name_scope(name, type(self).__name__, [spectrum]):
+            self._spectrum = convert_to_tensor(spectrum, name="spectrum")
+        _check_rank(self._spectrum, self._block_depth, "spectrum")
+        if is_square is False:
+            raise ValueError("A [[nested] block] circulant operator is always square.")
+        if not self._spectrum.dtype.is_complex:
+            if is_self_adjoint is False:
+                raise ValueError("A real spectrum always corresponds to a self-adjoint operator.")
+            is_self_adjoint = True
+        super().__init__(
+            as_dtype(input_output_dtype),
+            [self._spectrum],
+            is_non_singular,
+            is_self_adjoint,
+            is_positive_definite,
+            True,
+            name,
+        )
+
+    @property
+    def spectrum(self) -> Tensor:
+        """The eigenvalues."""
+        return self._spectrum
+
+    @property
+    def block_depth(self) -> int:
+        """How many dimensions the Fourier transform has."""
+        return self._block_depth
+
+    @property
+    def block_shape(self) -> TensorShape:
+        """The sizes of these dimensions."""
+        return self._spectrum.shape[-self._block_depth :]
+
+    def block_shape_tensor(self) -> Tensor:
+        """The sizes of these dimensions as a tensor."""
+        return arrays.shape(self._spectrum)[-self._block_depth :]
+
+    def _shape(self) -> TensorShape:
+        size = self.block_shape.num_elements()
+        return self._spectrum.shape[: -self._block_depth].concatenate(TensorShape([size, size]))
+
+    def _shape_tensor(self) -> Tensor:
+        size = reductions.reduce_prod(self.block_shape_tensor())
+        return arrays.concat([arrays.shape(self._spectrum)[: -self._block_depth], arrays.stack([size, size])], 0)
+
+    def _complex(self, x: Tensor) -> Tensor:
+        return x if x.dtype.is_complex else math.cast(x, dtypes.complex64)
+
+    def _transform(self, x: Tensor, inverse: bool = False) -> Tensor:
+        if inverse:
+            return (fourier.ifft, fourier.ifft2d, fourier.ifft3d)[self._block_depth - 1](x)
+        return (fourier.fft, fourier.fft2d, fourier.fft3d)[self._block_depth - 1](x)
+
+    def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
+        """What a product convolves with: the inverse transform of the spectrum."""
+        with name_scope(name, "", self.graph_parents):
+            return math.cast(self._transform(self._complex(self._spectrum), inverse=True), self.dtype)
+
+    def _through(self, x: Tensor, spectrum: Tensor) -> Tensor:
+        """The columns of ``x`` [..., N, R], transformed, multiplied and transformed back."""
+        columns = self._complex(arrays.matrix_transpose(x))
+        split = arrays.concat([arrays.shape(columns)[:-1], self.block_shape_tensor()], 0)
+        blocks = self._transform(arrays.reshape(columns, split)) * arrays.expand_dims(spectrum, -self._block_depth - 1)
+        found = self._transform(blocks, inverse=True)
+        flat = arrays.concat([arrays.shape(found)[: -self._block_depth], [-1]], 0)
+        found = arrays.matrix_transpose(arrays.reshape(found, flat))
+        return math.cast(found if self.dtype.is_complex else math.real(found), self.dtype)
+
+    def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
+        spectrum = self._complex(self._spectrum)
+        return self._through(linalg.adjoint(x) if adjoint_arg else x, math.conj(spectrum) if adjoint else spectrum)
+
+    def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
+        spectrum = self._complex(self._spectrum)
+        return self._through(rhs, 1.0 / (math.conj(spectrum) if adjoint else spectrum))
+
+    def _over_blocks(self, reduce: Any, x: Tensor) -> Tensor:
+        return reduce(x, list(range(-self._block_depth, 0)))
+
+    def _determinant(self) -> Tensor:
+        return math.cast(self._over_blocks(reductions.reduce_prod, self._spectrum), self.dtype)
+
+    def _log_abs_determinant(self) -> Tensor:
+        found = self._over_blocks(reductions.reduce_sum, math.log(math.abs(self._spectrum)))
+        return math.cast(found, self.dtype)
+
+    def _diag_part(self) -> Tensor:
+        mean = math.cast(self._over_blocks(reductions.reduce_mean, self._complex(self._spectrum)), self.dtype)
+        return arrays.expand_dims(mean, -1) * arrays.ones(self.shape_tensor()[-1:], self.dtype)
+
+    def _adjoint(self) -> LinearOperator:
+        return type(self)(math.conj(self._spectrum), self.dtype, self.is_non_singular)
+
+    def _inverse(self) -> LinearOperator:
+        # Of complex numbers, whatever the operator's own type is: as in TensorFlow 1.15.
+        return type(self)(1.0 / self._spectrum, is_non_singular=self.is_non_singular)
+
+    def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Operation:
+        """An operation that fails where the spectrum belongs to a matrix that is not real."""
+        with name_scope(name, "", self.graph_parents):
+            kernel = self._transform(self._complex(self._spectrum), inverse=True)
+            apart = reductions.reduce_max(math.abs(math.imag(kernel)))
+            return assert_less(apart, math.cast(1e-6, apart.dtype), message="Spectrum was not Hermitian")
+
+
+class LinearOperatorCirculant(_Circulant):
+    """A matrix each row of which is the one above, shifted by one: ``F^H diag(spectrum) F``.
+
+    Args:
+      spectrum: the eigenvalues, [..., N].
+      input_output_dtype: of what it is multiplied by and gives.
+      is_non_singular: a hint.
+      is_self_adjoint: follows from a real spectrum.
+      is_positive_definite: a hint.
+      is_square: True.
+      name: begins the names of its operations.
+
+    Raises:
+      ValueError: a hint is wrong.
+    """
+
+
+class LinearOperatorCirculant2D(_Circulant):
+    """As `LinearOperatorCirculant`, with a spectrum of two dimensions: blocks that are circulant, of such."""
+
+    _block_depth = 2
+
+
+class LinearOperatorCirculant3D(_Circulant):
+    """As `LinearOperatorCirculant`, with a spectrum of three dimensions."""
+
+    _block_depth = 3
+
+
+makers.triangular = LinearOperatorLowerTriangular
+makers.full_matrix = LinearOperatorFullMatrix

@@ -1,0 +1,379 @@
+"""``tf.ragged``: ragged tensors of Python values, ranges, masks, stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.dtypes import DTypeLike, as_dtype
+from headwater.graph.convert import constant as dense_constant
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.graph.ragged_value import ragged_value
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, as_shape
+from headwater.tf1.functional import arrays, indexing, math, reductions, searching
+from headwater.tf1.functional.apply import apply
+from headwater.tf1.functional.ragged_tensor import (
+    RaggedTensor,
+    as_ragged_or_tensor,
+    gather_rows,
+    length_of,
+    rows_of_splits,
+    splits_of_rows,
+)
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike
+    from headwater.registry import HostArray
+
+
+def _is_list(value: TensorLike) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _depths(value: TensorLike) -> tuple[int | None, int]:
+    """How deep the scalars in nested lists are (None without any), and how deep the lists themselves.
+
+    Raises:
+      ValueError: scalars of different depths.
+    """
+    if not _is_list(value):
+        return 0, 0
+    found = [_depths(item) for item in cast("list[Any]", value)]
+    scalars = {depth for depth, _ in found if depth is not None}
+    if len(scalars) > 1:
+        raise ValueError("all scalar values must have the same nesting depth")
+    deepest = max((depth for _, depth in found), default=0)
+    return (scalars.pop() + 1 if scalars else None), deepest + 1
+
+
+def _inner_shape(values: Sequence[Tensor], ragged_rank: int) -> tuple[int, ...]:
+    """The shape of a value: that of the first one.
+
+    Raises:
+      ValueError: others differ.
+    """
+    items: list[Any] = list(values)
+    for _ in range(ragged_rank):
+        items = [inner for item in items for inner in item]
+    shape: list[int] = []
+    while items and isinstance(items[0], list | tuple | np.ndarray):
+        sizes = {len(item) for item in items}
+        if len(sizes) > 1:
+            raise ValueError("inner values have inconsistent shape")
+        shape.append(sizes.pop())
+        items = [inner for item in items for inner in item]
+    return tuple(shape)
+
+
+def _parts(
+    pylist: TensorLike,
+    dtype: DTypeLike | None,
+    ragged_rank: int | None,
+    inner_shape: ShapeLike,
+    splits_dtype: DTypeLike,
+) -> list[Any]:
+    """Flat values and splits, the outermost first."""
+    kind = None if dtype is None else as_dtype(dtype).numpy_dtype
+    if ragged_rank is not None and ragged_rank < 0:
+        raise ValueError(f"Invalid ragged_rank={ragged_rank}: must be nonnegative")
+    if not _is_list(pylist):
+        if ragged_rank or inner_shape:
+            raise ValueError(f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank}")
+        return [_array(pylist, kind, None)]
+    scalar_depth, deepest = _depths(pylist)
+    if scalar_depth is not None and deepest > scalar_depth:
+        raise ValueError(f"Invalid pylist={pylist!r}: empty list nesting is greater than scalar value nesting")
+    inner: tuple[Any, ...] | None = None if inner_shape is None else tuple(as_shape(inner_shape).as_list())
+    if inner is not None and ragged_rank is not None:
+        expected = ragged_rank + len(inner) + 1
+        if scalar_depth not in (None, expected) or deepest > expected:
+            raise ValueError(
+                f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank} and inner_shape={inner}"
+            )
+    if ragged_rank == 0 or (ragged_rank is None and deepest - len(inner or ()) < 2):
+        return [_array(pylist, kind, None)]
+    if ragged_rank is None:
+        depth = deepest if scalar_depth is None else scalar_depth - len(inner or ())
+        ragged_rank = max(1, depth - 1)
+        inner = inner or ()
+    elif scalar_depth is not None and deepest <= ragged_rank:
+        raise ValueError(f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank}")
+    elif inner is None:
+        inner = _inner_shape(cast("list[Any]", pylist), ragged_rank)
+    values: list[Any] = list(cast("list[Any]", pylist))
+    splits: list[Any] = []
+    for _ in range(ragged_rank):
+        if any(not isinstance(row, list | tuple | np.ndarray) for row in values):
+            raise ValueError(f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank}")
+        lengths = [len(row) for row in values]
+        splits.append(np.concatenate([[0], np.cumsum(lengths)]).astype(as_dtype(splits_dtype).numpy_dtype))
+        values = [item for row in values for item in row]
+    return [_array(values, kind, (len(values), *inner)), *splits]
+
+
+def _array(values: object, kind: Any, shape: tuple[int, ...] | None) -> HostArray:
+    found = np.asarray(values, None if kind is object else kind)
+    if found.dtype.kind in "US":
+        flat = [item.encode() if isinstance(item, str) else item for item in np.asarray(values, object).ravel()]
+        text = np.empty(len(flat), object)
+        text[:] = flat
+        found = text.reshape(found.shape)
+    elif kind is object and not found.size:
+        found = found.astype(object)
+    return found if shape is None else found.reshape(shape)
+
+
+def constant(
+    pylist: TensorLike,
+    dtype: DTypeLike | None = None,
+    ragged_rank: int | None = None,
+    inner_shape: ShapeLike = None,
+    name: str | None = None,
+    row_splits_dtype: DTypeLike = dtypes.int64,
+) -> Any:
+    """A ragged tensor of nested lists; a tensor where they are not nested.
+
+    Args:
+      pylist: the lists.
+      dtype: the type of the values.
+      ragged_rank: how many dimensions are ragged; all but the first, and those of ``inner_shape``, when None.
+      inner_shape: the shape of each value.
+      name: name scope.
+      row_splits_dtype: the type of the splits.
+
+    Raises:
+      ValueError: values of different depths, or another depth than the arguments say.
+    """
+    with name_scope(name, "RaggedConstant"):
+        flat, *splits = _parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype)
+        if dtype is None and flat.dtype.kind in "fi":
+            flat = flat.astype(np.float32 if flat.dtype.kind == "f" or not flat.size else np.int32)
+        return RaggedTensor.from_nested_row_splits(
+            dense_constant(flat, dtype), [dense_constant(part) for part in splits], validate=False
+        )
+
+
+def constant_value(
+    pylist: TensorLike,
+    dtype: DTypeLike | None = None,
+    ragged_rank: int | None = None,
+    inner_shape: ShapeLike = None,
+    row_splits_dtype: DTypeLike = "int64",
+) -> Any:
+    """As `constant`: the value of a ragged tensor, or an array."""
+    return ragged_value(_parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype))
+
+
+def placeholder(
+    dtype: DTypeLike, ragged_rank: int, value_shape: ShapeLike | None = None, name: str | None = None
+) -> Any:
+    """A ragged tensor whose value every run must feed.
+
+    Args:
+      dtype: the type of the values.
+      ragged_rank: how many dimensions are ragged.
+      value_shape: the shape of each value: a scalar when None.
+      name: name scope.
+    """
+    if ragged_rank == 0:
+        return arrays.placeholder(dtype, value_shape, name)
+    with name_scope(name, "RaggedPlaceholder"):
+        inner = [] if value_shape is None else as_shape(value_shape).as_list()
+        found: object = arrays.placeholder(dtype, [None, *inner], "flat_values")
+        splits = [
+            arrays.placeholder(dtypes.int64, [None], f"row_splits_{index}") for index in builtin_range(ragged_rank)
+        ]
+        return RaggedTensor.from_nested_row_splits(found, splits, validate=False)
+
+
+builtin_range = range
+
+
+def ragged_range(
+    starts: TensorLike,
+    limits: TensorLike | None = None,
+    deltas: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+    row_splits_dtype: DTypeLike = dtypes.int64,
+) -> RaggedTensor:
+    """Rows of numbers, each from a start on, ``deltas`` apart, below a limit.
+
+    Args:
+      starts: of each row, or of all; the limits, where these are None.
+      limits: of each row, or of all.
+      deltas: of each row, or of all.
+      dtype: the type of the numbers.
+      name: name scope.
+      row_splits_dtype: the type of the splits.
+    """
+    if limits is None:
+        starts, limits = 0, starts
+    with name_scope(name, "RaggedRange", [starts, limits, deltas]):
+        if dtype is None:
+            parts = [convert_to_tensor(part) for part in (starts, limits, deltas)]
+            order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
+            kind = order[max(order.index(part.dtype) for part in parts)]
+        else:
+            kind = as_dtype(dtype)
+        parts = [math.cast(part, kind) for part in (starts, limits, deltas)]
+        found = apply("RaggedRange", *parts, Tsplits=as_dtype(row_splits_dtype)).outputs
+        return RaggedTensor.from_row_splits(found[1], found[0], validate=False)
+
+
+def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: DTypeLike | None = None) -> Tensor:
+    """The row of each value, from where rows begin and end.
+
+    Raises:
+      ValueError: ``splits`` are no integers.
+    """
+    with name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
+        tensor = convert_to_tensor(splits, preferred_dtype=dtypes.int64, name="splits")
+        if tensor.dtype not in (dtypes.int32, dtypes.int64):
+            raise ValueError("splits must have dtype int32 or int64")
+        found = rows_of_splits(tensor)
+        return found if out_type is None else math.cast(found, as_dtype(out_type))
+
+
+def segment_ids_to_row_splits(
+    segment_ids: TensorLike,
+    num_segments: TensorLike | None = None,
+    out_type: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Where rows begin and end, from the row of each value."""
+    with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
+        tensor = convert_to_tensor(segment_ids, preferred_dtype=dtypes.int64, name="segment_ids")
+        found = splits_of_rows(tensor, num_segments)
+        return found if out_type is None else math.cast(found, as_dtype(out_type))
+
+
+def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
+    """The values at which ``mask`` is true, in the rows that they are in.
+
+    Args:
+      data: a tensor or ragged tensor.
+      mask: the same, of the first dimensions of ``data``; of rank 1 for whole rows.
+      name: name scope.
+
+    Raises:
+      ValueError: ``mask`` is a scalar, or its rank is not known.
+    """
+    with name_scope(name, "RaggedMask", []):
+        data, mask = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(mask, dtypes.bool_, name="mask")
+        rank = mask.shape.ndims
+        if rank is None:
+            raise ValueError("mask.shape.ndims must be known statically.")
+        if rank == 0:
+            raise ValueError("mask cannot be scalar.")
+        return _masked(data, mask, rank)
+
+
+def _masked(data: Any, mask: Any, rank: int) -> Any:
+    if rank == 1:
+        if isinstance(data, RaggedTensor):
+            return gather_rows(data, arrays.reshape(indexing.where(mask), [-1]))
+        return indexing.boolean_mask(data, mask)
+    data, mask = (part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in (data, mask))
+    counts = _true_values(mask)
+    values = _masked(data.values, mask.values, rank - 1)
+    if rank > 2:
+        return data.with_values(values)
+    return RaggedTensor.from_row_lengths(values, counts, validate=False)
+
+
+def _true_values(mask: RaggedTensor) -> Tensor:
+    kind = mask.row_splits.dtype
+    if isinstance(mask.values, RaggedTensor) or mask.values.shape.ndims != 1:
+        return mask.row_lengths()
+    rows = reductions.cumsum(math.cast(mask.values, kind))
+    before = indexing.gather(arrays.concat([arrays.zeros([1], kind), rows], 0), mask.row_splits)
+    return before[1:] - before[:-1]
+
+
+def _concat_rows(values: Sequence[object]) -> Any:
+    """The rows of all, one after the other."""
+    if not any(isinstance(value, RaggedTensor) for value in values):
+        return arrays.concat(list(values), 0)
+    ragged = [value if isinstance(value, RaggedTensor) else RaggedTensor.from_tensor(value) for value in values]
+    lengths = arrays.concat([value.row_lengths() for value in ragged], 0)
+    return RaggedTensor.from_row_lengths(_concat_rows([value.values for value in ragged]), lengths, validate=False)
+
+
+def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
+    """A ragged tensor with one more dimension, of tensors or ragged tensors of one rank.
+
+    Args:
+      values: a list of them.
+      axis: the place of the new dimension: 0, or 1.
+      name: name scope.
+
+    Raises:
+      ValueError: no values, or an ``axis`` that is out of range.
+    """
+    if not isinstance(values, list | tuple):
+        values = [values]
+    if not values:
+        raise ValueError("values may not be empty")
+    with name_scope(name, "RaggedStack", []):
+        parts = [as_ragged_or_tensor(value) for value in cast("list[Any]", values)]
+        rank = parts[0].shape.ndims
+        if rank is None:
+            raise ValueError("the rank of values must be known")
+        if not -rank - 1 <= axis <= rank:
+            raise ValueError(f"axis={axis} out of bounds: expected {-rank - 1}<=axis<{rank + 1}")
+        return _stacked(parts, rank, axis + rank + 1 if axis < 0 else axis)
+
+
+def _stacked(parts: list[Tensor], rank: int, axis: int) -> Any:
+    if rank == 0 or (rank == 1 and not any(isinstance(part, RaggedTensor) for part in parts)):
+        return arrays.stack(parts, axis)
+    if axis == 0:
+        if rank > 1:
+            parts = [
+                p if isinstance(p, RaggedTensor) else RaggedTensor.from_tensor(p, ragged_rank=rank - 1) for p in parts
+            ]
+        lengths = arrays.stack([length_of(part) for part in parts])
+        return RaggedTensor.from_row_lengths(_concat_rows(parts), lengths, validate=False)
+    if axis > 1:
+        ragged = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
+        return ragged[0].with_values(_stacked([part.values for part in ragged], rank - 1, axis - 1))
+    count = length_of(parts[0])
+    number = len(parts)
+    # Of each value the row 0, then of each the row 1, and so on.
+    order = arrays.reshape(
+        arrays.expand_dims(arrays.range(count), 1) + arrays.expand_dims(arrays.range(np.int64(number)) * count, 0), [-1]
+    )
+    splits = arrays.range(count + 1) * np.int64(number)
+    return RaggedTensor.from_row_splits(gather_rows(_concat_rows(parts), order), splits, validate=False)
+
+
+def stack_dynamic_partitions(
+    data: TensorLike, partitions: Any, num_partitions: TensorLike, name: str | None = None
+) -> RaggedTensor:
+    """The rows of ``data``, in the row of the result that ``partitions`` says for each.
+
+    Args:
+      data: a tensor or ragged tensor.
+      partitions: integers from 0 to below ``num_partitions``.
+      num_partitions: how many rows the result has.
+      name: name scope.
+    """
+    with name_scope(name, "SegmentStack", []):
+        data = as_ragged_or_tensor(data, name="data")
+        partitions = as_ragged_or_tensor(partitions, name="partitions")
+        if isinstance(partitions, RaggedTensor):
+            outer = data if isinstance(data, RaggedTensor) else RaggedTensor.from_tensor(data)
+            return stack_dynamic_partitions(outer.values, partitions.values, num_partitions)
+        rank = partitions.shape.ndims or 0
+        if rank != 1:
+            data = arrays.reshape(data, arrays.concat([[-1], arrays.shape(data)[rank:]], 0))
+            partitions = arrays.reshape(partitions, [-1])
+        order = searching.argsort(partitions, stable=True)
+        rows = math.cast(indexing.gather(partitions, order), dtypes.int64)
+        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, math.cast(num_partitions, dtypes.int64))

@@ -1,0 +1,108 @@
+"""Tensors that a session keeps between its steps, under handles that programs pass from one step to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.dtypes import DType, DTypeLike, as_dtype, string
+from headwater.graph.context import get_default_graph, get_default_session
+from headwater.graph.convert import name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.arrays import placeholder
+
+
+class TensorHandle(bytes):
+    """Names a tensor that a session keeps; to be fed where `get_session_tensor` gives a placeholder."""
+
+    @property
+    def handle(self) -> str:
+        """The name."""
+        return self.decode()
+
+    def get_raw_handle(self) -> str:
+        """The name."""
+        return self.decode()
+
+    @property
+    def _dtype(self) -> DType:
+        return as_dtype(self.decode().rpartition(";")[2])
+
+    def eval(self) -> Any:
+        """The tensor's value, in the default session.
+
+        Raises:
+          ValueError: there is none.
+        """
+        return self._run(lambda: get_session_tensor(self.handle, self._dtype))
+
+    def delete(self) -> None:
+        """Has the default session forget the tensor.
+
+        Raises:
+          ValueError: there is none.
+        """
+        self._run(lambda: delete_session_tensor(self.handle))
+
+    def _run(self, build: Any) -> Any:
+        session = get_default_session()
+        if session is None:
+            raise ValueError("There is no default session: use the handle within `with tf.Session()`")
+        with session.graph.as_default():
+            holder, wanted = build()
+        return session.run(wanted, {holder: self})
+
+    def __str__(self) -> str:
+        return self.decode()
+
+
+class HandleTensor(Tensor):
+    """The tensor of a handle: a session gives it as a `TensorHandle`."""
+
+    __slots__ = ()
+
+
+def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
+    """Has the session keep a value; gives its handle, which is a `TensorHandle` once a session has run it.
+
+    Args:
+      data: the tensor.
+      name: name of the operation.
+
+    Raises:
+      TypeError: ``data`` is no tensor.
+    """
+    if not isinstance(data, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError("`data` must be of type Tensor.")
+    graph = get_default_graph()
+    with graph.colocate_with(data.op):
+        found = one("GetSessionHandleV2", data, T=data.dtype.base_dtype, name=name or "GetSessionHandleV2")
+    found.__class__ = HandleTensor
+    return found
+
+
+def get_session_tensor(handle: str, dtype: DTypeLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """A placeholder for a handle, and the tensor that the session keeps under it.
+
+    Args:
+      handle: a handle; which one counts is said by what is fed.
+      dtype: the tensor's type.
+      name: name scope.
+    """
+    del handle
+    with name_scope(name, "GetSessionTensor"):
+        holder = placeholder(string, [])
+        return holder, one("GetSessionTensor", holder, dtype=as_dtype(dtype))
+
+
+def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor, Operation]:
+    """A placeholder for a handle, and the operation that has the session forget the tensor.
+
+    Args:
+      handle: a handle; which one counts is said by what is fed.
+      name: name scope.
+    """
+    del handle
+    with name_scope(name, "DeleteSessionTensor"):
+        holder = placeholder(string, [])
+        return holder, get_default_graph().create_op("DeleteSessionTensor", [holder], {}, "DeleteSessionTensor")

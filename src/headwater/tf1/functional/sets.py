@@ -1,0 +1,118 @@
+"""Sets in the rows of tensors (TensorFlow 1.15's ``tf.sets``), and how far sequences are from each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater import dtypes
+from headwater.graph.operation import Tensor
+from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.sparse import SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SparseLike, TensorLike
+
+
+_ALLOWED = (
+    dtypes.int8,
+    dtypes.int16,
+    dtypes.int32,
+    dtypes.int64,
+    dtypes.uint8,
+    dtypes.uint16,
+    dtypes.string,
+)
+
+
+def set_size(a: SparseLike, validate_indices: bool = True) -> Tensor:
+    """How many different values each row, along the last dimension, of a sparse tensor has.
+
+    Args:
+      validate_indices: check that the values are in order.
+
+    Raises:
+      TypeError: ``a`` is not sparse, or its values are neither integers nor text.
+    """
+    a = convert_to_tensor_or_sparse_tensor(a, name="a")
+    if not isinstance(a, SparseTensor):
+        raise TypeError(f"Expected `SparseTensor`, got {a}.")
+    _require_allowed(a)
+    return one("SetSize", a.indices, a.values, a.dense_shape, validate_indices=validate_indices)
+
+
+def _require_allowed(a: Any) -> None:
+    if a.dtype.base_dtype not in _ALLOWED:
+        raise TypeError(f"'a' invalid dtype {a.dtype!r}.")
+
+
+def _combined(a: Tensor, b: Tensor, operation: str, validate_indices: bool) -> SparseTensor:
+    a = convert_to_tensor_or_sparse_tensor(a, name="a")
+    _require_allowed(a)
+    b = convert_to_tensor_or_sparse_tensor(b, name="b")
+    if b.dtype.base_dtype != a.dtype.base_dtype:
+        raise TypeError(f"Types don't match, {a.dtype!r} vs {b.dtype!r}.")
+    if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+        a, b = b, a
+        operation = {"a-b": "b-a", "b-a": "a-b"}.get(operation, operation)
+    kinds = ["Sparse" if isinstance(value, SparseTensor) else "Dense" for value in (a, b)]
+    parts = [
+        part
+        for value in (a, b)
+        for part in ((value.indices, value.values, value.dense_shape) if isinstance(value, SparseTensor) else (value,))
+    ]
+    op = apply(
+        f"{kinds[0]}To{kinds[1]}SetOperation", *parts, set_operation=operation, validate_indices=validate_indices
+    )
+    return SparseTensor(*op.outputs)
+
+
+def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """For each row, along the last dimension, the values that both tensors have there, in order.
+
+    Args:
+      a, b: tensors or sparse tensors of integers or text that agree in all dimensions but the last.
+      validate_indices: check that the values of sparse tensors are in order.
+
+    Raises:
+      TypeError: other types, or types that differ.
+    """
+    return _combined(a, b, "intersection", validate_indices)
+
+
+def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
+    """As `set_intersection`, the values that a has and b has not; the other way round unless ``aminusb``."""
+    return _combined(a, b, "a-b" if aminusb else "b-a", validate_indices)
+
+
+def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """As `set_intersection`, the values that one of the two has, or both."""
+    return _combined(a, b, "union", validate_indices)
+
+
+def edit_distance(
+    hypothesis: TensorLike, truth: TensorLike, normalize: bool = True, name: str = "edit_distance"
+) -> Tensor:
+    """For each row how many values must be put in, taken out or replaced to come from the hypothesis to the truth.
+
+    Args:
+      hypothesis, truth: sparse tensors; the last dimension is the sequence.
+      normalize: divide by the number of values of the truth; infinity where that has none and the hypothesis has.
+
+    Raises:
+      TypeError: one of the two is not sparse.
+    """
+    for value, what in ((hypothesis, "Hypothesis"), (truth, "Truth")):
+        if not isinstance(value, SparseTensor | SparseTensorValue):
+            raise TypeError(f"{what} must be a SparseTensor.")
+    first, second = SparseTensor.from_value(hypothesis), SparseTensor.from_value(truth)
+    return one(
+        "EditDistance",
+        first.indices,
+        first.values,
+        first.dense_shape,
+        second.indices,
+        second.values,
+        second.dense_shape,
+        normalize=normalize,
+        name=name,
+    )

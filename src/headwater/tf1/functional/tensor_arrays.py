@@ -1,0 +1,198 @@
+"""`TensorArray`: tensors by position, which loops write and read one at a time."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.dtypes import as_dtype, int32
+from headwater.errors import InvalidArgumentError
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
+from headwater.registry import register_gradient
+from headwater.shapes import ShapeLike, TensorShape, as_shape
+from headwater.tf1.functional import arrays, indexing, math
+from headwater.tf1.functional.apply import one
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+
+_ELEMENTS: Final = "TensorArrayElements"
+"""Whose gradient reads of elements have: a whole tensor, as TensorFlow gives, where that of a gather is slices."""
+
+
+class TensorArray:
+    """An array of tensors of one type. Writing gives a new array; loops and conditions take and return arrays.
+
+    Its elements lie along the first dimension of one tensor, `flow`. Until the shape of the elements is known, that
+    tensor has shape ``[size, 0]``.
+
+    Args:
+      dtype: element type.
+      size: how many elements; must be known when a step is compiled. 0 without, where ``dynamic_size``.
+      dynamic_size: writing behind the end makes the array longer, outside of compiled loops.
+      clear_after_read: accepted; nothing is ever cleared.
+      tensor_array_name: a name for what TensorFlow keeps on the task; here elements are the flow itself.
+      handle: of another array, whose elements to take; like ``flow``.
+      flow: the elements.
+      infer_shape: elements always have one shape.
+      element_shape: static shape of each element.
+      colocate_with_first_write_call: a hint for speed.
+
+    Raises:
+      ValueError: neither or both of ``size`` and ``handle``.
+    """
+
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        size: TensorLike | None = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Tensor | None = None,
+        flow: Tensor | None = None,
+        infer_shape: bool = True,
+        element_shape: ShapeLike | None = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        del clear_after_read, tensor_array_name, infer_shape, colocate_with_first_write_call
+        if handle is not None and size is not None:
+            raise ValueError("Cannot provide both a handle and size at the same time")
+        if handle is not None and element_shape is not None:
+            raise ValueError("Cannot provide both a handle and element_shape at the same time")
+        if handle is not None and dynamic_size is not None:
+            raise ValueError("Cannot provide both a handle and dynamic_size at the same time")
+        flow = handle if flow is None else flow
+        self._dtype = as_dtype(dtype).base_dtype
+        self._grows = bool(dynamic_size)
+        if flow is None:
+            if size is None and not dynamic_size:
+                raise ValueError("Size must be provided if flow is not provided")
+            attrs: dict[str, object] = {"dtype": self._dtype}
+            if element_shape is not None and as_shape(element_shape).is_fully_defined():
+                attrs["element_shape"] = as_shape(element_shape)
+            flow = one("TensorArray", 0 if size is None else _integer(size), name=name or "TensorArray", **attrs)
+        self._flow = flow
+
+    def with_flow(self, flow: Tensor) -> TensorArray:
+        """An array like this one with the elements ``flow``."""
+        return TensorArray(self._dtype, flow=flow, dynamic_size=self._grows)
+
+    @property
+    def dtype(self) -> Any:
+        return self._dtype
+
+    @property
+    def flow(self) -> Tensor:
+        """The elements, along the first dimension."""
+        return self._flow
+
+    @property
+    def handle(self) -> Tensor:
+        return self._flow
+
+    @property
+    def dynamic_size(self) -> bool:
+        return self._grows
+
+    @property
+    def element_shape(self) -> TensorShape:
+        dims = self._flow.dims
+        return TensorShape(None if dims is None else dims[1:])
+
+    def identity(self) -> TensorArray:
+        """This array after the control dependencies of the block."""
+        return self.with_flow(arrays.identity(self._flow))
+
+    def grad(self, source: str, flow: object = None, name: str | None = None) -> TensorArray:
+        """Not supported.
+
+        Raises:
+          NotImplementedError: always; `tf.gradients` of what was read, stacked or gathered needs no array of gradients.
+        """
+        raise NotImplementedError(
+            f"TensorArray.grad({source!r}) is not supported: take tf.gradients of what read, stack or gather gave"
+        )
+
+    def read(self, index: TensorLike, name: str | None = None) -> Tensor:
+        """The element ``index``.
+
+        Raises:
+          InvalidArgumentError: nothing was written, and the shape of an element is not known.
+        """
+        if self._flow.op.type == "TensorArray" and "element_shape" not in self._flow.op.attrs:
+            raise InvalidArgumentError(
+                None, None, f"Could not read from TensorArray {self._flow.op.name!r}: nothing was written to it"
+            )
+        with _dense_gradient():
+            return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
+
+    def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
+        """An array with ``value`` as element ``index``."""
+        value = convert_to_tensor(value, self._dtype)
+        flow = one(
+            "TensorArrayWrite", self._flow, _integer(index), value, grows=self._grows, name=name or "TensorArrayWrite"
+        )
+        return self.with_flow(flow)
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements, along a new first dimension."""
+        return arrays.identity(self._flow, name=name or "TensorArrayStack")
+
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
+        """The elements ``indices``, along a new first dimension."""
+        with _dense_gradient():
+            return indexing.gather(self._flow, indices, name=name or "TensorArrayGather")
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """All elements, one behind the other along their first dimension."""
+        shape = arrays.shape(self._flow)
+        return arrays.reshape(self._flow, arrays.concat([[-1], shape[2:]], 0), name=name or "TensorArrayConcat")
+
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
+        """An array whose elements are the slices of ``value`` along its first dimension."""
+        return self.with_flow(arrays.identity(convert_to_tensor(value, self._dtype), name=name or "TensorArrayUnstack"))
+
+    def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
+        """An array with the slices of ``value`` as the elements ``indices``."""
+        array: TensorArray = self
+        for place, item in enumerate(arrays.unstack(convert_to_tensor(value, self._dtype))):
+            array = array.write(convert_to_tensor(indices)[place], item, name=name)
+        return array
+
+    def split(self, value: Any, lengths: TensorLike, name: str | None = None) -> TensorArray:
+        """An array of parts of ``value``, all of one length."""
+        value = convert_to_tensor(value, self._dtype)
+        count = arrays.size(convert_to_tensor(lengths))
+        shape = arrays.concat([[count], [-1], arrays.shape(value)[1:]], 0)
+        return self.with_flow(arrays.reshape(value, shape, name=name or "TensorArraySplit"))
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many elements there are."""
+        return math.add(arrays.shape(self._flow)[0], 0, name=name or "TensorArraySize")
+
+    def close(self, name: str | None = None) -> Any:
+        """Does nothing: an array ends with its step."""
+        return arrays.identity(self._flow, name=name or "TensorArrayClose").op
+
+
+def _elements_gradient(op: Operation, grad: object) -> Any:
+    """That of the operation's own computation: zeros for the elements that were not read."""
+    del op, grad
+    return NotImplemented
+
+
+register_gradient(_ELEMENTS, _elements_gradient)
+
+
+def _dense_gradient() -> AbstractContextManager[None]:
+    return get_default_graph().gradient_override_map({"GatherV2": _ELEMENTS})
+
+
+def _integer(value: TensorLike) -> Tensor:
+    tensor = convert_to_tensor(value)
+    return tensor if tensor.dtype.base_dtype == int32 else math.cast(tensor, int32)

@@ -1,0 +1,85 @@
+"""Weights of examples: how they fit what they weigh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional import arrays, math
+from headwater.tf1.functional.checks import Assert
+from headwater.tf1.functional.control_flow import no_op, with_dependencies
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
+
+def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
+    """An operation that fails unless ``weights`` is a scalar, or has values' rank with each size values' own or 1.
+
+    What the static shapes tell is checked at once.
+
+    Raises:
+      ValueError: the static shapes do not fit.
+    """
+    with name_scope(None, "assert_broadcastable", [weights, values]):
+        weights, values = convert_to_tensor(weights, name="weights"), convert_to_tensor(values, name="values")
+        own, dims = weights.dims, values.dims
+        if own == ():
+            return no_op("static_scalar_check_success")
+        refusal = f"weights can not be broadcast to values. values.shape={values.shape}. weights.shape={weights.shape}."
+        if own is not None and dims is not None:
+            if len(own) != len(dims):
+                raise ValueError(f"{refusal} Their ranks differ.")
+            if any(a not in (None, 1) and b is not None and a != b for a, b in zip(own, dims, strict=True)):
+                raise ValueError(f"{refusal} Some sizes differ.")
+            # Sizes that are not known yet meet in the multiplication, which refuses those that do not fit.
+            return no_op("static_dims_check_success")
+        of_one_rank = math.equal(arrays.rank(weights), arrays.rank(values))
+        fits = math.logical_or(of_one_rank, math.equal(arrays.rank(weights), 0))
+        return Assert(fits, [refusal, arrays.shape(weights), arrays.shape(values)])
+
+
+def broadcast_weights(weights: Any, values: Any) -> Tensor:
+    """``weights`` in the shape of ``values``; see `assert_broadcastable`."""
+    with name_scope(None, "broadcast_weights", [weights, values]) as scope:
+        values = convert_to_tensor(values, name="values")
+        weights = math.cast(convert_to_tensor(weights, name="weights"), values.dtype.base_dtype)
+        if weights.dims is not None and weights.dims == values.dims and None not in weights.dims:
+            return weights
+        with_checks = with_dependencies([assert_broadcastable(weights, values)], weights)
+        return math.multiply(with_checks, arrays.ones_like(values), name=scope)
+
+
+def match_ranks(
+    labels: Any, predictions: TensorLike, weights: TensorLike | None = None, expected_rank_diff: int = 0
+) -> tuple[Tensor | None, Tensor, Tensor | None]:
+    """The three without a last dimension of size 1 that one of them has beyond the others.
+
+    Args:
+      labels: the truth, or None.
+      predictions: of it.
+      weights: of the examples, or None; a scalar stays as it is, and a dimension is added where one is missing.
+      expected_rank_diff: how many dimensions predictions should have more than labels.
+    """
+    predictions = convert_to_tensor(predictions)
+    if labels is not None:
+        labels = convert_to_tensor(labels)
+        if labels.dims is not None and predictions.dims is not None:
+            more = len(predictions.dims) - len(labels.dims)
+            if more == expected_rank_diff + 1 and predictions.dims[-1] in (None, 1):
+                predictions = arrays.squeeze(predictions, [-1])
+            elif more == expected_rank_diff - 1 and labels.dims[-1] in (None, 1):
+                labels = arrays.squeeze(labels, [-1])
+    if weights is None:
+        return labels, predictions, None
+    weights = convert_to_tensor(weights)
+    against = predictions if labels is None or not expected_rank_diff else labels
+    if weights.dims is None or against.dims is None or weights.dims == ():
+        return labels, predictions, weights
+    more = len(weights.dims) - len(against.dims)
+    if more == 1 and weights.dims[-1] in (None, 1):
+        weights = arrays.squeeze(weights, [-1])
+    elif more == -1 and not expected_rank_diff:
+        weights = arrays.expand_dims(weights, -1)
+    return labels, predictions, weights

@@ -1,0 +1,267 @@
+"""``tf.data.Dataset``: datasets whose functions are functions of tensors, and which a graph may go over.
+
+Such a dataset is still a tree of nodes of `headwater.data`. A function given to `map` and its like is called once, with
+tensors that stand for an element; what it builds becomes a body (`headwater.tf1.functional.bodies`) and runs compiled.
+Outside a graph's step a program goes over the dataset with ``for``; within one, iterators do, for which the tree is
+written into the graph, an operation for each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.data import dataset as plain
+from headwater.data import readers
+from headwater.data import structure as nest
+from headwater.data.dataset import Nested
+from headwater.data.node import Function, Node
+from headwater.data.sources import Whole
+from headwater.data.spec import is_array
+from headwater.data.transforms import Zipped
+from headwater.dtypes import DType, as_dtype, int64
+from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, to_array
+from headwater.graph.graph import seeds
+from headwater.graph.operation import Tensor
+from headwater.tf1.functional import autograph
+from headwater.tf1.functional.math import cast
+from headwater.tf1.input.dataset_ops import (
+    FromTensor,
+    TracedFunction,
+    as_tensor,
+    dataset_tensor,
+    element_attrs,
+    listed,
+    trace,
+)
+from headwater.tf1.input.iterators import Iterator, initializable_iterator, one_shot_iterator
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure, TensorLike
+
+
+class Dataset(plain.Dataset):
+    """A sequence of elements, as ``tf.data.Dataset``.
+
+    Arguments that are values may be tensors. A dataset with a tensor that only a step knows can be gone over by an
+    iterator (`make_one_shot_iterator`, `make_initializable_iterator`); any other also by ``for``.
+    """
+
+    @classmethod
+    def _plain_class(cls) -> Any:
+        return Dataset
+
+    @classmethod
+    def as_value(cls, value: Any, dtype: DType | None = None) -> Any:
+        if _lists_tensors(value):
+            return cls.as_value(convert_to_tensor(value), dtype)
+        if not isinstance(value, Tensor):
+            if dtype is None and is_array(value) and np.asarray(value).dtype.kind not in "USO":
+                return value
+            if hasattr(value, "_as_graph_element"):
+                return cls.as_value(convert_to_tensor(value), dtype)
+            return to_array(value, dtype)
+        known = constant_value(value)
+        if known is None:
+            return value if dtype is None or value.dtype.base_dtype == dtype else cast(value, dtype)
+        return known if dtype is None else np.asarray(known).astype(dtype.numpy_dtype)
+
+    def _cast(self, dtype: DType) -> Any:
+        def convert(value: object) -> Any:
+            return cast(value, dtype)
+
+        return self.map(convert)
+
+    @classmethod
+    def _seeds(cls, seed: Any) -> tuple[Any, Any]:
+        if isinstance(seed, Tensor):
+            return super()._seeds(seed)
+        first, second = seeds(get_default_graph(), seed)
+        return cls.as_value(first or 0, int64), cls.as_value(second or 0, int64)
+
+    @classmethod
+    def _traced(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[Function, Any]:
+        return traced(function, inputs, kind)
+
+    def _ready(self) -> None:
+        """RuntimeError where a step's tensors are in the pipeline."""
+        for node in _all_nodes(self.node):
+            for name in node.values:
+                for part in listed(getattr(node, name)):
+                    if isinstance(part, Tensor):
+                        raise RuntimeError(
+                            f"this dataset depends on the tensor {part.name}, which is known in a step only: go over "
+                            "it with dataset.make_initializable_iterator() in a session, not with `for`"
+                        )
+
+    def __iter__(self) -> Structure:
+        self._ready()
+        return super().__iter__()
+
+    def make_one_shot_iterator(self) -> Iterator:
+        """An iterator over the elements, once, which needs no initializer.
+
+        Raises:
+          ValueError: the dataset depends on a tensor of the graph.
+        """
+        return one_shot_iterator(self)
+
+    def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
+        """An iterator over the elements; running its ``initializer`` makes it begin.
+
+        Args:
+          shared_name: share the iterator between sessions under this name.
+        """
+        return initializable_iterator(self, shared_name)
+
+    @property
+    def output_types(self) -> Any:
+        """Element types, in the structure of an element."""
+        return nest.map_structure(lambda spec: spec.dtype, self.element_spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        """Static shapes, in the structure of an element."""
+        return nest.map_structure(lambda spec: spec.shape, self.element_spec)
+
+    @property
+    def output_classes(self) -> Any:
+        """`Tensor` for each component."""
+        return nest.map_structure(lambda spec: Tensor, self.element_spec)
+
+    def reduce(
+        self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None
+    ) -> Structure:
+        """The last of the states that ``reduce_func(state, element)`` gives, as tensors."""
+        state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
+        both = Dataset.made(
+            Zipped(inputs=(Whole(components=state), self.node)), (nest.emptied(initial_state), self._structure)
+        )
+        function, structure = traced(reduce_func, both, "reduce")
+        specs = function.specs()
+        inputs = [dataset_tensor(self.node), *map(as_tensor, state), *function.captured]
+        attrs = element_attrs(specs) | {"f": function.attr, "count": len(state)}
+        op = get_default_graph().create_op("ReduceDataset", inputs, attrs, name or "ReduceDataset")
+        return nest.pack(structure, list(op.outputs))
+
+
+def _lists_tensors(value: Any) -> bool:
+    """Whether ``value`` is a list with tensors in it."""
+    return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+
+
+def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:
+    """A program's function of tensors, and what it returns: its structure without leaves, or a dataset.
+
+    Raises:
+      TypeError: it returns something that is no tensor.
+    """
+    shape = inputs._structure  # pyright: ignore[reportPrivateUsage]
+
+    def build(params: list[Tensor]) -> tuple[list[Tensor], Any]:
+        leaves = [
+            Dataset.made(FromTensor(param, leaf.specs), leaf.element_structure) if isinstance(leaf, Nested) else param  # pyright: ignore[reportPrivateUsage]
+            for param, leaf in zip(params, nest.flatten(shape), strict=True)
+        ]
+        given = nest.pack(shape, leaves)
+        args: tuple[Any, ...] = given if type(given) is tuple else (given,)  # pyright: ignore[reportUnknownVariableType]
+        result = nest.plain_lists(autograph.call(function, *args))
+        if isinstance(result, plain.Dataset):
+            return [dataset_tensor(result.node)], result
+        tensors = [_as_result(leaf, kind) for leaf in nest.flatten(result)]
+        return tensors, nest.emptied(result)
+
+    return trace(kind, tuple(inputs.node.specs), build)
+
+
+def _as_result(value: TensorLike, kind: str) -> Tensor:
+    try:
+        return convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Unsupported return value from function passed to Dataset.{kind}(): {value!r}.") from error
+
+
+def _all_nodes(node: Node) -> Iterable[Node]:
+    yield node
+    for child in node.nodes():
+        yield from _all_nodes(child)
+
+
+class TFRecordDataset(readers.TFRecordDataset, Dataset):
+    __doc__ = readers.TFRecordDataset.__doc__
+
+
+class TextLineDataset(readers.TextLineDataset, Dataset):
+    __doc__ = readers.TextLineDataset.__doc__
+
+
+class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
+    __doc__ = readers.FixedLengthRecordDataset.__doc__
+
+
+def counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset:
+    """Numbers without end, from ``start`` on, each ``step`` more than the last.
+
+    Args:
+      start: the first.
+      step: what is added.
+      dtype: their type.
+    """
+    kind = as_dtype(dtype).as_numpy_dtype
+    first, further = kind(start), kind(step)
+
+    def following(state: Structure, element: Structure) -> tuple[Any, Any]:
+        del element
+        return state + further, state
+
+    return Dataset.from_tensors(first).repeat().scan(first, following)
+
+
+def get_single_element(dataset: Dataset) -> Structure:
+    """The only element of a dataset, as tensors; steps end in InvalidArgumentError where it has none or several."""
+    spec = dataset.element_spec
+    op = get_default_graph().create_op(
+        "DatasetToSingleElement",
+        [dataset_tensor(dataset.node)],
+        element_attrs(nest.flatten(spec)),
+        "DatasetToSingleElement",
+    )
+    return nest.pack(spec, list(op.outputs))
+
+
+def cardinality(dataset: Dataset) -> Tensor:
+    """How many elements there are, an int64 tensor: `INFINITE_CARDINALITY`, `UNKNOWN_CARDINALITY`, or the number."""
+    tensor = dataset_tensor(dataset.node)
+    return (
+        get_default_graph().create_op("DatasetCardinality", [tensor], {}, "ExperimentalDatasetCardinality").outputs[0]
+    )
+
+
+def make_one_shot_iterator(dataset: Dataset) -> Iterator:
+    """As `Dataset.make_one_shot_iterator`."""
+    return dataset.make_one_shot_iterator()
+
+
+def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> Iterator:
+    """As `Dataset.make_initializable_iterator`."""
+    return dataset.make_initializable_iterator(shared_name)
+
+
+def get_output_types(dataset_or_iterator: Structure) -> Any:
+    """Element types, in the structure of an element."""
+    return dataset_or_iterator.output_types
+
+
+def get_output_shapes(dataset_or_iterator: Structure) -> Any:
+    """Static shapes, in the structure of an element."""
+    return dataset_or_iterator.output_shapes
+
+
+def get_output_classes(dataset_or_iterator: Structure) -> Any:
+    """`Tensor` for each component, in the structure of an element."""
+    return dataset_or_iterator.output_classes

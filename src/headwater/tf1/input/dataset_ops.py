@@ -1,0 +1,195 @@
+"""From the tree of a dataset's nodes to operations of a graph, and from functions of tensors to bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.data.node import Block, Context, Element, Function, Node
+from headwater.data.spec import TensorSpec, is_array
+from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import make_const
+from headwater.graph.operation import Tensor
+from headwater.registry import FunctionAttr, HostFunction
+from headwater.shapes import TensorShape
+from headwater.tf1.functional import bodies
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+
+
+_HELD = ("headwater", "python functions of datasets")
+"""Key of the collection by which a graph keeps generators alive."""
+
+
+class TracedFunction(Function):
+    """A function of tensors as a body.
+
+    Attributes:
+      attr: the body.
+      captured: tensors from outside that it uses.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        attr: FunctionAttr,
+        inputs: tuple[TensorSpec, ...],
+        captured: Sequence[Tensor],
+        specs: tuple[TensorSpec, ...],
+    ) -> None:
+        self.name = name
+        self.attr = attr
+        self.captured: list[Tensor] = list(captured)
+        self._inputs = inputs
+        self._specs = specs
+        self._runs: Function | None = None
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self._specs
+
+    @property
+    def runner(self) -> Function:
+        """What runs it outside a step.
+
+        Raises:
+          RuntimeError: it uses a tensor that only a step knows.
+        """
+        if self._runs is None:
+            # Here, because it loads JAX, which going over arrays and files needs not.
+            from headwater.ops.dataset_functions import BodyFunction  # noqa: PLC0415
+
+            values: list[Any] = []
+            for tensor in self.captured:
+                value = constant_value(tensor)
+                if value is None:
+                    raise RuntimeError(
+                        f"{self.name} uses the tensor {tensor.name}, which is known in a step only: go over the "
+                        "dataset with dataset.make_initializable_iterator() in a session, not with `for`"
+                    )
+                values.append(value)
+            self._runs = BodyFunction(self.name, self.attr, self._inputs, values, self._specs)
+        return self._runs
+
+    @property
+    def columnar(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.runner.columnar
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the call has no effect that a program could see."""
+        return getattr(self.runner, "quiet", False)
+
+    def __call__(self, context: Context, element: Element) -> Element:
+        return self.runner(context, element)
+
+    def rows(self, context: Context, block: Block) -> Block:
+        return self.runner.rows(context, block)
+
+
+class FromTensor(Node):
+    """The dataset that a tensor of a graph holds."""
+
+    def __init__(self, tensor: Tensor, specs: tuple[TensorSpec, ...]) -> None:
+        self.tensor = tensor
+        self._specs = specs
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self._specs
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        raise RuntimeError(f"the dataset in tensor {self.tensor.name} is known in a step only")
+
+
+def listed(value: object) -> tuple[Any, ...]:
+    """A field of a node that may be one value or several."""
+    return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]
+
+
+def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
+    """Tensors that stand for an element's components while a function is traced."""
+    graph = get_default_graph()
+    found: list[Tensor] = []
+    for spec in specs:
+        op = graph.create_op("Placeholder", [], {"dtype": spec.dtype, "shape": TensorShape(spec.dims)}, "args")
+        graph.prevent_fetching(op)
+        graph.prevent_feeding(op.outputs[0])
+        found.append(op.outputs[0])
+    return found
+
+
+def trace(
+    name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Tensor]], tuple[list[Tensor], object]]
+) -> tuple[TracedFunction, Any]:
+    """A function of an element's components.
+
+    Args:
+      build: from their tensors to those of the results, and anything else, which is passed on.
+
+    Raises:
+      ValueError: the function changes a variable.
+    """
+    graph = get_default_graph()
+    with graph.name_scope(name):
+        params = placeholders(inputs)
+        first = graph.version
+        outputs, more = build(params)
+        graph.check_outside_loops(outputs, name)
+        body = bodies.record(graph, first, outputs, params)
+    captured = bodies.captures([body])
+    key = bodies.random_key([body])
+    attr = bodies.function_of(name, body, [*params, *captured, *([] if key is None else [key])], key)
+    specs = tuple(TensorSpec(tensor.dims, tensor.dtype.base_dtype) for tensor in outputs)
+    described = (("shapes", tuple(spec.shape for spec in specs)), ("types", tuple(spec.dtype for spec in specs)))
+    attr = FunctionAttr(attr.name, (*attr.attrs, *described))
+    return TracedFunction(name, attr, inputs, captured, specs), more
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A value of a node as a tensor of the default graph."""
+    return make_const(value) if is_array(value) else value
+
+
+def dataset_tensor(node: Node) -> Tensor:
+    """The tensor that holds the dataset, with the operations that make it."""
+    if isinstance(node, FromTensor):
+        return node.tensor
+    # Here, because it loads JAX, which datasets outside graphs need not.
+    from headwater.ops.datasets import NODES, settings_of  # noqa: PLC0415
+
+    op_type = next(name for name, kind in NODES.items() if type(node) is kind)
+    inputs: list[Tensor] = []
+    sizes: list[int] = []
+    for name in (*node.children, *node.values):
+        value = getattr(node, name)
+        parts = listed(value)
+        inputs += [dataset_tensor(part) if name in node.children else as_tensor(part) for part in parts]
+        sizes.append(-len(parts) if isinstance(value, tuple) else 1)  # pyright: ignore[reportUnknownArgumentType]
+    specs = node.specs
+    attrs: dict[str, object] = {
+        "output_types": tuple(spec.dtype for spec in specs),
+        "output_shapes": tuple(spec.shape for spec in specs),
+        "sizes": tuple(sizes),
+        "settings": tuple(int(getattr(node, name)) for name in settings_of(type(node))),
+    }
+    function = getattr(node, "function", None)
+    if function is not None:
+        attrs["f"] = function.attr
+        inputs += function.captured
+    graph = get_default_graph()
+    make = getattr(node, "make", None)
+    if make is not None:
+        held = HostFunction(make)
+        graph.get_collection_ref(_HELD).append(held)
+        attrs["token"] = held.token
+    return graph.create_op(op_type, inputs, attrs, op_type).outputs[0]
+
+
+def element_attrs(specs: Sequence[TensorSpec]) -> dict[str, tuple[DType, ...] | tuple[TensorShape, ...]]:
+    """The attributes that say what an element is."""
+    return {
+        "output_types": tuple(spec.dtype for spec in specs),
+        "output_shapes": tuple(spec.shape for spec in specs),
+    }

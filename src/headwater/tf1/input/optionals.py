@@ -1,0 +1,98 @@
+"""Values that may be missing, and datasets as tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.data import structure as nest
+from headwater.data.spec import TensorSpec
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Tensor
+from headwater.tf1.input.dataset import Dataset
+from headwater.tf1.input.dataset_ops import FromTensor, dataset_tensor, element_attrs
+from headwater.tf1.input.iterators import Iterator
+from headwater.tf1.input.specs import TypeSpec
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+class Optional:
+    """A value that may be missing; `from_value`, `none_from_structure` and `get_next_as_optional` make one."""
+
+    def __init__(self, tensor: Tensor, structure: Structure) -> None:
+        self._tensor = tensor
+        self._structure = structure
+
+    def has_value(self, name: str | None = None) -> Tensor:
+        """Whether there is a value: a bool scalar."""
+        return _op("OptionalHasValue", [self._tensor], {}, name)
+
+    def get_value(self, name: str | None = None) -> Structure:
+        """The value, as tensors; a run ends in InvalidArgumentError where it is missing."""
+        graph = get_default_graph()
+        attrs = element_attrs(nest.flatten(self._structure))
+        op = graph.create_op("OptionalGetValue", [self._tensor], attrs, name or "OptionalGetValue")
+        return nest.pack(self._structure, list(op.outputs))
+
+    @property
+    def value_structure(self) -> Any:
+        """What is known of the value."""
+        return self._structure
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """With this value: a tensor or a structure of these."""
+        value = nest.map_structure(convert_to_tensor, nest.plain_lists(value))
+        spec = nest.map_structure(lambda tensor: TensorSpec(tensor.shape, tensor.dtype), value)
+        return Optional(_op("OptionalFromValue", nest.flatten(value), {}), spec)
+
+    @staticmethod
+    def none_from_structure(value_structure: Structure) -> Optional:
+        """Without a value; ``value_structure`` says of what kind it would be."""
+        return Optional(_op("OptionalNone", [], {}), value_structure)
+
+
+def _op(op_type: str, inputs: list[Tensor], attrs: dict[str, Any], name: str | None = None) -> Tensor:
+    return get_default_graph().create_op(op_type, inputs, attrs, name or op_type).outputs[0]
+
+
+class OptionalSpec(TypeSpec):
+    """What is known of an `Optional`.
+
+    Args:
+      value_structure: what is known of its value.
+    """
+
+    def __init__(self, value_structure: Structure) -> None:
+        self._value_structure = value_structure
+
+    @property
+    def value_type(self) -> type:
+        return Optional
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self._value_structure,)
+
+    @classmethod
+    def from_value(cls, value: Optional) -> OptionalSpec:
+        return cls(value.value_structure)
+
+
+def get_next_as_optional(iterator: Iterator) -> Optional:
+    """The next element of an iterator, which is missing after the last."""
+    spec = iterator.element_spec
+    attrs = element_attrs(nest.flatten(spec))
+    return Optional(_op("IteratorGetNextAsOptional", [iterator._resource], attrs), spec)  # pyright: ignore[reportPrivateUsage]
+
+
+def to_variant(dataset: Dataset) -> Tensor:
+    """The tensor that holds a dataset."""
+    return dataset_tensor(dataset.node)
+
+
+def from_variant(variant: Tensor, structure: Structure) -> Dataset:
+    """The dataset that a tensor holds; ``structure`` is what is known of its elements."""
+    specs = tuple(nest.flatten(structure))
+    return Dataset.made(FromTensor(variant, specs), nest.emptied(structure))

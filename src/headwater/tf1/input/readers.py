@@ -1,0 +1,201 @@
+"""Readers as a program sees them (TensorFlow 1.15's ``tf.TFRecordReader`` and its kin), and whole files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.dtypes import int64
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Operation, Tensor
+from headwater.io.record_compression import TFRecordOptions
+from headwater.tf1.functional.apply import apply, one
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure, TensorLike
+    from headwater.tensorboard_protos import RunOptions
+    from headwater.tf1.input.queues import QueueBase
+
+
+class Record(NamedTuple):
+    """One record: where it comes from, and what it holds."""
+
+    key: Tensor
+    value: Tensor
+
+
+class Records(NamedTuple):
+    """Several records."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class ReaderBase:
+    """What all readers have in common: they get names of files from a queue and give key and value of each record.
+
+    Args:
+      reader_ref: the tensor that stands for the reader.
+      supports_serialize: accepted for compatibility: no reader can save its state.
+    """
+
+    def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
+        self._reader_ref = reader_ref
+        self._supports_serialize = supports_serialize
+
+    @property
+    def reader_ref(self) -> Tensor:
+        return self._reader_ref
+
+    @property
+    def supports_serialize(self) -> bool:
+        return self._supports_serialize
+
+    def read(self, queue: QueueBase, name: str | None = None) -> Record:
+        """Key and value of the next record, two strings.
+
+        Args:
+          queue: gives names of files where the one in hand is read to its end: a queue, or its tensor.
+
+        At run time OutOfRangeError where the queue is closed and empty, DataLossError where a file is damaged.
+        """
+        return Record(*self._op("ReaderReadV2", [_ref(queue)], name).outputs)
+
+    def read_up_to(self, queue: QueueBase, num_records: Any, name: str | None = None) -> Records:
+        """Keys and values of the next records, two vectors of strings.
+
+        Args:
+          queue: as for `read`.
+          num_records: maximum number; a file's end may give fewer.
+        """
+        with get_default_graph().name_scope(name or "ReaderReadUpToV2") as scope:
+            count = convert_to_tensor(num_records, int64, name="num_records")
+            return Records(*self._op("ReaderReadUpToV2", [_ref(queue), count], scope).outputs)
+
+    def num_records_produced(self, name: str | None = None) -> Tensor:
+        """How many records were read."""
+        return self._op("ReaderNumRecordsProducedV2", [], name).outputs[0]
+
+    def num_work_units_completed(self, name: str | None = None) -> Tensor:
+        """How many files were read to their end."""
+        return self._op("ReaderNumWorkUnitsCompletedV2", [], name).outputs[0]
+
+    def serialize_state(self, name: str | None = None) -> Tensor:
+        """The reader's state; at run time UnimplementedError."""
+        return self._op("ReaderSerializeStateV2", [], name).outputs[0]
+
+    def restore_state(self, state: Structure, name: str | None = None) -> Operation:
+        """Takes a state back; at run time UnimplementedError."""
+        return self._op("ReaderRestoreStateV2", [convert_to_tensor(state)], name)
+
+    def reset(self, name: str | None = None) -> Operation:
+        """An operation that forgets the file in hand and all counts."""
+        return self._op("ReaderResetV2", [], name)
+
+    def _op(self, op_type: str, inputs: list[Tensor], name: str | None) -> Operation:
+        return self._reader_ref.graph.create_op(op_type, [self._reader_ref, *inputs], {}, name)
+
+
+def _ref(queue: QueueBase) -> Tensor:
+    return queue if isinstance(queue, Tensor) else queue.queue_ref
+
+
+def _make(op_type: str, name: str | None, **attrs: object) -> Tensor:
+    return get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
+
+
+class TFRecordReader(ReaderBase):
+    """Reads TFRecord files. A record's key is ``file:offset``.
+
+    Args:
+      options: `TFRecordOptions`, for compressed files.
+    """
+
+    def __init__(self, name: str | None = None, options: RunOptions | None = None) -> None:
+        compression = TFRecordOptions.get_compression_type_string(options)
+        super().__init__(_make("TFRecordReaderV2", name, compression_type=compression))
+
+
+class TextLineReader(ReaderBase):
+    """Reads text files line by line. A line's key is ``file:number``, from 1 on.
+
+    Args:
+      skip_header_lines: lines at the begin of every file that are left out.
+    """
+
+    def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
+        super().__init__(_make("TextLineReaderV2", name, skip_header_lines=skip_header_lines or 0))
+
+
+class LMDBReader(ReaderBase):
+    """Reads files of LMDB, keys with values in the order of the keys.
+
+    Args:
+      options: not looked at, in TensorFlow neither: such files are not compressed.
+    """
+
+    def __init__(self, name: str | None = None, options: RunOptions | None = None) -> None:
+        del options
+        super().__init__(_make("LMDBReader", name))
+
+
+class FixedLengthRecordReader(ReaderBase):
+    """Reads records of equal length. A record's key is ``file:number``, from 0 on.
+
+    Args:
+      record_bytes: length of a record.
+      header_bytes: what is left out at a file's begin.
+      footer_bytes: what is left out at its end.
+      hop_bytes: from the begin of one record to that of the next; ``record_bytes`` when None or 0.
+      encoding: ``ZLIB`` for compressed files.
+    """
+
+    def __init__(
+        self,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        hop_bytes: int | None = None,
+        name: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        attrs = {
+            "record_bytes": record_bytes,
+            "header_bytes": header_bytes or 0,
+            "footer_bytes": footer_bytes or 0,
+            "hop_bytes": hop_bytes or 0,
+            "encoding": encoding or "",
+        }
+        super().__init__(_make("FixedLengthRecordReaderV2", name, **attrs))
+
+
+class WholeFileReader(ReaderBase):
+    """Gives whole files, with their names as keys."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(_make("WholeFileReaderV2", name), supports_serialize=True)
+
+
+class IdentityReader(ReaderBase):
+    """Gives the queue's elements, as key and value."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(_make("IdentityReaderV2", name), supports_serialize=True)
+
+
+# Whole files ------------------------------------------------------------------------------------------------------
+
+
+def read_file(filename: TensorLike, name: str | None = None) -> Tensor:
+    """All that a file holds; at run time NotFoundError where there is none."""
+    return one("ReadFile", filename, name=name)
+
+
+def write_file(filename: TensorLike, contents: TensorLike, name: str | None = None) -> Operation:
+    """An operation that writes a file, and makes the folders around it."""
+    return apply("WriteFile", filename, contents, name=name)
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+    """The names of all files that match a pattern, or one of several, in order."""
+    return one("MatchingFiles", pattern, name=name)

@@ -1,0 +1,339 @@
+"""What is known of values that are more than one tensor: sparse ones, rows of tensors, arrays of tensors, datasets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from headwater.data.dataset import Dataset
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import DType, as_dtype, float32, int64
+from headwater.graph.constants import constant_value
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Tensor
+from headwater.shapes import TensorShape, as_shape
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.functional.sparse import SparseTensor
+from headwater.tf1.functional.tensor_arrays import TensorArray
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import Structure
+    from headwater.shapes import ShapeLike
+
+
+class TypeSpec(ABC):
+    """What is known of a value before there is one: its class, and what `_parts` says."""
+
+    @property
+    @abstractmethod
+    def value_type(self) -> type:
+        """The class of values."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[Any, ...]:
+        """The arguments of the class, as they are compared."""
+
+    @classmethod
+    def from_value(cls, value: Any) -> TypeSpec:
+        """What is known of a value.
+
+        Raises:
+          TypeError: the class does not say it.
+        """
+        raise TypeError(f"{cls.__name__} knows nothing of {value!r}")
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a value, or what is known of one, could be of this type."""
+        if not isinstance(spec_or_value, TypeSpec):
+            if not isinstance(spec_or_value, self.value_type):
+                return False
+            spec_or_value = self.from_value(spec_or_value)
+        if type(self) is not type(spec_or_value):
+            return False
+        pairs = zip(self._parts(), spec_or_value._parts(), strict=True)
+        return all(_compatible(mine, other) for mine, other in pairs)
+
+    def most_specific_compatible_type(self, other: Any) -> TypeSpec:
+        """What this and another have in common.
+
+        Raises:
+          ValueError: there is no such type.
+        """
+        if type(self) is not type(other):
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        pairs = zip(self._parts(), other._parts(), strict=True)
+        make = type(self)
+        return make(*(_common(mine, theirs) for mine, theirs in pairs))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and [_key(p) for p in self._parts()] == [
+            _key(p)
+            for p in other._parts()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+        ]
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(_key(part) for part in self._parts())))
+
+    def __repr__(self) -> str:
+        parts = self._parts()
+        inner = ", ".join(repr(part) for part in parts)
+        return f"{type(self).__name__}({inner}{',' if len(parts) == 1 else ''})"
+
+
+def _key(part: Any) -> Any:
+    return part.as_dims if isinstance(part, TensorShape) else part
+
+
+def _compatible(mine: Any, other: Any) -> bool:
+    if isinstance(mine, TensorShape):
+        return mine.is_compatible_with(other)
+    if isinstance(mine, TensorSpec | TypeSpec):
+        return mine.is_compatible_with(other)
+    return mine == other
+
+
+def _common(mine: Any, other: Any) -> Any:
+    if isinstance(mine, TensorShape):
+        if mine.ndims is None or mine.ndims != other.ndims:
+            return TensorShape(None)
+        return TensorShape([a if a == b else None for a, b in zip(mine.as_list(), other.as_list(), strict=True)])
+    if isinstance(mine, TensorSpec):
+        if not isinstance(other, TensorSpec) or mine.dtype != other.dtype:
+            raise ValueError(f"No TypeSpec is compatible with both {mine} and {other}")
+        return TensorSpec(_common(mine.shape, other.shape), mine.dtype)
+    if isinstance(mine, TypeSpec):
+        return mine.most_specific_compatible_type(other)
+    if mine != other:
+        raise ValueError("Types are not compatible")
+    return mine
+
+
+class SparseTensorSpec(TypeSpec):
+    """What is known of a `SparseTensor`.
+
+    Args:
+      shape: its dense shape.
+      dtype: type of its elements.
+    """
+
+    def __init__(self, shape: ShapeLike = None, dtype: DTypeLike = float32) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = as_dtype(dtype)
+
+    @property
+    def value_type(self) -> type:
+        return SparseTensor
+
+    @property
+    def shape(self) -> TensorShape:
+        """The dense shape."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._dtype
+
+    def _parts(self) -> tuple[TensorShape, DType]:
+        return self._shape, self._dtype
+
+    @classmethod
+    def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
+        return cls(value.shape, value.dtype)
+
+
+class IndexedSlicesSpec(TypeSpec):
+    """What is known of `IndexedSlices`.
+
+    Args:
+      shape: the dense shape.
+      dtype: type of the rows' elements.
+      indices_dtype: type of the indices.
+      dense_shape_dtype: type of the dense shape; None where they have none.
+      indices_shape: shape of the indices: a vector.
+    """
+
+    def __init__(
+        self,
+        shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        indices_dtype: DTypeLike = int64,
+        dense_shape_dtype: DTypeLike | None = None,
+        indices_shape: ShapeLike = None,
+    ) -> None:
+        self._shape = as_shape(shape)
+        self._values_dtype = as_dtype(dtype)
+        self._indices_dtype = as_dtype(indices_dtype)
+        self._dense_shape_dtype = None if dense_shape_dtype is None else as_dtype(dense_shape_dtype)
+        self._indices_shape = TensorShape([None]) if indices_shape is None else as_shape(indices_shape)
+
+    @property
+    def value_type(self) -> type:
+        return IndexedSlices
+
+    def _parts(self) -> tuple[TensorShape, DType, DType, DType | None, TensorShape]:
+        return (
+            self._shape,
+            self._values_dtype,
+            self._indices_dtype,
+            self._dense_shape_dtype,
+            self._indices_shape,
+        )
+
+    @classmethod
+    def from_value(cls, value: IndexedSlices) -> IndexedSlicesSpec:
+        dense = value.dense_shape
+        shape = None if dense is None else constant_value(dense)
+        kind = None if dense is None else dense.dtype
+        return cls(shape, value.dtype, value.indices.dtype, kind, value.indices.shape)
+
+
+class TensorArraySpec(TypeSpec):
+    """What is known of a `TensorArray`.
+
+    Args:
+      element_shape: shape of each of its tensors.
+      dtype: their type.
+      dynamic_size: whether it grows.
+      infer_shape: whether all are of one shape.
+    """
+
+    def __init__(
+        self,
+        element_shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        dynamic_size: bool = False,
+        infer_shape: bool = True,
+    ) -> None:
+        self._element_shape = as_shape(element_shape)
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size = dynamic_size
+        self._infer_shape = infer_shape
+
+    @property
+    def value_type(self) -> type:
+        return TensorArray
+
+    def _parts(self) -> tuple[TensorShape, DType, bool, bool]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    def is_compatible_with(self, other: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Whether an array, or what is known of one, could be of this type."""
+        return super().is_compatible_with(other)
+
+    def most_specific_compatible_type(self, other: object) -> TypeSpec:
+        """What this and another have in common: they must be compatible.
+
+        Raises:
+          ValueError: they are not.
+        """
+        if not self.is_compatible_with(other):
+            raise ValueError("Types are not compatible")
+        return super().most_specific_compatible_type(other)
+
+
+class RaggedTensorSpec(TypeSpec):
+    """What is known of a `RaggedTensor`.
+
+    Args:
+      shape: its shape; None for an unknown one.
+      dtype: type of its values.
+      ragged_rank: how many dimensions are ragged: all but the first when None, for which ``shape`` must be known.
+      row_splits_dtype: type of its splits.
+
+    Raises:
+      ValueError: neither ``ragged_rank`` nor the number of dimensions, or more ragged ones than there are.
+    """
+
+    def __init__(
+        self,
+        shape: ShapeLike = None,
+        dtype: DTypeLike = float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: DTypeLike = int64,
+    ) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = as_dtype(dtype)
+        self._row_splits_dtype = as_dtype(row_splits_dtype)
+        rank = self._shape.ndims
+        if ragged_rank is None:
+            if rank is None:
+                raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+            ragged_rank = rank - 1
+        self._ragged_rank = ragged_rank
+        if not isinstance(ragged_rank, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("ragged_rank must be an int")
+        if rank is not None and ragged_rank >= rank:
+            raise ValueError("ragged_rank must be less than rank.")
+
+    @property
+    def value_type(self) -> type:
+        return RaggedTensor if self._ragged_rank else Tensor
+
+    def _parts(self) -> tuple[TensorShape, DType, int, DType]:
+        return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
+
+    @classmethod
+    def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
+        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+
+
+class DatasetSpec(TypeSpec):
+    """What is known of a dataset.
+
+    Args:
+      element_spec: what is known of its elements.
+      dataset_shape: the shape of a tensor of datasets.
+    """
+
+    def __init__(self, element_spec: Structure, dataset_shape: ShapeLike = ()) -> None:
+        self._element_spec = element_spec
+        self._dataset_shape = as_shape(dataset_shape)
+
+    @property
+    def value_type(self) -> type:
+        return Dataset
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._element_spec, self._dataset_shape
+
+    @classmethod
+    def from_value(cls, value: Dataset) -> DatasetSpec:
+        return cls(value.element_spec)
+
+
+def tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> TensorSpec:
+    """What is known of a tensor."""
+    return TensorSpec(shape, dtype)
+
+
+def sparse_tensor_structure(dtype: DTypeLike, shape: ShapeLike) -> SparseTensorSpec:
+    """What is known of a sparse tensor."""
+    return SparseTensorSpec(shape, dtype)
+
+
+def ragged_tensor_structure(dtype: DTypeLike, shape: ShapeLike, ragged_rank: int) -> RaggedTensorSpec:
+    """What is known of a ragged tensor."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank)
+
+
+def tensor_array_structure(
+    dtype: DTypeLike, element_shape: ShapeLike, dynamic_size: bool, infer_shape: bool
+) -> TensorArraySpec:
+    """What is known of an array of tensors."""
+    return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
+
+
+def get_structure(dataset_or_iterator: Structure) -> Any:
+    """What is known of the elements of a dataset or iterator.
+
+    Raises:
+      TypeError: it is neither.
+    """
+    spec = getattr(dataset_or_iterator, "element_spec", None)
+    if spec is None:
+        raise TypeError(
+            f"`dataset_or_iterator` must be a Dataset or Iterator object, but got {type(dataset_or_iterator)}."
+        )
+    return spec

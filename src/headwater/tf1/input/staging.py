@@ -1,0 +1,117 @@
+"""`StagingArea`: elements on their way between two parts of a pipeline (``tf.contrib.staging`` of TensorFlow 1.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import DType, as_dtype
+from headwater.graph.operation import Operation, Tensor
+from headwater.shapes import TensorShape, as_shape, unknown_shape
+from headwater.tf1.functional.nest import flatten
+from headwater.tf1.input.queues import FIFOQueue
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+_UNBOUNDED = -1
+
+
+class StagingArea:
+    """A queue without an end: elements are put in by one operation and got by another, first come, first served.
+
+    Args:
+      dtypes: element type of each component.
+      shapes: static shape of each component.
+      names: of the components; elements are then dictionaries.
+      shared_name: share it between sessions under this name.
+      capacity: maximum number of elements, for which `put` waits; 0 for any number.
+      memory_limit: accepted.
+
+    Raises:
+      ValueError: other numbers of shapes or names than of types, or a negative capacity.
+    """
+
+    def __init__(
+        self,
+        dtypes: Structure,
+        shapes: Structure = None,
+        names: Sequence[str] | None = None,
+        shared_name: str | None = None,
+        capacity: int = 0,
+        memory_limit: int = 0,
+    ) -> None:
+        self._dtypes = [as_dtype(dtype) for dtype in dtypes]
+        if shapes is not None and len(shapes) != len(self._dtypes):
+            raise ValueError("StagingArea shapes must be the same length as dtypes")
+        if names is not None and len(names) != len(self._dtypes):
+            raise ValueError("StagingArea names must be the same length as dtypes")
+        if capacity < 0 or memory_limit < 0:
+            raise ValueError("capacity and memory_limit should be >= 0")
+        self._shapes = [unknown_shape()] * len(self._dtypes) if shapes is None else [as_shape(s) for s in shapes]
+        self._names: list[str] | None = None if names is None else list(names)
+        self._capacity = capacity
+        self._memory_limit = memory_limit
+        self._queue = FIFOQueue(capacity or _UNBOUNDED, self._dtypes, shared_name=shared_name, name="StagingArea")
+
+    @property
+    def name(self) -> str:
+        return self._queue.name
+
+    @property
+    def dtypes(self) -> list[DType]:
+        return self._dtypes
+
+    @property
+    def shapes(self) -> list[TensorShape]:
+        return self._shapes
+
+    @property
+    def names(self) -> list[str] | None:
+        return self._names
+
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    @property
+    def memory_limit(self) -> int:
+        return self._memory_limit
+
+    def put(self, values: Structure, name: str | None = None) -> Operation:
+        """An operation that adds an element: a list of tensors, or with names a dictionary.
+
+        Raises:
+          ValueError: other components than there are, or of another shape.
+        """
+        if isinstance(values, Mapping):
+            given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]
+            if self._names is None or sorted(given) != sorted(self._names):
+                raise ValueError(f"Keys of the element do not match names of the StagingArea: {self._names}")
+            items: list[Any] = [given[key] for key in self._names]
+        elif self._names is not None:
+            raise ValueError("values must be a dictionary in a StagingArea with names")
+        else:
+            items = list(values) if isinstance(values, list | tuple) else [values]  # pyright: ignore[reportUnknownArgumentType]
+        if len(items) != len(self._dtypes):
+            raise ValueError(f"Unexpected number of inputs {len(items)} vs {len(self._dtypes)}")
+        for item, shape in zip(items, self._shapes, strict=True):
+            if isinstance(item, Tensor):
+                item.shape.assert_is_compatible_with(shape)
+        return self._queue.enqueue(items, name or f"{self._short_name}_put")
+
+    @property
+    def _short_name(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    def get(self, name: str | None = None) -> Any:
+        """The next element, for which it waits: a list of tensors, or with names a dictionary."""
+        tensors: list[Tensor] = flatten(self._queue.dequeue(name or f"{self._short_name}_get"))
+        for tensor, shape in zip(tensors, self._shapes, strict=True):
+            tensor.set_shape(shape)
+        return tensors if self._names is None else dict(zip(self._names, tensors, strict=True))
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many elements are in it."""
+        return self._queue.size(name or f"{self._short_name}_size")

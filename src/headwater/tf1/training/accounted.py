@@ -1,0 +1,351 @@
+"""Datasets of graphs whose examples are accounted for: each of an epoch is applied exactly once; see `accounted`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.accounting.ledger import Plan
+from headwater.cluster.devices import parse_device
+from headwater.data import structure as nest
+from headwater.data.indexed import require_examples
+from headwater.data.spec import TensorSpec
+from headwater.graph.context import get_default_graph
+from headwater.graph.graph import Graph
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional.control_flow import no_op
+from headwater.tf1.input.dataset import Dataset
+from headwater.tf1.input.dataset_ops import element_attrs
+from headwater.tf1.input.iterators import Iterator, dataset_factory
+from headwater.tf1.variables.variables import Variable, init_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+_ACCOUNTED: Final = ("headwater", "examples that are accounted for")
+"""Key of the collection of `_Handed`."""
+_ROUNDS: Final = ("headwater", "rounds of examples that are accounted for")
+"""Key of the collection of what takes mean gradients, the `_Handed` that they are of, and the ranges of an update."""
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
+class _Handed:
+    """The batches of one ``get_next``.
+
+    Attributes:
+      name: of the examples.
+      applied: the variable that says which are applied.
+      handed: the range of a step.
+      batch: the operation that makes the batch.
+      size: of a whole batch.
+      account: what accounts for the range; None until an optimizer is found.
+    """
+
+    name: str
+    applied: Variable
+    handed: Tensor
+    batch: Operation
+    size: int
+    account: Operation | None = field(default=None, init=False)
+
+
+def accounted(
+    dataset: Dataset,
+    *,
+    batch_size: int,
+    epochs: int | None = 1,
+    seed: int | None = None,
+    shuffle: bool = True,
+    tries: int = 3,
+    size: int | None = None,
+    patience_s: float | None = None,
+    device: str | None = None,
+    name: str = "examples",
+) -> AccountedDataset:
+    """Batches of the job's examples, of which each is applied once in an epoch, whatever becomes of the workers.
+
+    ::
+
+        with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=...)):
+            batches = headwater.data.accounted(dataset, batch_size=64, epochs=10)
+            x, y = batches.make_one_shot_iterator().get_next()
+            train_op = optimizer.minimize(loss(x, y), global_step)
+
+    The first ``ps`` hands a range of examples to each step that asks for a batch. The update that an optimizer makes
+    of its gradients there, and the account of the range, are one: both happen, or neither. The range of a step that
+    ends without one, as its worker was lost or failed, is handed out again, to any worker. Steps end in OutOfRangeError
+    when all epochs are applied. Checkpoints, and own states of the ``ps``, have what is applied in a variable, as they
+    have the parameters.
+
+    Args:
+      dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
+      batch_size: most examples in a batch of one worker's step.
+      epochs: how often to go through all examples; None: without end. One begins when the one before is handed out.
+      seed: of the order; by default one that the first ``ps`` has drawn.
+      shuffle: whether every epoch has an order of its own; otherwise all have that of ``dataset``.
+      tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
+      size: how many examples there are, where the dataset cannot tell.
+      patience_s: seconds that a worker waits for what others hold. Then it is handed out again, and what those others
+        make of it is dropped. None: it waits until the others come back or are lost.
+      device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
+        without one, the device that the operations around ask for.
+      name: of the variable, and of the examples in the journal.
+
+    Raises:
+      TypeError: ``dataset`` is none of a graph, or another argument is of a wrong type.
+      ValueError: an argument cannot be right.
+    """
+    if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"accounted() takes a tf.data.Dataset, not {type(dataset).__name__}")
+    if not isinstance(shuffle, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"shuffle must be True or False, not {shuffle!r}")
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"epochs must be at least 1, but is {epochs}")
+    require_examples(dataset.node, shuffle=shuffle)
+    count = dataset.node.cardinality if size is None else size
+    if count < 0:
+        raise ValueError(
+            f"the dataset's {type(dataset.node).__name__} cannot tell how many examples there are: say size="
+        )
+    plan = Plan(size=count, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
+    return AccountedDataset(dataset, plan, epochs or 0, patience_s or 0.0, device, name)
+
+
+class AccountedDataset:
+    """What `accounted` gives: batches, for a graph's iterators. What changes examples has to come before it.
+
+    Attributes:
+      element_spec: a `TensorSpec` for each component of a batch, in the structure of an example.
+    """
+
+    def __init__(
+        self, dataset: Dataset, plan: Plan, epochs: int, patience_s: float, device: str | None, name: str
+    ) -> None:
+        self._dataset = dataset
+        self._plan = plan
+        self._epochs = epochs
+        self._patience_s = patience_s
+        self._device = device
+        self._name = name
+        rows = plan.batch if plan.size % plan.batch == 0 else None
+
+        def batched(spec: TensorSpec) -> TensorSpec:
+            return TensorSpec(None if spec.dims is None else (rows, *spec.dims), spec.dtype)
+
+        self.element_spec: Structure = nest.map_structure(batched, dataset.element_spec)
+
+    @property
+    def output_types(self) -> Any:
+        """Element types, in the structure of an example."""
+        return nest.map_structure(lambda spec: spec.dtype, self.element_spec)
+
+    @property
+    def output_shapes(self) -> Any:
+        """Static shapes, in the structure of an example."""
+        return nest.map_structure(lambda spec: spec.shape, self.element_spec)
+
+    def make_one_shot_iterator(self) -> AccountedIterator:
+        """An iterator over the batches, which needs no initializer.
+
+        Raises:
+          ValueError: the dataset depends on a tensor of the graph.
+        """
+        return self._iterator({"dataset_factory": dataset_factory(self._dataset)})
+
+    def make_initializable_iterator(self) -> AccountedIterator:
+        """An iterator over the batches; running its ``initializer`` gives it the dataset."""
+        made = self._iterator({})
+        made._initializer = made.make_initializer(self._dataset)  # pyright: ignore[reportPrivateUsage]
+        return made
+
+    def _iterator(self, more: dict[str, object]) -> AccountedIterator:
+        graph, plan = get_default_graph(), self._plan
+        attrs = {**element_attrs(nest.flatten(self.element_spec)), "size": plan.size, "shuffle": plan.shuffle, **more}
+        batches = graph.create_op("ExampleBatches", [], attrs, "ExampleBatches").outputs[0]
+        worker = parse_device(no_op(name=f"{self._name}_worker").device)
+        worker = worker._replace(device_type=None, device_index=None, replica=None)
+        with init_scope(), graph.device(self._device or _first_ps(graph)), graph.name_scope(None):
+            start = np.zeros((2, 1 + -(-plan.size // plan.batch)), np.int64)
+            applied = Variable(start, trainable=False, name=f"{self._name}/applied")
+        taken: dict[str, object] = {
+            "shared_name": applied.op.name,
+            "worker": worker.name() or "this process",
+            "size": plan.size,
+            "batch": plan.batch,
+            "tries": plan.tries,
+            "shuffle": plan.shuffle,
+            "seed": -1 if plan.seed is None else plan.seed,
+            "epochs": self._epochs,
+            "patience_s": self._patience_s,
+        }
+        return AccountedIterator(batches, self._dataset.element_spec, self.element_spec, applied, taken)
+
+
+class AccountedIterator(Iterator):
+    """The batches of an `AccountedDataset`, one in each step that takes one."""
+
+    def __init__(
+        self, batches: Tensor, example_spec: Structure, spec: Structure, applied: Variable, taken: dict[str, object]
+    ) -> None:
+        super().__init__(batches, None, example_spec, "initializable")
+        self._batch_spec = spec
+        self._applied = applied
+        self._taken = taken
+
+    @property
+    def element_spec(self) -> Any:
+        return self._batch_spec
+
+    def get_next(self, name: str | None = None) -> Structure:
+        """The next batch: tensors, in the structure of an example. Steps end in OutOfRangeError after the last epoch.
+
+        A step that takes one has to run the update of an optimizer with gradients of it, else the examples are handed
+        out again.
+        """
+        specs: list[TensorSpec] = nest.flatten(self._batch_spec)
+        graph = get_default_graph()
+        with graph.colocate_with(self._applied.op):
+            handed = graph.create_op("TakeExamples", [self._applied.op.outputs[0]], self._taken).outputs[0]
+        with graph.colocate_with(self._resource.op):
+            batch = graph.create_op("ExampleBatch", [self._resource, handed], element_attrs(specs), name)
+        size = self._taken["batch"]
+        assert isinstance(size, int)
+        found = _Handed(name=self._applied.op.name, applied=self._applied, handed=handed, batch=batch, size=size)
+        graph.get_collection_ref(_ACCOUNTED).append(found)
+        return nest.pack(self._batch_spec, list(batch.outputs))
+
+
+def _first_ps(graph: Graph) -> str | None:
+    for function in reversed(graph.device_functions()):
+        found: str = getattr(function, "first_ps", "")
+        if found:
+            return found
+    return ""
+
+
+# What optimizers add --------------------------------------------------------------------------------------------------
+
+
+def account_for(gradients: Iterable[Any], updates: Sequence[Any]) -> list[Operation]:
+    """What accounts for the examples of some gradients, together with their updates; nothing without any.
+
+    Args:
+      gradients: tensors, `IndexedSlices`, or None.
+      updates: what updates variables by them.
+    """
+    gradients = list(gradients)
+    made: list[Operation] = []
+    for entry in _reached(gradients):
+        if entry.account is None:
+            entry.account = _account("AccountExamples", entry, entry.handed, updates)
+        made.append(entry.account)
+    of_gradients = {part.op for part in _parts(gradients)}
+    for takes, entry, ranges in get_default_graph().get_collection(_ROUNDS):
+        if takes & of_gradients and entry.account is None:
+            entry.account = _account("AccountRound", entry, ranges, updates)
+            made.append(entry.account)
+    return made
+
+
+def _account(kind: str, entry: _Handed, ranges: Tensor, updates: Sequence[Any]) -> Operation:
+    beside = [update for update in updates if getattr(update, "op", update).device == entry.applied.op.device]
+    graph = entry.applied.graph
+    with graph.colocate_with(entry.applied.op), graph.control_dependencies(beside or updates):
+        attrs = {"shared_name": entry.name, "batch": entry.size}
+        return graph.create_op(kind, [entry.applied.op.outputs[0], ranges], attrs)
+
+
+class Gathered:
+    """The account of examples whose gradients are gathered for one update.
+
+    Args:
+      entry: their batches.
+
+    Attributes:
+      name: of the examples.
+      device: of the variable of what is applied. Gradients are gathered there, too, if only to be counted.
+      handed: the range of a step.
+    """
+
+    def __init__(self, entry: _Handed) -> None:
+        self._entry = entry
+        self.name: str = entry.name
+        self.device: str = entry.applied.op.device
+        self.handed: Tensor = entry.handed
+
+    def taken(self, takes: Iterable[Operation], ranges: Tensor) -> None:
+        """The optimizer that updates with what ``takes`` give accounts for ``ranges``."""
+        rounds = get_default_graph().get_collection_ref(_ROUNDS)
+        rounds.append((frozenset(takes), self._entry, ranges))
+
+    def round(self, required: Tensor) -> Tensor:
+        """Of how many gradients an update is made that wants ``required``."""
+        return self._here("ExampleRound", [self._entry.applied.op.outputs[0], required]).outputs[0]
+
+    def given(self, given: Sequence[Operation]) -> Operation:
+        """Says that ``given`` have given the gradients of a step."""
+        with self._entry.applied.graph.control_dependencies(given):
+            return self._here("ExamplesGiven", [])
+
+    def _here(self, kind: str, inputs: Sequence[Tensor]) -> Operation:
+        graph = self._entry.applied.graph
+        with graph.colocate_with(self._entry.applied.op):
+            return graph.create_op(kind, inputs, {"shared_name": self.name})
+
+
+def gathered_examples(gradients: Iterable[Any]) -> Gathered | None:
+    """The examples that are accounted for of gradients that several replicas gather; None where there are none.
+
+    Raises:
+      ValueError: they are of several datasets.
+    """
+    found = _reached(gradients)
+    if len(found) > 1:
+        names = ", ".join(sorted(entry.name for entry in found))
+        raise ValueError(f"gradients that are gathered can account for the examples of one dataset, not of {names}")
+    return Gathered(found[0]) if found else None
+
+
+def require_accounted(graph: Graph) -> None:
+    """Raises ValueError where the batches of accounted examples reach no optimizer."""
+    for entry in _entries(graph):
+        if entry.account is None:
+            raise ValueError(
+                f"the examples {entry.name!r} are accounted for, but no optimizer applies gradients of the batch "
+                f"{entry.batch.name!r}: make the train op with tensors of get_next(), or do not account for them"
+            )
+
+
+def _entries(graph: Graph) -> list[_Handed]:
+    return graph.get_collection(_ACCOUNTED)
+
+
+def _reached(gradients: Iterable[Any]) -> list[_Handed]:
+    """The batches that some gradients were computed from."""
+    entries = {entry.batch: entry for entry in _entries(get_default_graph())}
+    if not entries:
+        return []
+    found: dict[Operation, _Handed] = {}
+    ahead = [part.op for part in _parts(gradients)]
+    seen = set(ahead)
+    while ahead:
+        op = ahead.pop()
+        if op in entries:
+            found[op] = entries[op]
+        before = {tensor.op for tensor in op.inputs} - seen
+        seen |= before
+        ahead += before
+    return list(found.values())
+
+
+def _parts(gradients: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for grad in gradients:
+        parts = (grad.values, grad.indices) if isinstance(grad, IndexedSlices) else (grad,)
+        found += [part for part in parts if part is not None]
+    return found

@@ -1,0 +1,93 @@
+"""Looking into checkpoints without a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import DType
+from headwater.errors import NotFoundError
+from headwater.io import files
+from headwater.io.files import Path, as_path
+from headwater.io.old_checkpoint import open_checkpoint
+from headwater.io.tensor_bundle import index_path
+from headwater.tensorboard_protos import types_pb2
+from headwater.tf1.training.checkpoint_state import checkpoint_exists, latest_checkpoint
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
+
+class CheckpointReader:
+    """The tensors of one checkpoint.
+
+    Args:
+      filepattern: the checkpoint, as `latest_checkpoint` gives it.
+
+    Raises:
+      NotFoundError: there is no such checkpoint.
+      DataLossError: it is damaged.
+    """
+
+    def __init__(self, filepattern: Path) -> None:
+        prefix = as_path(filepattern)
+        if not checkpoint_exists(prefix):
+            raise NotFoundError(None, None, f"{prefix}: there is no such checkpoint ({index_path(prefix)} is missing)")
+        self._reader = open_checkpoint(prefix)
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """Shape of each tensor."""
+        return {name: list(shape) for name, shape in self._reader.shapes.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, DType]:
+        """Element type of each tensor."""
+        return dict(self._reader.dtypes)
+
+    def has_tensor(self, tensor_str: str) -> bool:
+        """Whether there is a tensor of that name."""
+        return tensor_str in self._reader
+
+    def get_tensor(self, tensor_str: str) -> Any:
+        """One tensor: an array, or a NumPy scalar for rank 0.
+
+        Raises:
+          NotFoundError: there is no tensor of that name.
+          DataLossError: it is damaged.
+        """
+        return self._reader.read(tensor_str)[()]
+
+    def debug_string(self) -> bytes:
+        """A line for each tensor: name, element type, shape."""
+        shapes = self._reader.shapes
+        return "".join(
+            f"{name} ({_type_name(dtype)}) [{','.join(map(str, shapes[name]))}]\n"
+            for name, dtype in self._reader.dtypes.items()
+        ).encode()
+
+
+def _type_name(dtype: DType) -> str:
+    return types_pb2.DataType.Name(dtype.as_datatype_enum)
+
+
+def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
+    """A reader of a checkpoint, or of the newest in a folder.
+
+    Raises:
+      ValueError: the folder has no checkpoint.
+      NotFoundError, DataLossError: as `CheckpointReader` says.
+    """
+    path: str | None = as_path(ckpt_dir_or_file)
+    if files.isdir(path):
+        path = latest_checkpoint(path)
+    if path is None:
+        raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {ckpt_dir_or_file}")
+    return CheckpointReader(path)
+
+
+def load_variable(ckpt_dir_or_file: Path, name: str) -> HostArray:
+    """One tensor of a checkpoint; ``name`` may end in ``:0``."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
+
+
+def list_variables(ckpt_dir_or_file: Path) -> list[tuple[str, list[int]]]:
+    """Names and shapes of the tensors of a checkpoint, sorted."""
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())

@@ -1,0 +1,31 @@
+"""What programs that train by stochastic dual coordinate ascent use beside it: ``tf.train.sdca_*``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.graph.convert import name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional import math
+from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.control_flow import group
+
+
+def sdca_fprint(input: Any, name: str | None = None) -> Tensor:
+    """Two numbers, int64, for each of a vector of texts: FarmHash's fingerprint, the same everywhere."""
+    return one("SdcaFprint", input, name=name)
+
+
+def sdca_shrink_l1(weights: Sequence[Any], l1: float, l2: float, name: str | None = None) -> Operation:
+    """What moves each of ``weights`` towards 0 by ``l1 / l2``, and no further, when it runs.
+
+    Args:
+      weights: variables of float32.
+      l1: symmetric l1 regularization.
+      l2: symmetric l2 regularization, more than 0.
+    """
+    with name_scope(name, "SdcaShrinkL1") as scope:
+        by = l1 / l2
+        changes = [each.assign(math.sign(each) * math.maximum(math.abs(each) - by, 0.0)) for each in weights]
+        return group(*changes, name=scope)

@@ -1,0 +1,482 @@
+"""Estimators and experiments as ``tf.contrib.learn`` had them, on those of `headwater.tf1.training.estimator`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.dtypes import as_dtype
+from headwater.pauses import pause
+from headwater.tensorboard_protos import config_pb2
+from headwater.tf1.feature_columns.old import real_valued_column
+from headwater.tf1.functional.nn import relu
+from headwater.tf1.functional.weighted_losses import Reduction
+from headwater.tf1.training.estimator import canned
+from headwater.tf1.training.estimator.inputs import numpy_input_fn
+from headwater.tf1.training.estimator.run_config import CHIEFS, RunConfig, TaskType
+from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
+from headwater.tf1.training.estimator.train_and_evaluate import start_server, train_and_evaluate
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import Structure
+    from headwater.registry import HostArray
+    from headwater.tensorboard_protos import ConfigProto
+    from headwater.tf1.feature_columns.base import Column
+    from headwater.tf1.training.estimator.estimator import Estimator
+    from headwater.tf1.training.optimizer import Optimizer
+    from headwater.tf1.training.saving_hooks import CheckpointSaverListener
+    from headwater.tf1.training.session_run_hook import SessionRunHook
+
+
+class LearnRunConfig(RunConfig):
+    """`RunConfig` with the arguments that it had first.
+
+    Args:
+      master, evaluation_master: addresses of the servers whose sessions train and evaluate; what ``TF_CONFIG`` says
+        when not given.
+      num_cores: threads for one operation; 0 for all cores.
+      log_device_placement: say where each operation runs.
+      gpu_memory_fraction: the share of a GPU's memory to take.
+      session_config: a ``ConfigProto`` in place of the last three.
+      save_checkpoints_secs: 0 for 600 seconds where ``save_checkpoints_steps`` is None, else for none.
+    """
+
+    def __init__(
+        self,
+        master: str | None = None,
+        num_cores: int = 0,
+        log_device_placement: bool = False,
+        gpu_memory_fraction: float = 1,
+        tf_random_seed: int | None = None,
+        save_summary_steps: int | None = 100,
+        save_checkpoints_secs: int | None = 0,
+        save_checkpoints_steps: int | None = None,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000,
+        log_step_count_steps: int | None = 100,
+        protocol: str | None = None,
+        evaluation_master: str = "",
+        model_dir: str | None = None,
+        session_config: ConfigProto | None = None,
+        session_creation_timeout_secs: float = 7200,
+    ) -> None:
+        if session_config is None:
+            session_config = config_pb2.ConfigProto(
+                log_device_placement=log_device_placement,
+                inter_op_parallelism_threads=num_cores,
+                intra_op_parallelism_threads=num_cores,
+                gpu_options=config_pb2.GPUOptions(per_process_gpu_memory_fraction=gpu_memory_fraction),
+            )
+        super().__init__(
+            model_dir,
+            tf_random_seed,
+            save_summary_steps,
+            save_checkpoints_steps,
+            (600 if save_checkpoints_steps is None else None) if save_checkpoints_secs == 0 else save_checkpoints_secs,
+            session_config,
+            keep_checkpoint_max,
+            keep_checkpoint_every_n_hours,
+            log_step_count_steps,
+            protocol=protocol,
+            session_creation_timeout_secs=session_creation_timeout_secs,
+        )
+        self.master: str = self.master if master is None else master
+        self.evaluation_master = evaluation_master
+
+
+class _Fits(canned.Estimator):
+    """An estimator with `fit`; its predictions are classes or numbers."""
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Callable[..., Structure] | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        monitors: Any = None,
+        max_steps: int | None = None,
+    ) -> Estimator:
+        """`train`, on what ``input_fn`` gives, or on arrays in random order for ever.
+
+        Args:
+          x: an array of features, [examples, ...], which columns call ``""``; or arrays by name.
+          y: labels, [examples].
+          batch_size: examples of a step; all when None.
+
+        Raises:
+          ValueError: both arrays and ``input_fn``, or neither.
+        """
+        given = _input_fn(x, y, input_fn, batch_size, epochs=None)
+        return self.train(given, monitors, steps, max_steps)
+
+    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Callable[..., Structure] | None = None,
+        feed_fn: object = None,
+        batch_size: int | None = None,
+        steps: int | None = None,
+        metrics: object = None,
+        name: str | None = None,
+        checkpoint_path: str | None = None,
+        hooks: Any = None,
+        log_progress: bool = True,
+    ) -> dict[str, Any]:
+        """The metrics of a checkpoint, on arrays (once over all; see `fit`) or on what ``input_fn`` gives.
+
+        ``loss`` is the weighted mean over examples, Σ wᵢ lossᵢ / Σ wᵢ. `fit` minimizes Σ wᵢ lossᵢ / (batch size).
+
+        Raises:
+          ValueError: both arrays and ``input_fn``, or neither; ``feed_fn`` or ``metrics``, which are not supported.
+        """
+        del log_progress  # what is logged says the steps
+        _require_none(feed_fn=feed_fn, metrics=metrics)
+        given = _input_fn(x, y, input_fn, batch_size, epochs=1)
+        found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
+        found["loss"] = found["average_loss"]
+        return found
+
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+        self,
+        x: Any = None,
+        input_fn: Callable[..., Structure] | None = None,
+        batch_size: int | None = None,
+        outputs: Structure = None,
+        as_iterable: bool = True,
+    ) -> Any:
+        """The class of each example.
+
+        Args:
+          outputs: names of predictions to give in place of classes, in a dictionary for each example.
+          as_iterable: with False an array, once all examples are seen.
+
+        Raises:
+          ValueError: both arrays and ``input_fn``, or neither.
+        """
+        input_fn = _input_fn(x, None, input_fn, batch_size, epochs=1)
+        if outputs is not None:
+            found = canned.Estimator.predict(self, input_fn, list(outputs))
+        else:
+            found = (each["class_ids"][0] for each in canned.Estimator.predict(self, input_fn, "class_ids"))
+        if as_iterable:
+            return found
+        examples = list(found)
+        if outputs is None:
+            return np.array(examples)
+        return {name: np.array([example[name] for example in examples]) for name in outputs}
+
+    def predict_classes(
+        self,
+        x: Any = None,
+        input_fn: Callable[..., Structure] | None = None,
+        batch_size: int | None = None,
+        as_iterable: bool = True,
+    ) -> Any:
+        """The class of each example; see `predict`."""
+        return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
+
+
+def _input_fn(
+    x: Any, y: Any, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
+) -> Callable[..., Structure]:
+    """``input_fn``, or one that gives the arrays: in random order where ``epochs`` is None, which is for ever."""
+    if input_fn is not None:
+        if x is not None or y is not None or batch_size is not None:
+            raise ValueError("Can not provide both input_fn and x, y or batch_size.")
+        return input_fn
+    if x is None:
+        raise ValueError("Either x or input_fn must be provided.")
+    features: dict[str, HostArray] = (
+        {str(name): np.asarray(each) for name, each in x.items()} if isinstance(x, Mapping) else {"": np.asarray(x)}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    )
+    count = len(next(iter(features.values())))
+    labels = None if y is None else np.asarray(y)
+    return numpy_input_fn(features, labels, batch_size or count, epochs, epochs is None, max(count, 1))
+
+
+def infer_real_valued_columns_from_input(x: Any) -> list[Column]:
+    """The columns of an array of features, [examples, numbers], which it is given to `fit` as; or of arrays by name."""
+    arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {"": x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    return [
+        real_valued_column(name, int(np.prod(np.shape(each)[1:])), dtype=as_dtype(np.asarray(each).dtype))
+        for name, each in arrays.items()
+    ]
+
+
+class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A linear model of classes."""
+
+    def __init__(
+        self,
+        feature_columns: Sequence[Column],
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        _joint_weight: bool = False,
+        config: RunConfig | None = None,
+        feature_engineering_fn: object = None,
+        label_keys: Sequence[str] | None = None,
+    ) -> None:
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            enable_centered_bias=enable_centered_bias or None,
+            _joint_weight=_joint_weight or None,
+        )
+        canned.LinearClassifier.__init__(
+            self,
+            list(feature_columns),
+            model_dir,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            optimizer or "Ftrl",
+            config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
+        )
+
+
+class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A deep model of classes."""
+
+    def __init__(
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Sequence[Column],
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        activation_fn: Callable[[Tensor], Tensor] = relu,
+        dropout: float | None = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        config: RunConfig | None = None,
+        feature_engineering_fn: object = None,
+        embedding_lr_multipliers: object = None,
+        input_layer_min_slice_size: object = None,
+        label_keys: Sequence[str] | None = None,
+    ) -> None:
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            enable_centered_bias=enable_centered_bias or None,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            input_layer_min_slice_size=input_layer_min_slice_size,
+        )
+        canned.DNNClassifier.__init__(
+            self,
+            hidden_units,
+            list(feature_columns),
+            model_dir,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            optimizer or "Adagrad",
+            activation_fn,
+            dropout,
+            config=config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
+        )
+
+
+class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A linear and a deep model of classes whose logits are added."""
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        linear_feature_columns: Sequence[Column] | None = None,
+        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        _joint_linear_weights: bool = False,
+        dnn_feature_columns: Sequence[Column] | None = None,
+        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        dnn_hidden_units: Sequence[int] | None = None,
+        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
+        dnn_dropout: float | None = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        config: RunConfig | None = None,
+        feature_engineering_fn: object = None,
+        embedding_lr_multipliers: object = None,
+        input_layer_min_slice_size: object = None,
+        label_keys: Sequence[str] | None = None,
+        fix_global_step_increment_bug: bool = False,
+    ) -> None:
+        del fix_global_step_increment_bug  # a step of training counts one here, which True asks for
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            _joint_linear_weights=_joint_linear_weights or None,
+            enable_centered_bias=enable_centered_bias or None,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            input_layer_min_slice_size=input_layer_min_slice_size,
+        )
+        linear_columns = list(linear_feature_columns or ())
+
+        def linear() -> Any:
+            rate = canned.linear_rate(canned.LINEAR_RATE, len(linear_columns))
+            return canned.optimizer_of(linear_optimizer or "Ftrl", rate)
+
+        canned.DNNLinearCombinedClassifier.__init__(
+            self,
+            model_dir,
+            linear_columns,
+            linear,
+            dnn_feature_columns,
+            lambda: canned.optimizer_of(dnn_optimizer or "Adagrad", canned.DEEP_RATE),
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            config=config,
+            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
+        )
+
+
+def _require_none(**settings: object) -> None:
+    for name, value in settings.items():
+        if value is not None:
+            raise ValueError(f"{name} is not supported; leave it out")
+
+
+class Experiment:
+    """An estimator with its data, and what to do with them.
+
+    Args:
+      estimator: what to train.
+      train_input_fn, eval_input_fn: see `Estimator.train`.
+      train_steps: until this global step.
+      eval_steps: batches of an evaluation; None until the input ends.
+      train_monitors, eval_hooks: hooks of the sessions.
+      eval_delay_secs: seconds before an evaluator begins.
+      continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
+      local_eval_frequency, min_eval_frequency: steps between two evaluations at least; here a new checkpoint is
+        evaluated, and ``RunConfig`` says how often there is one.
+      check_interval_secs: how often to look for a checkpoint, where it is looked for.
+      saving_listeners: of `train`'s checkpoints.
+      eval_metrics, export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
+      checkpoint_and_export: not supported.
+
+    Raises:
+      ValueError: an argument that is not supported is given.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        train_input_fn: Callable[..., Structure],
+        eval_input_fn: Callable[..., Structure],
+        eval_metrics: Structure = None,
+        train_steps: int | None = None,
+        eval_steps: int | None = 100,
+        train_monitors: object = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        local_eval_frequency: int | None = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: int | None = None,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: object = None,
+        train_steps_per_iteration: int | None = None,
+        checkpoint_and_export: bool = False,
+        saving_listeners: Sequence[CheckpointSaverListener] | None = None,
+        check_interval_secs: float = 5,
+    ) -> None:
+        del local_eval_frequency, min_eval_frequency, check_interval_secs  # how often to look; a checkpoint tells
+        _require_none(
+            eval_metrics=eval_metrics,
+            export_strategies=export_strategies or None,
+            delay_workers_by_global_step=delay_workers_by_global_step or None,
+            train_steps_per_iteration=train_steps_per_iteration,
+            checkpoint_and_export=checkpoint_and_export or None,
+        )
+        self._saving_listeners = saving_listeners
+        self._estimator = estimator
+        self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
+        self._eval_spec = EvalSpec(
+            eval_input_fn,
+            eval_steps,
+            hooks=eval_hooks,
+            start_delay_secs=eval_delay_secs,
+            throttle_secs=continuous_eval_throttle_secs,
+        )
+
+    @property
+    def estimator(self) -> Estimator:
+        return self._estimator
+
+    def train(self, delay_secs: float | None = None) -> Any:
+        """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile."""
+        config = self._estimator.config
+        if config.master:
+            start_server(config)
+        _wait(delay_secs)
+        spec = self._train_spec
+        return self._estimator.train(
+            spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
+        )
+
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, object]:
+        """The metrics of the newest checkpoint, once ``delay_secs`` have passed; events go to ``eval_<name>``."""
+        _wait(delay_secs)
+        spec = self._eval_spec
+        return self._estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
+
+    def train_and_evaluate(self) -> Any:
+        """`train_and_evaluate`."""
+        return train_and_evaluate(self._estimator, self._train_spec, self._eval_spec)
+
+    local_run = train_and_evaluate
+
+    def run_std_server(self) -> None:
+        """Serves, for a ps; never returns."""
+        start_server(self._estimator.config).join()
+
+
+def _wait(seconds: float | None) -> None:
+    """Lets the given number of seconds pass."""
+    if seconds:
+        pause(seconds)
+
+
+def run(
+    experiment_fn: Callable[..., Experiment],
+    output_dir: str | None = None,
+    schedule: str | None = None,
+    run_config: RunConfig | None = None,
+    hparams: Any = None,
+) -> Any:
+    """Makes an experiment, and does with it what this task of the cluster has to do.
+
+    Args:
+      experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` where ``run_config`` is given.
+      schedule: name of the method to call; by the task's job when None.
+
+    Raises:
+      ValueError: neither ``output_dir`` nor ``run_config``, or an unknown schedule.
+    """
+    if output_dir is None and run_config is None:
+        raise ValueError("Must specify an output directory or a run_config")
+    experiment = experiment_fn(output_dir) if run_config is None else experiment_fn(run_config, hparams)
+    config = run_config or RunConfig()
+    if schedule is None:
+        jobs = {TaskType.PS: "run_std_server", TaskType.WORKER: "train"}
+        alone = not config.cluster_spec.jobs
+        schedule = "train_and_evaluate" if alone or config.task_type in CHIEFS else jobs.get(config.task_type)
+    task = getattr(experiment, schedule or "", None)
+    if task is None:
+        raise ValueError(f"Schedule references non-existent task {schedule}")
+    return task()

@@ -1,0 +1,164 @@
+"""`train_and_evaluate`: one program for a single machine and for each task of a cluster."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.cluster.config import EVALUATOR
+from headwater.pauses import pause
+from headwater.server.server import Server
+from headwater.tf1.training.estimator.estimator import Estimator
+from headwater.tf1.training.estimator.run_config import CHIEFS, TaskType
+from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
+from headwater.tf1.training.saving_hooks import CheckpointSaverListener
+from headwater.tf1.training.step_timer import SecondOrStepTimer
+
+if TYPE_CHECKING:
+    from headwater.graph.types import SessionLike
+
+
+_logger: Final = logging.getLogger(__name__)
+_POLL_S: Final = 1.0
+
+
+class _Evaluator:
+    """Evaluates the newest checkpoint, each once, and calls the exporters."""
+
+    def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None) -> None:
+        self._estimator = estimator
+        self._spec = eval_spec
+        self._max_steps = max_steps
+        self._last: str | None = None
+        self.metrics: dict[str, Any] | None = None
+        self.exported: list[Any] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether the checkpoint evaluated last is that of the last step."""
+        done = 0 if self.metrics is None else int(self.metrics["global_step"])
+        return self._max_steps is not None and done >= self._max_steps
+
+    def evaluate(self) -> bool:
+        """Whether there was a checkpoint that had not been evaluated."""
+        path = self._estimator.latest_checkpoint()
+        if path is None or path == self._last:
+            return False
+        self.metrics = self._estimator.evaluate(
+            input_fn=self._spec.input_fn,
+            steps=self._spec.steps,
+            hooks=self._spec.hooks,
+            checkpoint_path=path,
+            name=self._spec.name,
+        )
+        self._last = path
+        self.export(is_the_final_export=self.finished)
+        return True
+
+    def export(self, *, is_the_final_export: bool) -> None:
+        """Calls the exporters."""
+        self.exported = [
+            exporter.export(
+                estimator=self._estimator,
+                export_path=f"{self._estimator.model_dir}/export/{exporter.name}",
+                checkpoint_path=self._last,
+                eval_result=self.metrics,
+                is_the_final_export=is_the_final_export,
+            )
+            for exporter in self._spec.exporters
+        ]
+
+
+class _EvaluateAfterSaving(CheckpointSaverListener):
+    """Evaluates after checkpoints, at most once in an interval of seconds, and after the last one."""
+
+    def __init__(self, evaluator: _Evaluator, throttle_secs: float) -> None:
+        self._evaluator = evaluator
+        self._timer = SecondOrStepTimer(every_secs=throttle_secs)
+        self._first = True
+        self._step = -1
+
+    def begin(self) -> None:
+        self._timer.reset()
+        self._first = True
+
+    def after_save(self, session: SessionLike, global_step_value: int) -> bool | None:
+        del session
+        if self._first:
+            # The checkpoint with which training begins: only starts the clock.
+            self._first = False
+            self._timer.update_last_triggered_step(global_step_value)
+            return None
+        if self._timer.should_trigger_for_step(global_step_value):
+            self._timer.update_last_triggered_step(global_step_value)
+            self._evaluator.evaluate()
+            self._step = global_step_value
+        return None
+
+    def end(self, session: SessionLike, global_step_value: int) -> None:
+        del session
+        if global_step_value != self._step:
+            self._evaluator.evaluate()
+            self._step = global_step_value
+
+
+def train_and_evaluate(
+    estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> tuple[dict[str, Any] | None, list[Any]] | None:
+    """Trains, and evaluates and exports checkpoints meanwhile.
+
+    Without a cluster in ``TF_CONFIG`` both happen here, in turns. In a cluster each task does its part: chief and
+    workers train, the ps serve variables, an evaluator evaluates.
+
+    Returns:
+      On a single machine the last metrics, and what the exporters returned.
+
+    Raises:
+      TypeError: an argument of another type.
+      ValueError: a job that there is nothing to do for.
+    """
+    for value, kind in ((estimator, Estimator), (train_spec, TrainSpec), (eval_spec, EvalSpec)):
+        if not isinstance(value, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"`{kind.__name__}` expected, given {type(value)}")
+    config = estimator.config
+    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
+    if config.task_type == EVALUATOR:
+        _evaluate_continuously(evaluator, eval_spec)
+        return None
+    if not config.cluster_spec.jobs:
+        listener = _EvaluateAfterSaving(evaluator, eval_spec.throttle_secs)
+        estimator.train(
+            train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=[listener]
+        )
+        if evaluator.metrics is None:
+            evaluator.evaluate()
+        return evaluator.metrics, evaluator.exported
+    if config.task_type == TaskType.PS:
+        start_server(config).join()
+        return None
+    if config.task_type not in (*CHIEFS, TaskType.WORKER):
+        raise ValueError(
+            f"there is nothing to do for job {config.task_type!r}: chief, worker, ps and evaluator are known"
+        )
+    if config.master:
+        start_server(config)
+    listeners: list[CheckpointSaverListener] = []
+    if config.task_type == TaskType.MASTER:
+        listeners.append(_EvaluateAfterSaving(evaluator, eval_spec.throttle_secs))
+    estimator.train(train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=listeners)
+    return None
+
+
+def start_server(config: Any) -> Server:
+    """This task's server, running."""
+    more = {} if config.protocol is None else {"protocol": config.protocol}
+    return Server(
+        config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.session_config, **more
+    )
+
+
+def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec) -> None:
+    """Evaluates each new checkpoint until that of the last step."""
+    pause(spec.start_delay_secs)
+    while not evaluator.finished:
+        pause(spec.throttle_secs if evaluator.evaluate() and not evaluator.finished else _POLL_S)

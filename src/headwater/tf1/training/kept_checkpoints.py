@@ -1,0 +1,57 @@
+"""Which checkpoints of a run are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from headwater.telemetry.clocks import SteadyClock
+from headwater.tf1.training.checkpoint_state import get_checkpoint_mtimes
+
+_HOUR_S = 3600
+
+
+class KeptCheckpoints:
+    """The last checkpoints of a run, and which of them are due to be deleted.
+
+    Args:
+      max_to_keep: how many to keep; 0: all, without knowing them.
+      keep_every_n_hours: besides, one in each interval of this number of hours is kept for good.
+      clock: gives seconds since 1970, which only grow.
+    """
+
+    def __init__(
+        self, max_to_keep: int, keep_every_n_hours: float, *, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._max_to_keep = max_to_keep
+        self._interval_s = keep_every_n_hours * _HOUR_S
+        self._clock = clock or SteadyClock()
+        self._next_preserved = self._clock() + self._interval_s
+        self._entries: list[tuple[str, float]] = []
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of those that are kept, oldest first."""
+        return [path for path, _ in self._entries]
+
+    def set(self, entries: Iterable[tuple[str, float]]) -> None:
+        """Says what there is: pairs of path and time saved, in seconds since 1970, oldest first."""
+        self._entries = list(entries)
+
+    def find(self, paths: Iterable[str]) -> None:
+        """As `set`, with the files' own times; those that are gone are left out."""
+        found = [(path, get_checkpoint_mtimes([path])) for path in paths]
+        self.set((path, times[0]) for path, times in found if times)
+
+    def add(self, path: str) -> str | None:
+        """Notes a new checkpoint; the one to delete for it, or None."""
+        self._entries = [entry for entry in self._entries if entry[0] != path]
+        if not self._max_to_keep:
+            return None
+        self._entries.append((path, self._clock()))
+        if len(self._entries) <= self._max_to_keep:
+            return None
+        old, saved_at = self._entries.pop(0)
+        if saved_at > self._next_preserved:
+            self._next_preserved += self._interval_s
+            return None
+        return old

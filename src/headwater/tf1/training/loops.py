@@ -1,0 +1,78 @@
+"""Loops: of training under a supervisor, and over checkpoints as they come."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from headwater.errors import AbortedError
+from headwater.pauses import pause
+from headwater.tf1.training.checkpoint_state import latest_checkpoint
+from headwater.tf1.training.supervisor import Supervisor
+
+_logger: Final = logging.getLogger(__name__)
+_LOOK_AGAIN_S: Final = 1.0
+
+
+def basic_train_loop(
+    supervisor: Supervisor,
+    train_step_fn: Callable[..., object],
+    args: Sequence[object] | None = None,
+    kwargs: Mapping[str, object] | None = None,
+    master: str = "",
+) -> None:
+    """Calls ``train_step_fn(session, *args, **kwargs)`` in a managed session until the supervisor stops.
+
+    After an AbortedError, which a lost task may bring, it goes on in a new session.
+    """
+    again = True
+    while again:
+        again = False
+        try:
+            with supervisor.managed_session(master) as sess:
+                while not supervisor.should_stop():
+                    train_step_fn(sess, *(args or ()), **(kwargs or {}))
+        except AbortedError:
+            again = True
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], bool] | None = None,
+) -> Iterator[str]:
+    """Gives the newest checkpoint of a folder, and then each newer one that it finds.
+
+    Args:
+      checkpoint_dir: the folder.
+      min_interval_secs: least seconds between two.
+      timeout: how many seconds to wait for a newer one; None: for ever.
+      timeout_fn: called after that time; goes on waiting unless it returns True.
+    """
+    last: str | None = None
+    while True:
+        found = _newer_checkpoint(checkpoint_dir, last, timeout)
+        if found is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        begin = time.monotonic()
+        last = found
+        yield found
+        pause(max(0.0, begin + min_interval_secs - time.monotonic()))
+
+
+def _newer_checkpoint(folder: str, last: str | None, timeout: float | None) -> str | None:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    _logger.info("Waiting for new checkpoint at %s", folder)
+    while True:
+        found = latest_checkpoint(folder)
+        if found is not None and found != last:
+            return found
+        left = _LOOK_AGAIN_S if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            return None
+        pause(min(left, _LOOK_AGAIN_S))

@@ -1,0 +1,242 @@
+"""``tf.train.experimental``: losses scaled up, so that their gradients do not vanish in float16."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from headwater import dtypes
+from headwater.graph.convert import constant, convert_to_tensor
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional import arrays, conditions, math, reductions
+from headwater.tf1.functional.control_flow import group, no_op
+from headwater.tf1.training.optimizer import GradsAndVars, Optimizer
+from headwater.tf1.variables.state import assign
+from headwater.tf1.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Gradient
+
+
+class LossScale(ABC):
+    """A number that losses are multiplied with; calling it gives the tensor."""
+
+    @abstractmethod
+    def __call__(self) -> Tensor:
+        """The number, float32."""
+
+    @abstractmethod
+    def update(self, grads: Any) -> tuple[Any, Any]:
+        """What to do after gradients: an operation, and whether they may be applied."""
+
+    @abstractmethod
+    def get_config(self) -> dict[str, Any]:
+        """The settings."""
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object]) -> Self:
+        """One with these settings."""
+        return cls(**config)
+
+
+class FixedLossScale(LossScale):
+    """Always the same number.
+
+    Args:
+      loss_scale_value: the number, at least 1.
+
+    Raises:
+      ValueError: it is no Python number, or less than 1.
+    """
+
+    def __init__(self, loss_scale_value: float) -> None:
+        if not isinstance(loss_scale_value, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("loss_scale_value must be a Python int or float.")
+        if loss_scale_value < 1:
+            raise ValueError("loss_scale_value must be at least 1.")
+        self._value = float(loss_scale_value)
+
+    def __call__(self) -> Tensor:
+        return constant(self._value, dtypes.float32)
+
+    def update(self, grads: Any) -> tuple[Any, Any]:
+        """Nothing to do, and gradients may always be applied."""
+        del grads
+        return no_op(), True
+
+    def get_config(self) -> dict[str, Any]:
+        return {"loss_scale_value": self._value}
+
+
+class DynamicLossScale(LossScale):
+    """A number that grows while gradients are finite, and shrinks where one is not.
+
+    Args:
+      initial_loss_scale: the first number.
+      increment_period: steps with finite gradients after which it grows.
+      multiplier: what it grows or shrinks by.
+    """
+
+    def __init__(
+        self, initial_loss_scale: float = 2**15, increment_period: int = 2000, multiplier: float = 2.0
+    ) -> None:
+        self._initial = float(initial_loss_scale)
+        self._period = int(increment_period)
+        self._multiplier = float(multiplier)
+        self._scale = Variable(self._initial, trainable=False, dtype=dtypes.float32, name="current_loss_scale")
+        self._good_steps = Variable(0, trainable=False, dtype=dtypes.int64, name="good_steps")
+
+    @property
+    def initial_loss_scale(self) -> float:
+        return self._initial
+
+    @property
+    def increment_period(self) -> int:
+        return self._period
+
+    @property
+    def multiplier(self) -> float:
+        return self._multiplier
+
+    def __call__(self) -> Tensor:
+        return convert_to_tensor(self._scale)
+
+    def update(self, grads: Any) -> tuple[Any, Any]:
+        """An operation that changes the number, and whether the gradients are finite."""
+        finite = _all_finite(grads)
+        scale, steps = self._scale.read_value(), self._good_steps.read_value()
+        grows = math.greater_equal(steps + 1, constant(self._period, dtypes.int64))
+        larger = scale * self._multiplier
+        # One that would be infinite stays as it is.
+        grown = conditions.cond(math.logical_and(grows, math.is_finite(larger)), lambda: larger, lambda: scale)
+        shrunk = math.maximum(scale / self._multiplier, constant(1.0))
+        next_scale = conditions.cond(finite, lambda: arrays.identity(grown), lambda: arrays.identity(shrunk))
+        further = conditions.cond(
+            math.logical_and(finite, math.logical_not(grows)), lambda: steps + 1, lambda: arrays.zeros_like(steps)
+        )
+        return group(assign(self._scale, next_scale), assign(self._good_steps, further)), finite
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "initial_loss_scale": self._initial,
+            "increment_period": self._period,
+            "multiplier": self._multiplier,
+        }
+
+
+def _all_finite(grads: Any) -> Tensor:
+    parts = [grad.values if isinstance(grad, IndexedSlices) else grad for grad in grads if grad is not None]
+    return reductions.reduce_all(arrays.stack([reductions.reduce_all(math.is_finite(part)) for part in parts]))
+
+
+def _loss_scale(value: Any) -> LossScale:
+    if isinstance(value, LossScale):
+        return value
+    if value == "dynamic":
+        return DynamicLossScale()
+    return FixedLossScale(value)
+
+
+class MixedPrecisionLossScaleOptimizer(Optimizer):
+    """Wraps an optimizer: gradients are those of a loss that is scaled up, and scaled down again.
+
+    Args:
+      opt: the optimizer.
+      loss_scale: a number, "dynamic", or a `LossScale`.
+
+    Raises:
+      ValueError: ``opt`` is no optimizer.
+    """
+
+    def __init__(self, opt: Optimizer, loss_scale: Any) -> None:
+        if not isinstance(opt, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f'"opt" must be an instance of Optimizer, but got: {type(opt)}')
+        super().__init__(opt._use_locking, opt.get_name())  # pyright: ignore[reportPrivateUsage]
+        self._optimizer = opt
+        self._loss_scale = _loss_scale(loss_scale)
+
+    def compute_gradients(
+        self,
+        loss: object,
+        var_list: Any = None,
+        gate_gradients: int = Optimizer.GATE_OP,
+        aggregation_method: int | None = None,
+        colocate_gradients_with_ops: bool = False,
+        grad_loss: Any = None,
+    ) -> GradsAndVars:
+        """As that of the wrapped optimizer."""
+        scale = self._loss_scale()
+        value: Any = loss() if callable(loss) else loss
+        scaled: Any = value * math.cast(scale, value.dtype)
+        found = self._optimizer.compute_gradients(
+            scaled, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss
+        )
+        return [(_divided(grad, scale), variable) for grad, variable in found]
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        global_step: Tensor | Variable | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        """As that of the wrapped optimizer, where the gradients are finite or the scale does not ask."""
+        pairs = list(grads_and_vars)
+        update, applies = self._loss_scale.update([grad for grad, _ in pairs])
+        if applies is True:
+            return group(update, self._optimizer.apply_gradients(pairs, global_step), name=name)
+        done = conditions.cond(
+            applies,
+            lambda: group(self._optimizer.apply_gradients(pairs, global_step)),
+            no_op,
+        )
+        return group(done, update, name=name)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of the wrapped optimizer."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self) -> list[str]:
+        """As that of the wrapped optimizer."""
+        return self._optimizer.get_slot_names()
+
+    def variables(self) -> list[Any]:
+        """As that of the wrapped optimizer."""
+        return self._optimizer.variables()
+
+
+def _divided(grad: Any, scale: Tensor) -> Any:
+    if grad is None:
+        return None
+    if isinstance(grad, IndexedSlices):
+        return grad.scaled(lambda values: values * math.cast(math.reciprocal(scale), values.dtype))
+    return grad * math.cast(math.reciprocal(scale), grad.dtype)
+
+
+def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: Any = "dynamic") -> Optimizer:
+    """An optimizer whose gradients are those of a loss that is scaled up, as float16 needs it.
+
+    Which operations compute in fewer bits is what the program says: the graph is not rewritten, as TensorFlow does not
+    rewrite what runs on a CPU.
+
+    Args:
+      opt: an optimizer.
+      loss_scale: a number, "dynamic", or a `LossScale`.
+
+    Raises:
+      ValueError: ``opt`` is no optimizer, or scales already.
+    """
+    if isinstance(opt, MixedPrecisionLossScaleOptimizer):
+        raise ValueError(
+            '"opt" must not already be an instance of a MixedPrecisionLossScaleOptimizer. '
+            "`enable_mixed_precision_graph_rewrite` will automatically wrap the optimizer with a "
+            "MixedPrecisionLossScaleOptimizer."
+        )
+    if not isinstance(opt, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f'"opt" must be an instance of a tf.train.Optimizer, but got: {opt}')
+    return MixedPrecisionLossScaleOptimizer(opt, loss_scale)
+
+
+def disable_mixed_precision_graph_rewrite() -> None:
+    """Does nothing: graphs are not rewritten."""

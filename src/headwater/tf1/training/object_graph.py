@@ -1,0 +1,190 @@
+"""The graph of a program's objects that an object-based checkpoint holds: who has which variable, and by what name.
+
+Nodes are objects: variables, optimizers, layers, modules, lists, dicts and whatever says that it has parts
+(`Trackable`). Edges are the names by which one object has another. A variable's value is stored under the names on the
+shortest way to it; that of a slot of an optimizer beside the variable that it belongs to.
+
+Source: the protocol message ``TrackableObjectGraph`` of TensorFlow, and checkpoints that TensorFlow 1.15 wrote.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from headwater.tensorboard_protos import trackable_object_graph_pb2
+from headwater.tf1.layers.base import Layer
+from headwater.tf1.training.checkpoint_reader import CheckpointReader
+from headwater.tf1.training.optimizer import Optimizer
+from headwater.tf1.variables.module import Module
+from headwater.tf1.variables.partitioned import PartitionedVariable
+from headwater.tf1.variables.variables import Variable
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.tensorboard_protos import NodeDef
+
+
+OBJECT_GRAPH_KEY: Final = "_CHECKPOINTABLE_OBJECT_GRAPH"
+"""The name under which a checkpoint holds the graph, as a string."""
+
+_VARIABLE: Final = "VARIABLE_VALUE"
+_STATE: Final = "py_state"
+_ATTRIBUTES: Final = ".ATTRIBUTES"
+_SLOTS: Final = ".OPTIMIZER_SLOT"
+
+
+class Trackable(ABC):
+    """Something with parts that are saved."""
+
+    @abstractmethod
+    def _parts(self) -> Iterable[tuple[str, Any]]:
+        """Its parts with their names."""
+
+
+class PythonState(ABC):
+    """State of a program's own that a `Checkpoint` saves as text and restores."""
+
+    @abstractmethod
+    def serialize(self) -> bytes:
+        """The state as bytes."""
+
+    @abstractmethod
+    def deserialize(self, string_value: bytes) -> None:
+        """Takes the state that `serialize` gave."""
+
+
+_KINDS: Final = (Variable, PartitionedVariable, Optimizer, Layer, Module, Trackable, PythonState)
+
+
+def is_trackable(value: Any) -> bool:
+    """Whether ``value`` is an object that says what its parts are; see `parts_of` for lists and dicts of these."""
+    return isinstance(value, _KINDS)
+
+
+def parts_of(value: Any) -> list[tuple[str, Any]]:
+    """The parts of an object, with the names by which it has them."""
+    found: Iterable[tuple[str, Any]]
+    match value:
+        case Trackable():
+            found = value._parts()  # pyright: ignore[reportPrivateUsage]
+        case Optimizer():
+            non_slots = cast("dict[tuple[str, Any], Any]", value._non_slots)  # pyright: ignore[reportPrivateUsage]
+            found = sorted((name, variable) for (name, _), variable in non_slots.items())
+        case Layer() | Module():
+            found = ((name, part) for name, part in vars(value).items() if not name.startswith("_"))
+        case list():
+            found = ((str(index), part) for index, part in enumerate(cast("list[Any]", value)))
+        case dict():
+            found = cast("dict[str, Any]", value).items()
+        case _:
+            found = ()
+    return [(name, part) for name, part in found if is_trackable(part) or isinstance(part, list | dict)]
+
+
+@dataclass(kw_only=True)
+class ObjectGraph:
+    """The objects that can be reached from one.
+
+    Attributes:
+      objects: in the order in which they are found, breadth first; slots of optimizers come last.
+      values: what is saved, by its name in the checkpoint: a variable, or a `PythonState`.
+      proto: the message.
+    """
+
+    objects: list[Any] = field(default_factory=list[Any])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    proto: Any = None
+
+
+def object_graph(root: object) -> ObjectGraph:
+    """The objects that can be reached from ``root``."""
+    found = ObjectGraph(proto=trackable_object_graph_pb2.TrackableObjectGraph())
+    paths: dict[int, tuple[str, ...]] = {id(root): ()}
+    numbers: dict[int, int] = {}
+    waiting = deque([root])
+    while waiting:
+        each = waiting.popleft()
+        numbers[id(each)] = len(found.objects)
+        found.objects.append(each)
+        for name, part in parts_of(each):
+            if id(part) not in paths:
+                paths[id(part)] = (*paths[id(each)], _escaped(name))
+                waiting.append(part)
+    plain = list(found.objects)
+    for each in plain:
+        node = found.proto.nodes.add()
+        for name, part in parts_of(each):
+            node.children.add(node_id=numbers[id(part)], local_name=name)
+        _add_value(found, node, each, "/".join(paths[id(each)]))
+    for number, each in enumerate(plain):
+        if isinstance(each, Optimizer):
+            _add_slots(found, number, plain, paths)
+    return found
+
+
+def _add_value(found: ObjectGraph, node: NodeDef, value: Tensor, path: str) -> None:
+    if isinstance(value, Variable | PartitionedVariable):
+        kind, full_name = _VARIABLE, value.name.partition(":")[0]
+    elif isinstance(value, PythonState):
+        kind, full_name = _STATE, ""
+    else:
+        return
+    key = f"{path}/{_ATTRIBUTES}/{kind}" if path else f"{_ATTRIBUTES}/{kind}"
+    node.attributes.add(name=kind, full_name=full_name, checkpoint_key=key)
+    found.values[key] = value
+
+
+def _add_slots(found: ObjectGraph, number: int, plain: list[Any], paths: Mapping[int, tuple[str, ...]]) -> None:
+    optimizer = plain[number]
+    for slot_name in optimizer.get_slot_names():
+        for original, variable in enumerate(plain):
+            slot = optimizer.get_slot(variable, slot_name) if isinstance(variable, Variable) else None
+            if slot is None:
+                continue
+            found.proto.nodes[number].slot_variables.add(
+                original_variable_node_id=original, slot_name=slot_name, slot_variable_node_id=len(found.objects)
+            )
+            found.objects.append(slot)
+            way = (*paths[id(variable)], _SLOTS, *paths[id(optimizer)], _escaped(slot_name))
+            _add_value(found, found.proto.nodes.add(), slot, "/".join(way))
+
+
+def _escaped(name: str) -> str:
+    return name.replace(".", "..").replace("/", ".S")
+
+
+def keys_by_name(path: str) -> dict[str, str]:
+    """By the names that variables had, what a checkpoint of objects holds them as; empty for another checkpoint."""
+    reader = CheckpointReader(path)
+    if not reader.has_tensor(OBJECT_GRAPH_KEY):
+        return {}
+    proto = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    return {each.full_name: each.checkpoint_key for node in proto.nodes for each in node.attributes if each.full_name}
+
+
+def matches(root: object, proto: Any) -> Iterator[tuple[Any, Any]]:
+    """The objects that are there now with the nodes of ``proto`` that are of the same place."""
+    seen: dict[int, Any] = {}
+    waiting = deque([(root, 0)])
+    while waiting:
+        each, number = waiting.popleft()
+        if number in seen:
+            continue
+        seen[number] = each
+        yield each, proto.nodes[number]
+        parts = dict(parts_of(each))
+        for child in proto.nodes[number].children:
+            if child.local_name in parts:
+                waiting.append((parts[child.local_name], child.node_id))
+    for number, optimizer in list(seen.items()):
+        if not isinstance(optimizer, Optimizer):
+            continue
+        for slot in proto.nodes[number].slot_variables:
+            original = seen.get(slot.original_variable_node_id)
+            variable = optimizer.get_slot(original, slot.slot_name) if original is not None else None
+            if variable is not None:
+                yield variable, proto.nodes[slot.slot_variable_node_id]

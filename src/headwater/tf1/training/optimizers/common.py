@@ -1,0 +1,49 @@
+"""What the optimizers share: settings as tensors, and the operation that updates one variable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.training.optimizer import Optimizer
+from headwater.tf1.variables.state import update_op
+
+if TYPE_CHECKING:
+    from headwater.graph.types import GraphTensor
+
+
+class SettingsOptimizer(Optimizer):
+    """An optimizer whose settings are numbers, tensors, or functions without arguments that give one of these."""
+
+    def __init__(self, use_locking: bool, name: str) -> None:
+        super().__init__(use_locking, name)
+        self._settings: dict[str, Tensor] = {}
+
+    def _prepare_settings(self, **settings: object) -> None:
+        """Makes a tensor of every setting, under its name."""
+        self._settings = {
+            key: convert_to_tensor(self._call_if_callable(value), name=key) for key, value in settings.items()
+        }
+
+    def _setting(self, name: str, var: GraphTensor) -> Tensor:
+        """The setting in the element type of ``var``."""
+        tensor = self._settings[name]
+        dtype = var.dtype.base_dtype
+        if tensor.dtype.base_dtype == dtype:
+            return tensor
+        return tensor.graph.create_op("Cast", [tensor], {"DstT": dtype}).outputs[0]
+
+    def _apply(
+        self, op_type: str, var: GraphTensor, slots: tuple[str, ...], values: list[tuple[str, Any]], **attrs: object
+    ) -> Operation:
+        """Adds the update ``op_type`` of ``var`` and its ``slots``.
+
+        Args:
+          values: further inputs in order, by argument name. The name of a setting alone stands for that setting; a
+            gradient of `IndexedSlices` for its values.
+        """
+        refs = [var, *(self.get_slot(var, slot) for slot in slots)]
+        inputs = [(key, value.values if isinstance(value, IndexedSlices) else value, None) for key, value in values]
+        return update_op(op_type, refs, inputs, {"use_locking": self._use_locking, **attrs}).op

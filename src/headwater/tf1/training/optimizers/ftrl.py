@@ -1,0 +1,103 @@
+"""FTRL-Proximal: follow the regularised leader, for sparse linear models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.variables.initializers import Constant
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+    from headwater.graph.types import GraphTensor
+    from headwater.tf1.variables.variables import Variable
+
+
+class FtrlOptimizer(SettingsOptimizer):
+    """FTRL-Proximal (McMahan et al., "Ad Click Prediction", 2013).
+
+    With the power p = −``learning_rate_power``: a' = a + g², z ← z + g − (a'ᵖ − aᵖ)/η · θ, a ← a', then
+    θ ← 0 where |z| ≤ λ₁, else (sign(z)·λ₁ − z) / (aᵖ/η + 2·λ₂).
+
+    The L2 shrinkage of strength σ adds 2·σ·θ to the gradient in z, but not in a, and so penalises the size of θ
+    without changing the learning rates. The paper's λ₂ is twice the one here.
+
+    Args:
+      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate_power: −p, not positive; −0.5 is the usual root, 0 a fixed learning rate.
+      initial_accumulator_value: where a starts, not negative.
+      l1_regularization_strength: λ₁, not negative.
+      l2_regularization_strength: λ₂, not negative.
+      use_locking: accepted; updates are always atomic.
+      name: name of the operations it adds.
+      accum_name: end of the name of the slot a; ``name`` when None.
+      linear_name: end of the name of the slot z; ``name`` when None.
+      l2_shrinkage_regularization_strength: σ, not negative.
+
+    Raises:
+      ValueError: a setting on the wrong side of zero; the message names it.
+
+    Slots: ``accum`` is a, ``linear`` is z.
+    """
+
+    _SLOTS = ("accum", "linear")
+    _NAMES = ("l1_regularization_strength", "l2_regularization_strength", "l2_shrinkage_regularization_strength")
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        learning_rate_power: Any = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: Any = 0.0,
+        l2_regularization_strength: Any = 0.0,
+        use_locking: bool = False,
+        name: str = "Ftrl",
+        accum_name: str | None = None,
+        linear_name: str | None = None,
+        l2_shrinkage_regularization_strength: Any = 0.0,
+    ) -> None:
+        super().__init__(use_locking, name)
+        strengths = (l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength)
+        self._strengths = dict(zip(self._NAMES, strengths, strict=True))
+        for key, value in {"initial_accumulator_value": initial_accumulator_value, **self._strengths}.items():
+            if value < 0.0:
+                raise ValueError(f"{key} {value:f} needs to be positive or zero")
+        if learning_rate_power > 0.0:
+            raise ValueError(f"learning_rate_power {learning_rate_power:f} needs to be negative or zero")
+        self._learning_rate = learning_rate
+        self._learning_rate_power = learning_rate_power
+        self._initial_accumulator_value = initial_accumulator_value
+        self._shrinks = l2_shrinkage_regularization_strength > 0
+        self._accum_name = accum_name
+        self._linear_name = linear_name
+
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
+        for var in var_list:
+            dtype = var.dtype.base_dtype
+            initializer = Constant(self._initial_accumulator_value, dtype)
+            self._get_or_make_slot_with_initializer(
+                var, initializer, var.shape, dtype, "accum", self._accum_name or self._name
+            )
+            self._zeros_slot(var, "linear", self._linear_name or self._name)
+
+    def _prepare(self) -> None:
+        self._prepare_settings(
+            learning_rate=self._learning_rate, **self._strengths, learning_rate_power=self._learning_rate_power
+        )
+
+    def _values(self, var: Any) -> list[tuple[str, Any]]:
+        taken = self._NAMES if self._shrinks else self._NAMES[:2]
+        arguments = ("lr", "l1", "l2", "l2_shrinkage")
+        names = ("learning_rate", *taken)
+        values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
+        return [*values, ("lr_power", self._setting("learning_rate_power", var))]
+
+    def _apply_dense(self, grad: Any, var: GraphTensor) -> Operation:
+        op_type = "ApplyFtrlV2" if self._shrinks else "ApplyFtrl"
+        return self._apply(op_type, var, self._SLOTS, [("grad", grad), *self._values(var)])
+
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
+        op_type = "SparseApplyFtrlV2" if self._shrinks else "SparseApplyFtrl"
+        values = [("grad", grad), ("indices", grad.indices), *self._values(var)]
+        return self._apply(op_type, var, self._SLOTS, values)

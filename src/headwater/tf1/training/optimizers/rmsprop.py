@@ -1,0 +1,89 @@
+"""RMSProp: gradients divided by the root of their decaying mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.variables.initializers import Ones
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.tf1.training.optimizer import Hyperparameter
+    from headwater.tf1.variables.variables import Variable
+
+
+class RMSPropOptimizer(SettingsOptimizer):
+    """RMSProp (Tieleman and Hinton, lecture 6.5 of "Neural Networks for Machine Learning", 2012).
+
+    s ← s + (1−ρ)·(g² − s), p ← μ·p + η·g / √(s + ε), θ ← θ − p; s starts at one, p at zero.
+
+    Centered (Graves, 2013), the variance takes the place of the mean square: with the decaying mean
+    m ← m + (1−ρ)·(g − m) the root is √(s − m² + ε).
+
+    Here ε is inside the root and s starts at one, as in TensorFlow 1.x; Keras, PyTorch and optax start s at zero, and
+    Keras and PyTorch add ε outside the root, so that their first steps are larger.
+
+    Args:
+      learning_rate: η; a number, a tensor, or a function that gives one.
+      decay: ρ, how slowly the averages change.
+      momentum: μ.
+      epsilon: ε.
+      use_locking: accepted; updates are always atomic.
+      centered: divide by the deviation rather than by the root of the mean square; costs memory and some time.
+      name: name of the operations it adds.
+
+    Slots: ``rms`` is s, ``momentum`` is p, ``mg`` is m (centered only).
+    """
+
+    def __init__(
+        self,
+        learning_rate: Hyperparameter,
+        decay: Hyperparameter = 0.9,
+        momentum: Hyperparameter = 0.0,
+        epsilon: Hyperparameter = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
+        super().__init__(use_locking, name)
+        self._learning_rate = learning_rate
+        self._decay = decay
+        self._momentum = momentum
+        self._epsilon = epsilon
+        self._centered = centered
+
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
+        for var in var_list:
+            dtype = var.dtype.base_dtype
+            self._get_or_make_slot_with_initializer(var, Ones(dtype), var.shape, dtype, "rms", self._name)
+            if self._centered:
+                self._zeros_slot(var, "mg", self._name)
+            self._zeros_slot(var, "momentum", self._name)
+
+    def _prepare(self) -> None:
+        self._prepare_settings(
+            learning_rate=self._learning_rate, decay=self._decay, momentum=self._momentum, epsilon=self._epsilon
+        )
+
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
+        return [
+            ("lr", self._setting("learning_rate", var)),
+            ("rho", self._setting("decay", var)),
+            ("momentum", self._setting("momentum", var)),
+            ("epsilon", self._setting("epsilon", var)),
+            ("grad", grad),
+        ]
+
+    def _apply_kind(self, prefix: str, var: GraphTensor, values: list[tuple[str, TensorLike]]) -> Operation:
+        if self._centered:
+            return self._apply(f"{prefix}CenteredRMSProp", var, ("mg", "rms", "momentum"), values)
+        return self._apply(f"{prefix}RMSProp", var, ("rms", "momentum"), values)
+
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
+        return self._apply_kind("Apply", var, self._values(grad, var))
+
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
+        return self._apply_kind("SparseApply", var, [*self._values(grad, var), ("indices", grad.indices)])

@@ -1,0 +1,99 @@
+"""Training as the launcher of this process sees it. Without a launcher nothing is reported."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+from headwater.cluster.config import ClusterConfigError, task_config_from_environment
+from headwater.errors import OpError
+from headwater.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
+from headwater.telemetry.progress import report as send
+from headwater.tensorboard_protos import config_pb2
+from headwater.tf1.training.coordinator import Coordinator, LooperThread
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.session.session import BaseSession
+
+
+_REPORT_S = 1.0
+#: How long the last step may take to be read, in milliseconds.
+_READ_MS = 1000
+
+_reporter: ProgressReporter | None = None
+_lock = threading.Lock()
+
+
+def progress_reporter() -> ProgressReporter:
+    """This process's reporter; it drops reports where no launcher listens, or no task is named."""
+    global _reporter
+    with _lock:
+        if _reporter is None:
+            try:
+                config = task_config_from_environment()
+            except ClusterConfigError:  # said where the cluster is made; here it only means: no reports
+                config = None
+            task = config.task if config is not None else None
+            if task is None:
+                _reporter = ProgressReporter(task="", address=None)
+            else:
+                _reporter = ProgressReporter.from_environment(str(task))
+        return _reporter
+
+
+def report(*, step: int | None = None, loss: float | None = None, **metrics: float) -> None:
+    """Tells the launcher of this process (the platform, or ``headwater run``) how far its training is.
+
+    It never waits, and without a launcher it does nothing. A few reports a second are enough::
+
+        headwater.report(step=step, loss=loss, accuracy=accuracy)
+
+    Args:
+      step: the step, which the whole job shares.
+      loss: the latest loss.
+      metrics: further numbers by name, at most 16; the platform shows each as a plot.
+
+    Raises:
+      ValueError: there are more than 16 further numbers.
+      TypeError: one of them is no number.
+    """
+    if len(metrics) > MAX_METRICS:
+        raise ValueError(f"at most {MAX_METRICS} further numbers can be reported, but there are {len(metrics)}")
+    task = progress_reporter().task
+    send(
+        Progress(
+            task=task,
+            step=None if step is None else int(step),
+            loss=None if loss is None else float(loss),
+            metrics={name: float(value) for name, value in metrics.items()},
+        )
+    )
+
+
+def report_end(sess: Any, global_step: TensorLike | None) -> None:
+    """Reports the step that a training ends with, where a launcher listens; what cannot be read at once is left out."""
+    if global_step is None or not progress_reporter().listening:
+        return
+    options = config_pb2.RunOptions(timeout_in_ms=_READ_MS)
+    with contextlib.suppress(OpError, RuntimeError):
+        report(step=int(sess.run(global_step, options=options)))
+
+
+class GlobalStepThread(LooperThread):
+    """Reports the shared step once a second.
+
+    Args:
+      coord: stops it.
+      sess: the session to read it in.
+      global_step: the variable or tensor.
+    """
+
+    def __init__(self, coord: Coordinator, sess: BaseSession, global_step: TensorLike | None) -> None:
+        super().__init__(coord, _REPORT_S)
+        self._sess = sess
+        self._global_step = global_step
+
+    def run_loop(self) -> None:
+        progress_reporter().step(int(self._sess.run(self._global_step)), steps=0)

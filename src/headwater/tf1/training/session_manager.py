@@ -1,0 +1,437 @@
+"""`SessionManager`: opens a session whose model is ready, by restoring, initialising, or waiting for who does."""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError, OutOfRangeError
+from headwater.graph.context import get_default_graph
+from headwater.graph.graph import Graph
+from headwater.master.targets import local_master
+from headwater.pauses import pause
+from headwater.tf1.training.checkpoint_state import get_checkpoint_state
+from headwater.tf1.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
+from headwater.tf1.training.supervised_session import LOST, SupervisedSession
+from headwater.tf1.variables.variable_lists import global_variables
+from headwater.transport.waiting import Patience
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, OpOrTensor, SessionLike, Structure
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import ConfigProto, RunOptions
+    from headwater.tf1.training.saver import Saver
+
+
+_logger: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_SAY_EVERY_S: Final = 5.0
+_NAMES_SHOWN: Final = 5
+
+
+class SessionManager:
+    """Opens sessions, restores or initialises what they need, and waits for it.
+
+    Args:
+      local_init_op: initialises what belongs to this task; runs in every new session.
+      ready_op: gives the names of variables that have no value yet, a vector of strings; None: always ready.
+      ready_for_local_init_op: the same for what ``local_init_op`` needs.
+      graph: the graph; the default one when None.
+      recovery_wait_secs: most seconds between two looks whether the model is ready.
+      local_init_run_options: ``RunOptions`` of ``local_init_op``.
+      local_init_feed_dict: what to feed to it.
+      global_step: the variable or tensor that counts steps, to say how far a restored checkpoint goes back.
+    """
+
+    def __init__(
+        self,
+        local_init_op: OpOrTensor | None = None,
+        ready_op: OpOrTensor | None = None,
+        ready_for_local_init_op: OpOrTensor | None = None,
+        graph: Graph | None = None,
+        recovery_wait_secs: float = 30,
+        local_init_run_options: RunOptions | None = None,
+        local_init_feed_dict: FeedDict | None = None,
+        global_step: Any = None,
+    ) -> None:
+        self._graph = graph or get_default_graph()
+        self._local_init_op = local_init_op
+        self._ready_op = ready_op
+        self._ready_for_local_init_op = ready_for_local_init_op
+        self._recovery_wait_secs = recovery_wait_secs
+        self._local_init_run_options = local_init_run_options
+        self._local_init_feed_dict = local_init_feed_dict
+        self._global_step = global_step
+        self._training: str | None = None
+
+    def prepare_session(
+        self,
+        master: str,
+        init_op: OpOrTensor | None = None,
+        saver: Saver | None = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: ConfigProto | None = None,
+        init_feed_dict: FeedDict | None = None,
+        init_fn: Callable[..., Structure] | None = None,
+    ) -> SupervisedSession:
+        """A session with a model that is ready: as the parameter servers still have it, else restored from a checkpoint
+        where there is one, else initialised.
+
+        A chief that was started anew goes on with what the parameter servers hold, if all of them are in the life in
+        which its former life had prepared the model, and every variable has a value; see
+        `headwater.tf1.training.seals`. ``HEADWATER_RESTORE=always`` in the environment restores or initialises in any
+        case.
+
+        Args:
+          master: the target of the master.
+          init_op: initialises the model; run only where nothing was restored.
+          saver: restores; None: nothing is restored.
+          checkpoint_dir: folder whose newest checkpoint to restore.
+          checkpoint_filename_with_path: a checkpoint to restore, in place of ``checkpoint_dir``.
+          wait_for_checkpoint: wait until there is a checkpoint.
+          max_wait_secs: longest time to wait, in seconds.
+          config: a ``ConfigProto``.
+          init_feed_dict: what to feed to ``init_op``.
+          init_fn: ``init_fn(session)``, called after ``init_op``.
+
+        Raises:
+          RuntimeError: there is nothing to initialise with, or the model is not ready after it; names the variables.
+        """
+        sess, restored = self._restored_session(
+            master,
+            saver,
+            checkpoint_dir,
+            checkpoint_filename_with_path,
+            wait_for_checkpoint,
+            max_wait_secs,
+            config,
+            prepares=True,
+        )
+        try:
+            if not restored:
+                if init_op is None and init_fn is None and self._local_init_op is None:
+                    raise RuntimeError("Model is not initialized and no init_op or init_fn or local_init_op was given")
+                if init_op is not None:
+                    sess.run(init_op, feed_dict=init_feed_dict)
+                if init_fn is not None:
+                    init_fn(sess)
+            for missing, what in ((self._run_local_init(sess), " for local_init"), (self._missing(sess), "")):
+                if missing is not None:
+                    raise RuntimeError(
+                        f"Init operations did not make model ready{what}.  Init op: {_name(init_op)}, init fn: "
+                        f"{init_fn}, local_init_op: {_name(self._local_init_op)}, error: {missing}"
+                    )
+            self._seal(master, config, checkpoint_dir or checkpoint_filename_with_path)
+        except BaseException:
+            _close(sess)
+            raise
+        return sess
+
+    def recover_session(
+        self,
+        master: str,
+        saver: Saver | None = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: ConfigProto | None = None,
+    ) -> tuple[SupervisedSession, bool]:
+        """A session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
+        sess, restored = self._restored_session(
+            master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
+        )
+        missing_local = self._run_local_init(sess)
+        if not restored:
+            return sess, False
+        source = checkpoint_dir or checkpoint_filename_with_path
+        if missing_local is not None:
+            _logger.info("Restoring model from %s did not make model ready for local init: %s", source, missing_local)
+            return sess, False
+        missing = self._missing(sess)
+        if missing is not None:
+            _logger.info("Restoring model from %s did not make model ready: %s", source, missing)
+            return sess, False
+        _logger.info("Restored model from %s", source)
+        self._seal(master, config, source)
+        return sess, True
+
+    def rejoin_session(self, master: str, config: ConfigProto | None = None) -> SupervisedSession | None:
+        """A session whose model is ready as it is, without initialisation; None where it is not.
+
+        Args:
+          master: the target of the master.
+          config: a ``ConfigProto``.
+        """
+        sess = SupervisedSession(master, self._graph, config)
+        try:
+            # A restore that was left half done has given each variable a value, too.
+            if self._is_whole(master, config) and self._run_local_init(sess) is None and self._missing(sess) is None:
+                return sess
+        except BaseException:
+            _close(sess)
+            raise
+        _close(sess)
+        return None
+
+    def wait_for_session(
+        self, master: str, config: ConfigProto | None = None, max_wait_secs: float = math.inf
+    ) -> SupervisedSession:
+        """A session whose model is ready, made so by another task: the chief.
+
+        Every few seconds a line says what is missing and where.
+
+        Args:
+          master: the target of the master.
+          config: a ``ConfigProto``.
+          max_wait_secs: longest time to wait, in seconds.
+
+        Raises:
+          DeadlineExceededError: it is not ready after that time; says what is missing.
+          OutOfRangeError: it is not ready, and this task has heard that the job is over.
+          UnavailableError: a task that is needed could not be reached for ``HEADWATER_CONNECT_DEADLINE_S``.
+        """
+        here = local_master(master)
+        lost_since: float | None = None
+        begin = time.monotonic()
+        said = begin - _SAY_EVERY_S / 2
+        pause_s = _FIRST_PAUSE_S
+        sess = None
+        while True:
+            try:
+                if sess is None:
+                    sess = SupervisedSession(master, self._graph, config)
+                missing = self._run_local_init(sess)
+                if missing is None:
+                    missing = self._missing(sess)
+                if missing is None:
+                    missing = self._being_prepared(master, config)
+                if missing is None:
+                    return sess
+                lost_since = None
+            except GaveUpError:
+                _close(sess)
+                raise
+            except LOST as error:
+                lost_since = time.monotonic() if lost_since is None else lost_since
+                if time.monotonic() - lost_since >= Patience.from_environment().deadline_s:
+                    _close(sess)
+                    raise
+                # A task that is not there yet, or left: another session may find it.
+                _close(sess)
+                sess = None
+                missing = str(error)
+            except BaseException:
+                _close(sess)
+                raise
+            waited = time.monotonic() - begin
+            if here is not None and here.over:
+                _close(sess)
+                raise OutOfRangeError(None, None, f"The job is over ({here.over}). {missing}")
+            if waited + pause_s > max_wait_secs:
+                _close(sess)
+                raise DeadlineExceededError(
+                    None, None, f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}"
+                )
+            if time.monotonic() - said >= _SAY_EVERY_S:
+                said = time.monotonic()
+                _logger.warning("Waiting for model to be ready, since %.0f s: %s", waited, missing)
+            pause(pause_s)
+            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S, max(self._recovery_wait_secs, _FIRST_PAUSE_S))
+
+    def _restored_session(
+        self,
+        master: str,
+        saver: Any,
+        checkpoint_dir: str | None,
+        checkpoint_filename_with_path: str | None,
+        wait_for_checkpoint: bool,
+        max_wait_secs: float,
+        config: ConfigProto,
+        *,
+        prepares: bool = False,
+    ) -> tuple[SupervisedSession, bool]:
+        """A session, and whether something was restored into it; ``prepares``: the caller seals the model."""
+        if checkpoint_dir and checkpoint_filename_with_path:
+            raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
+        sess = SupervisedSession(master, self._graph, config)
+        try:
+            if self._keeps(sess, master, config, checkpoint_dir or checkpoint_filename_with_path, prepares=prepares):
+                saved = get_checkpoint_state(checkpoint_dir) if checkpoint_dir else None
+                if saved is not None and saver is not None:
+                    saver.recover_last_checkpoints(saved.all_model_checkpoint_paths)
+                return sess, True
+            if saver is None or not (checkpoint_dir or checkpoint_filename_with_path):
+                return sess, False
+            if checkpoint_filename_with_path:
+                saver.restore(sess, checkpoint_filename_with_path)
+                return sess, True
+            found = self._checkpoint_in(checkpoint_dir or "", max_wait_secs if wait_for_checkpoint else 0.0)
+            if found is None:
+                return sess, False
+            before = self._step(sess)
+            saver.restore(sess, found.model_checkpoint_path)
+            self._say_how_far_back(before, self._step(sess), found.model_checkpoint_path)
+            saver.recover_last_checkpoints(found.all_model_checkpoint_paths)
+        except BaseException:
+            _close(sess)
+            raise
+        return sess, True
+
+    def _is_whole(self, master: str, config: ConfigProto) -> bool:
+        """Whether the parameter servers hold what this chief has prepared; of another worker: what no chief prepares
+        now."""
+        if self._training is None:
+            return self._being_prepared(master, config) is None
+        return self._decide(Seals(master, self._graph, config).read(), None).keep == self._training
+
+    def _being_prepared(self, master: str, config: ConfigProto | None) -> str | None:
+        """Which variables a chief prepares now, though they may have values; None where there are none."""
+        tasks = Seals(master, self._graph, config).being_prepared_on()
+        return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
+
+    def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:
+        """Whether the training that the parameter servers hold, as their seals say, is one to go on with."""
+        return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
+
+    def _keeps(
+        self, sess: SessionLike, master: str, config: ConfigProto, source: str | None, *, prepares: bool
+    ) -> bool:
+        """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole, and,
+        where this one ``prepares`` it, no worker for ready."""
+        seals = Seals(master, self._graph, config)
+        found = seals.read()
+        decision = self._decide(found, source)
+        if decision.keep is not None and self._has_all_values(sess):
+            self._training = decision.keep
+            step = self._step(sess)
+            _logger.warning(
+                "The parameter servers still have the state of this training%s: it goes on from there "
+                "(with %s=always the chief restores the newest checkpoint instead)",
+                "" if step is None else f", at step {step}",
+                RESTORE,
+            )
+            return True
+        if decision.reason:
+            _logger.warning("The model is restored or initialised anew: %s", decision.reason)
+        if prepares or any(found.values()):
+            seals.write(None, prepares=prepares)
+        return False
+
+    def _seal(self, master: str, config: ConfigProto, source: str | None) -> None:
+        """The model is ready: a chief that is started anew may go on with it."""
+        self._training = self._training or secrets.token_hex(8)
+        seal = Seal(training=self._training, process=THIS_PROCESS, source=source or "")
+        Seals(master, self._graph, config).write(seal)
+
+    def _has_all_values(self, sess: SessionLike) -> bool:
+        """Whether every global variable has a value; False where no operation tells."""
+        op = self._ready_op if self._ready_op is not None else self._ready_for_local_init_op
+        if op is None:
+            return False
+        try:
+            found = sess.run(op)
+        except FailedPreconditionError:
+            return False
+        with self._graph.as_default():
+            held = {variable.op.name for variable in global_variables()}
+        return _are_names(found) and held.isdisjoint(name.decode() for name in found.ravel())
+
+    def _step(self, sess: SessionLike) -> int | None:
+        """The global step; None without a global step, or where it has no value."""
+        if self._global_step is None:
+            return None
+        try:
+            return int(sess.run(self._global_step))
+        except FailedPreconditionError:
+            return None
+
+    @staticmethod
+    def _say_how_far_back(before: int | None, after: int | None, path: str) -> None:
+        if before is not None and after is not None and after < before:
+            _logger.warning(
+                "Restored step %d from %s; the parameter servers were at step %d: %d steps are lost",
+                after,
+                path,
+                before,
+                before - after,
+            )
+
+    def _checkpoint_in(self, folder: str, max_wait_secs: float) -> Any:
+        deadline = time.monotonic() + max_wait_secs
+        while True:
+            found = get_checkpoint_state(folder)
+            if found is not None and found.model_checkpoint_path:
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            _logger.info("Waiting for a checkpoint in %s.", folder)
+            pause(min(left, self._recovery_wait_secs))
+
+    def _run_local_init(self, sess: BaseSession) -> str | None:
+        """Runs ``local_init_op`` once the model is ready for it; what it waits for, or None."""
+        if self._local_init_op is None:
+            return None
+        missing = self._without_value(sess, self._ready_for_local_init_op)
+        if missing is None:
+            _logger.debug("Running local_init_op.")
+            sess.run(self._local_init_op, feed_dict=self._local_init_feed_dict, options=self._local_init_run_options)
+        return missing
+
+    def _missing(self, sess: SessionLike) -> str | None:
+        """What the model waits for, or None when it is ready."""
+        return self._without_value(sess, self._ready_op)
+
+    def _without_value(self, sess: SessionLike, op: Any) -> str | None:
+        if op is None:
+            return None
+        try:
+            found = sess.run(op)
+        except FailedPreconditionError as error:
+            if "uninitialized" not in str(error):
+                raise
+            return str(error)
+        names = list(found.ravel()) if _are_names(found) else []
+        return "Variables not initialized: " + self._located([name.decode() for name in names]) if names else None
+
+    def _located(self, names: list[str]) -> str:
+        """Variables by the task that holds them, the first few by name."""
+        by_task: dict[str, list[str]] = {}
+        for name in names:
+            try:
+                device = self._graph.get_operation_by_name(name).device
+            except (KeyError, ValueError):
+                device = ""
+            by_task.setdefault(device, []).append(name)
+        parts: list[str] = []
+        for device, held in sorted(by_task.items()):
+            shown = ", ".join(held[:_NAMES_SHOWN])
+            more = f" and {len(held) - _NAMES_SHOWN} more" if len(held) > _NAMES_SHOWN else ""
+            parts.append(f"{shown}{more}{f' on {device}' if device else ''}")
+        return "; ".join(parts)
+
+
+def _name(op: Any) -> str:
+    return "None" if op is None else str(getattr(op, "name", op))
+
+
+def _close(sess: Any) -> None:
+    if sess is not None:
+        try:
+            sess.close()
+        except (OpError, RuntimeError) as error:
+            _logger.debug("Ignored exception: %s", error)
+
+
+def _are_names(found: object) -> bool:
+    """Whether a ready operation gave names; some programs' give numbers, which only have to be there."""
+    return getattr(getattr(found, "dtype", None), "kind", "") == "O"

@@ -1,0 +1,110 @@
+"""`SessionRunHook`: what runs before and after every step of a monitored session, and what it gets and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, Structure
+    from headwater.session.session import BaseSession
+    from headwater.tensorboard_protos import RunMetadata, RunOptions
+    from headwater.tf1.training.coordinator import Coordinator
+
+
+class SessionRunHook:
+    """Base of all hooks; override what is needed."""
+
+    def begin(self) -> None:
+        """Called once, before the session is made: the last moment to add to the graph."""
+
+    def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
+        """Called after every new session, the first one and those that follow a lost one.
+
+        Args:
+          session: the new session.
+          coord: the coordinator of its threads.
+        """
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        """Called before every step; what it returns is fetched and fed in addition."""
+        return None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Called after every step, unless there was an error.
+
+        Args:
+          run_context: tells of the step; its ``request_stop`` ends the loop.
+          run_values: the values of what `before_run` asked for.
+        """
+
+    def end(self, session: SessionLike) -> None:
+        """Called once, at the end, unless there was an error; the session is still open."""
+
+
+class _RunArgs(NamedTuple):
+    fetches: Structure
+    feed_dict: FeedDict | None
+    options: RunOptions
+
+
+class SessionRunArgs(_RunArgs):
+    """What a hook adds to a step.
+
+    Attributes:
+      fetches: what `Session.run` takes.
+      feed_dict: values to feed.
+      options: a ``RunOptions``, merged with those of the step.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, fetches: Structure, feed_dict: Mapping[Any, Any] | None = None, options: RunOptions | None = None
+    ) -> SessionRunArgs:
+        return super().__new__(cls, fetches, feed_dict, options)
+
+
+class SessionRunContext:
+    """A step that is about to run, or just ran.
+
+    Attributes:
+      original_args: what the caller asked for, a `SessionRunArgs`.
+      session: the session, without hooks.
+      stop_requested: whether a hook asked to stop.
+    """
+
+    def __init__(self, original_args: SessionRunArgs, session: BaseSession) -> None:
+        self._original_args = original_args
+        self._session = session
+        self._stop_requested = False
+
+    @property
+    def original_args(self) -> SessionRunArgs:
+        return self._original_args
+
+    @property
+    def session(self) -> Any:
+        return self._session
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._stop_requested
+
+    def request_stop(self) -> None:
+        """Ends the loop after this step: ``should_stop`` is true from then on."""
+        self._stop_requested = True
+
+
+class SessionRunValues(NamedTuple):
+    """What came of a hook's `SessionRunArgs`.
+
+    Attributes:
+      results: values in the structure of its ``fetches``; None where there were none.
+      options: the ``RunOptions`` of the step.
+      run_metadata: the ``RunMetadata`` of the step.
+    """
+
+    results: Any
+    options: RunOptions
+    run_metadata: RunMetadata

@@ -1,0 +1,148 @@
+"""`SupervisedSession`: counts training steps for the launcher, and outlives lost tasks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.errors import AbortedError, CancelledError, GaveUpError, OpError, UnavailableError
+from headwater.graph.collections import GraphKeys
+from headwater.graph.graph import Graph
+from headwater.pauses import pause
+from headwater.session import Session
+from headwater.tf1.training.progress import progress_reporter
+from headwater.transport.waiting import Patience
+
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, Structure
+    from headwater.tensorboard_protos import ConfigProto, RunMetadata, RunOptions
+
+
+_logger: Final = logging.getLogger(__name__)
+_PAUSE_S: Final = 0.5
+
+LOST: Final = (AbortedError, UnavailableError)
+"""Errors of a task that is away or was restarted; a new session may work."""
+
+
+class SupervisedSession(Session):
+    """A session for training loops.
+
+    Runs of what is in ``TRAIN_OP`` are training steps; they are reported where a launcher listens. A floating scalar
+    that is fetched in a list together with such an operation is reported as the loss.
+
+    A step outlives the connections to its tasks: when one is lost, the step waits for that task and goes on where it
+    was, so that each of its updates happens once. It fails when the task has lost its state.
+
+    After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
+    anew. The program that holds the session notices only that the step took long; or gets an error, where a task is not
+    back before the deadline.
+    """
+
+    _steps_resume = True
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: ConfigProto | None = None) -> None:
+        super().__init__(target, graph, config)
+        reporter = progress_reporter()
+        self._reporter = reporter if reporter.listening else None
+        self._steps: set[object] = set()
+        self._recover: Callable[[], Session] | None = None
+        self._give_up_after_s = 0.0
+        self._recovery = threading.RLock()
+        self._life = 0
+        self._lives: dict[object, tuple[int, int]] = {}
+
+    def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float | None = None) -> None:
+        """From now on, outlives lost tasks.
+
+        Args:
+          open_again: gives another session whose model is ready, and waits until it is.
+          give_up_after_s: how many seconds to try that after a loss; then the error is raised. None: as long as the
+            process waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
+        """
+        self._recover = open_again
+        self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s
+
+    def _make_runner(self, fetches: Structure, feed_dict: FeedDict, block: int = 1) -> Any:
+        while True:
+            life = self._life
+            try:
+                runner = super()._make_runner(fetches, feed_dict, block)
+            except LOST as error:
+                self._start_over(life, error)
+                continue
+            self._lives[runner] = (life, block)
+            if self._reporter is not None:
+                train_ops = set(self.graph.get_collection(GraphKeys.TRAIN_OP))
+                asked = (*runner.fetches.targets, *(tensor.op for tensor in runner.fetches.tensors))
+                if train_ops.intersection(asked):
+                    self._steps.add(runner)
+            return runner
+
+    def _run(
+        self, runner: Any, arrays: Sequence[object], options: RunOptions, run_metadata: RunMetadata | None = None
+    ) -> Any:
+        while True:
+            life = self._life
+            try:
+                if self._lives[runner][0] != life:
+                    self._prepare_again(runner)
+                result = super()._run(runner, arrays, options, run_metadata)
+                break
+            except LOST as error:
+                self._start_over(life, error)
+            except CancelledError:
+                # Another thread may have given up the session that this step was in.
+                with self._recovery:
+                    if self._life == life:
+                        raise
+        if self._reporter is not None and runner in self._steps:
+            self._reporter.step(loss=_first_float(result))
+        return result
+
+    def _prepare_again(self, runner: Any) -> None:
+        life, (_, block) = self._life, self._lives[runner]
+        if runner.prepared is not None:
+            runner.prepared = self._prepare(runner.fetches, runner.feeds, block)
+        self._lives[runner] = (life, block)
+
+    def _start_over(self, life: int, error: OpError) -> None:
+        """Replaces the session of ``life``, which is lost, by another one; raises ``error`` where it cannot."""
+        with self._recovery:
+            if self._life != life:
+                return
+            if self._recover is None or self._opened is None or isinstance(error, GaveUpError):
+                raise error
+            _logger.warning("The session is made anew once the model is ready again: %s", error.message)
+            fresh = self._opened_again(self._recover)
+            old, self._opened, fresh._opened = self._opened, fresh._opened, None
+            self._life += 1
+            _logger.warning("The session is there again.")
+        try:
+            old.close()
+        except (OpError, RuntimeError) as problem:
+            _logger.debug("Ignored exception: %s", problem)
+
+    def _opened_again(self, open_again: Callable[[], Session]) -> Session:
+        deadline = time.monotonic() + self._give_up_after_s
+        while True:
+            try:
+                return open_again()
+            except LOST as error:
+                if time.monotonic() >= deadline:
+                    raise
+                _logger.warning("Still lost: %s", error.message)
+                pause(_PAUSE_S)
+
+
+def _first_float(result: Structure) -> float | None:
+    if isinstance(result, dict):
+        return _first_float(result.get("caller"))  # pyright: ignore[reportUnknownMemberType] - of a monitored session
+    if not isinstance(result, list | tuple):
+        return None
+    return next((float(item) for item in result if isinstance(item, np.floating)), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

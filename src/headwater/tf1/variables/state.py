@@ -1,0 +1,257 @@
+"""Changing variables: assignment, updates of rows and slices, and whether a variable has a value.
+
+Every operation here runs where its variable lives. Its result is a reference to the variable, which read after the
+operation gives the new value. Updates are atomic and one at a time; ``use_locking`` is accepted and means nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import DType
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.indexed_slices import checked
+from headwater.graph.operation import Operation, Tensor
+from headwater.registry import SIZES_KNOWN
+from headwater.tf1.functional import arrays
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.tf1.variables.variables import Variable
+
+
+Value = tuple[str, Any, DType | None]
+
+
+def as_reference(value: TensorLike, op_type: str) -> Tensor:
+    """The reference that ``value``, a variable or the result of an update, stands for.
+
+    Raises:
+      TypeError: ``value`` is no variable; the message names ``op_type``.
+    """
+    ref = convert_to_tensor(value, as_ref=True)
+    if not ref.dtype.is_ref:
+        raise TypeError(
+            f"'{op_type}' Op requires that input 'ref' be a mutable tensor (e.g.: a tf.Variable), got {value!r}"
+        )
+    return ref
+
+
+def update_op(
+    op_type: str,
+    refs: Sequence[TensorLike],
+    values: Sequence[Value],
+    attrs: dict[str, Any] | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Adds an operation on variables, beside the first of them.
+
+    Args:
+      op_type: the operation type; takes ``refs``, then ``values``.
+      refs: variables or references.
+      values: for each further input its argument name, value, and element type (None: whatever it is).
+      name: name of the operation.
+    """
+    references = [as_reference(ref, op_type) for ref in refs]
+    graph = references[0].graph
+    with graph.as_default(), graph.name_scope(name or op_type) as scope:
+        # What has a type of its own keeps it: the operation says where it does not fit.
+        inputs = [
+            convert_to_tensor(value, None if isinstance(getattr(value, "dtype", None), DType) else dtype, name=argument)
+            for argument, value, dtype in values
+        ]
+        with graph.colocate_with(references[0].op):
+            return graph.create_op(op_type, [*references, *inputs], attrs, name=scope).outputs[0]
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """A truth value: whether ``variable`` has a value."""
+    return update_op("IsVariableInitialized", [variable], [])
+
+
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Tensor:
+    """Gives ``ref`` the new value ``value``.
+
+    Args:
+      validate_shape: require the shape of the variable; with False it may change.
+
+    Raises:
+      ValueError: the static shapes contradict each other.
+    """
+    if not _is_reference(ref):
+        return ref.assign(value, name=name)
+    attrs: dict[str, Any] = {
+        "validate_shape": True if validate_shape is None else validate_shape,
+        "use_locking": True if use_locking is None else use_locking,
+    }
+    shape = as_reference(ref, "Assign").shape
+    if attrs["validate_shape"] and shape.is_fully_defined():
+        attrs["_shape"] = shape
+    return update_op("Assign", [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:
+    """Adds ``value`` to ``ref``."""
+    if not _is_reference(ref):
+        return ref.assign_add(value)
+    return _add_or_subtract("AssignAdd", ref, value, use_locking, name)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:
+    """Subtracts ``value`` from ``ref``."""
+    if not _is_reference(ref):
+        return ref.assign_sub(value)
+    return _add_or_subtract("AssignSub", ref, value, use_locking, name)
+
+
+def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, name: str | None = None) -> Tensor:
+    """Gives the elements of ``ref`` that ``taken``, a strided slice of it, reads the new ``value``, of their shape."""
+    attrs = {key: given for key, given in taken.attrs.items() if key.endswith("_mask") or key == SIZES_KNOWN}
+    bounds: list[Value] = [
+        (argument, tensor, None) for argument, tensor in zip(("begin", "end", "strides"), taken.inputs[1:], strict=True)
+    ]
+    return update_op("StridedSliceAssign", [ref], [*bounds, ("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
+def _is_reference(ref: TensorLike) -> bool:
+    """Whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
+    dtype = getattr(ref, "dtype", None)
+    return not isinstance(dtype, DType) or dtype.is_ref
+
+
+def _add_or_subtract(op_type: str, ref: Any, value: Tensor, use_locking: bool | None, name: str | None) -> Tensor:
+    attrs = {"use_locking": bool(use_locking)}
+    return update_op(op_type, [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
+def count_up_to(ref: Variable | Tensor, limit: int, name: str | None = None) -> Tensor:
+    """Adds one to the integer ``ref`` and gives its old value.
+
+    At run time `OutOfRangeError` where ``ref`` has reached ``limit`` already.
+    """
+    return update_op("CountUpTo", [ref], [], {"limit": limit}, name)
+
+
+def _scatter(
+    op_type: str, ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool, name: str | None
+) -> Tensor:
+    values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
+    return update_op(op_type, [ref], values, {"use_locking": use_locking, **checked(indices)}, name)
+
+
+def scatter_update(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces the rows ``ref[indices]`` by ``updates``.
+
+    Args:
+      indices: integers of any shape, which index the first dimension.
+      updates: of shape ``indices.shape + ref.shape[1:]``, or a scalar.
+    """
+    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Adds ``updates`` to the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Subtracts ``updates`` from the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def scatter_mul(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Multiplies the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
+
+
+def scatter_div(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Divides the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+
+
+def scatter_min(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Lowers the rows ``ref[indices]`` to ``updates`` where these are less; see `scatter_update`."""
+    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
+
+
+def scatter_max(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Raises the rows ``ref[indices]`` to ``updates`` where these are greater; see `scatter_update`."""
+    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_update(
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces slices of ``ref`` by ``updates``.
+
+    Args:
+      indices: integers whose last dimension holds positions in the first ``K`` dimensions of ``ref``.
+      updates: of shape ``indices.shape[:-1] + ref.shape[K:]``.
+    """
+    return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_add(
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."""
+    return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_sub(
+    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
+) -> Tensor:
+    """Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."""
+    return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
+
+
+def variable_op(shape: ShapeLike, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
+    """Adds a cell for a variable to the graph and gives the reference to it."""
+    graph = get_default_graph()
+    container = container or graph.current_container
+    attrs = {"shape": shape, "dtype": dtype, "shared_name": shared_name, "container": container}
+    return graph.create_op("VariableV2", [], attrs, name).outputs[0]
+
+
+def batch_scatter_update(
+    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces slices of many tensors that ``ref`` holds: ``ref[i, indices[i, j]] = updates[i, j]``.
+
+    Args:
+      indices: integers; all dimensions but the last are those of ``ref``.
+      updates: of shape ``indices.shape + ref.shape[indices.rank:]``.
+
+    Raises:
+      ValueError: the rank of ``indices`` is not known.
+    """
+    with name_scope(name, "batch_scatter_update", [ref, indices, updates]):
+        indices = convert_to_tensor(indices, name="indices")
+        if indices.dims is None:
+            raise ValueError("batch_scatter_update needs indices of known rank")
+        sizes = arrays.shape(indices, out_type=indices.dtype)
+        count = len(indices.dims)
+        places = [
+            arrays.broadcast_to(arrays.reshape(arrays.range(sizes[axis]), [-1] + [1] * (count - 1 - axis)), sizes)
+            for axis in range(count - 1)
+        ]
+        return scatter_nd_update(ref, arrays.stack([*places, indices], -1), updates, use_locking)

@@ -1,0 +1,116 @@
+"""Functions that make their variables once and share them between calls."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.tf1.variables.scope_settings import VariableScope
+from headwater.tf1.variables.variable_scope import variable_scope
+
+if TYPE_CHECKING:
+    from headwater.graph.types import Structure
+
+
+class Template:
+    """A function whose first call makes variables, and whose further calls find them; see `make_template`."""
+
+    def __init__(
+        self,
+        name: str,
+        func: Callable[..., object],
+        create_scope_now: bool = False,
+        unique_name: str | None = None,
+        custom_getter: Callable[..., Structure] | None = None,
+    ) -> None:
+        if not name:
+            raise ValueError("name cannot be empty.")
+        self._name = name
+        self._func = func
+        self._unique_name = unique_name
+        self._custom_getter = custom_getter
+        self._scope: VariableScope | None = None
+        self._called = False
+        if create_scope_now:
+            with self._first_scope() as scope:
+                self._scope = scope
+
+    def _first_scope(self) -> variable_scope:
+        return variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter)
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        if self._scope is None:
+            entered = self._first_scope()
+        else:
+            entered = variable_scope(self._scope, reuse=self._called)
+        with entered as scope:
+            self._scope = self._scope or scope
+            result = self._func(*args, **kwargs)
+        self._called = True
+        return result
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def func(self) -> Callable[..., object]:
+        return self._func
+
+    @property
+    def variable_scope(self) -> VariableScope | None:
+        """The scope of the variables; None before the first call."""
+        return self._scope
+
+    @property
+    def variable_scope_name(self) -> str | None:
+        """Its name with a trailing ``/``; None before the first call."""
+        return None if self._scope is None else f"{self._scope.name}/"
+
+    @property
+    def variables(self) -> list[Any]:
+        """All variables made so far."""
+        return self.global_variables + self.local_variables
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """Those that optimizers change."""
+        return self._collection(GraphKeys.TRAINABLE_VARIABLES)
+
+    @property
+    def global_variables(self) -> list[Any]:
+        """Those that checkpoints have."""
+        return self._collection(GraphKeys.GLOBAL_VARIABLES)
+
+    @property
+    def local_variables(self) -> list[Any]:
+        """Those of this task alone."""
+        return self._collection(GraphKeys.LOCAL_VARIABLES)
+
+    def _collection(self, key: str) -> list[Any]:
+        return get_default_graph().get_collection(key, self.variable_scope_name) if self._scope else []
+
+
+def make_template(
+    name_: str,
+    func_: Callable[..., object],
+    create_scope_now_: bool = False,
+    unique_name_: str | None = None,
+    custom_getter_: Callable[..., object] | None = None,
+    **kwargs: object,
+) -> Template:
+    """``func_`` as a function whose calls share the variables that the first one makes with `get_variable`.
+
+    Args:
+      name_: name of the variables' scope, made unique.
+      func_: the function.
+      create_scope_now_: make the scope's name unique now rather than at the first call.
+      unique_name_: the scope's exact name.
+      custom_getter_: as for `variable_scope`.
+      kwargs: arguments of ``func_`` that are the same in every call.
+    """
+    function = functools.partial(func_, **kwargs) if kwargs else func_
+    return Template(name_, function, create_scope_now_, unique_name_, custom_getter_)

@@ -1,0 +1,29 @@
+"""Types of arguments that functions which make variables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.types import TensorLike
+    from headwater.tf1.variables.initializers import Initializer
+    from headwater.tf1.variables.partitioned import PartitionedVariable
+    from headwater.tf1.variables.scope_settings import ReuseMode
+    from headwater.tf1.variables.variables import Variable
+
+AnyVariable: TypeAlias = "Variable | PartitionedVariable"
+"""A variable, whole or in parts."""
+
+Reuse: TypeAlias = "bool | ReuseMode | None"
+"""Whether `get_variable` finds variables, or makes them, or does either (``AUTO_REUSE``); None: as the scope does."""
+
+InitializerLike: TypeAlias = "Callable[..., TensorLike] | type[Initializer] | TensorLike"
+"""What gives a variable its first value: a function of a shape and element type, a class of these, or the value."""
+
+Constraint: TypeAlias = "Callable[[Tensor], Tensor]"
+"""What an optimizer applies to a variable after its update."""
+
+CustomGetter: TypeAlias = "Callable[..., AnyVariable | Tensor]"
+"""What `get_variable` calls in its own place, with itself as the first argument."""

@@ -1,0 +1,378 @@
+"""`get_variable` and the scopes that say what it does: names, sharing, and defaults of what it makes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.variables.scope_settings import AUTO_REUSE, VariableScope, first
+from headwater.tf1.variables.variable_store import default_store
+from headwater.tf1.variables.variables import VariableAggregation, VariableSynchronization
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import DeviceLike, Structure, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.tf1.variables.partitioned import Partitioner
+    from headwater.tf1.variables.regularizers import Regularizer
+    from headwater.tf1.variables.types import AnyVariable, Constraint, CustomGetter, InitializerLike, Reuse
+
+
+_KEY = ("__varscope",)
+
+
+class _ScopeState(threading.local):
+    """The current scope of a graph in this thread, and how often each scope was opened."""
+
+    def __init__(self) -> None:
+        self.current = VariableScope(False)
+        self.counts: dict[str, int] = {}
+        self._inside: dict[str, dict[str, None]] | None = {}
+
+    def open(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+        if self._inside is not None:
+            _enter(name, self._inside)
+
+    def close_within(self, name: str) -> None:
+        """Forgets the scopes inside ``name``, so that a second visit finds the same names."""
+        if self._inside is None:
+            self._inside = {}
+            for known in self.counts:
+                _enter(known, self._inside)
+        inside = [*self._inside.pop(name, ())]
+        while inside:
+            scope = inside.pop()
+            self.counts.pop(scope, None)
+            inside.extend(self._inside.pop(scope, ()))
+
+    def restore(self, counts: dict[str, int]) -> None:
+        """Goes back to what `counts` was before."""
+        self.counts, self._inside = counts, None
+
+    def unique(self, prefix: str) -> str:
+        """``prefix``, or with ``_1``, ``_2`` … where such a scope was opened in the current one before."""
+        name = f"{self.current.name}/{prefix}" if self.current.name else prefix
+        if not self.counts.get(name):
+            return prefix
+        index = 1
+        while self.counts.get(f"{name}_{index}"):
+            index += 1
+        return f"{prefix}_{index}"
+
+
+def _enter(name: str, inside: dict[str, dict[str, None]]) -> None:
+    """Puts a scope among those that are inside its parent's, and its parent among those of the next."""
+    while name:
+        parent = name.rpartition("/")[0]
+        siblings = inside.setdefault(parent, {})
+        if name in siblings:
+            return
+        siblings[name] = None
+        name = parent
+
+
+def _state() -> _ScopeState:
+    held = get_default_graph().get_collection_ref(_KEY)
+    if not held:
+        held.append(_ScopeState())
+    return held[0]
+
+
+def get_variable_scope() -> VariableScope:
+    """The current variable scope."""
+    return _state().current
+
+
+def get_variable(
+    name: str,
+    shape: TensorLike | ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    initializer: InitializerLike | None = None,
+    regularizer: Callable[[Any], Any] | None = None,
+    trainable: bool | None = None,
+    collections: str | Sequence[str] | None = None,
+    caching_device: object = None,
+    partitioner: Partitioner | None = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Callable[..., Any] | None = None,
+    constraint: Constraint | None = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> Any:
+    """The variable ``name`` of the current variable scope: made, or found where the scope says ``reuse``.
+
+    Args:
+      name: its name within the scope.
+      shape: its shape; left out where ``initializer`` is a value.
+      dtype: its element type; float32 where nothing is said.
+      initializer: ``f(shape, dtype)`` that gives the initial value, or that value. By default the scope's, else
+        uniform by Glorot for floating types and zeros for others.
+      regularizer: ``f(variable)`` gives a loss, which is added to ``REGULARIZATION_LOSSES``.
+      trainable, collections, caching_device, validate_shape, use_resource, constraint, synchronization, aggregation:
+        as for `Variable`.
+      partitioner: ``f(shape, dtype)`` says into how many parts each dimension is cut; gives a `PartitionedVariable`.
+      custom_getter: ``f(getter, name, …)`` called in place of the getter.
+
+    Raises:
+      ValueError: the variable exists and may not, does not and should, or is there with another shape or type.
+    """
+    return get_variable_scope().get_variable(
+        default_store(),
+        name,
+        shape=shape,
+        dtype=dtype,
+        initializer=initializer,
+        regularizer=regularizer,
+        trainable=trainable,
+        collections=collections,
+        caching_device=caching_device,
+        partitioner=partitioner,
+        validate_shape=validate_shape,
+        use_resource=use_resource,
+        custom_getter=custom_getter,
+        constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
+
+
+def get_local_variable(
+    name: str,
+    shape: ShapeLike = None,
+    dtype: DTypeLike | None = None,
+    initializer: InitializerLike | None = None,
+    regularizer: Regularizer | None = None,
+    trainable: bool | None = False,
+    collections: Sequence[str] | None = None,
+    caching_device: DeviceLike | None = None,
+    partitioner: Partitioner | None = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: CustomGetter | None = None,
+    constraint: Constraint | None = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> AnyVariable:
+    """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and never trainable."""
+    del trainable  # as in TensorFlow: it is False, whatever is asked for
+    return get_variable(
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        False,
+        [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        custom_getter,
+        constraint,
+        synchronization,
+        aggregation,
+    )
+
+
+class variable_scope:
+    """Enters a variable scope, and with it a name scope of the same name.
+
+    Args:
+      name_or_scope: a name, which prolongs the current scope's, or a `VariableScope` to enter again as it was.
+      default_name: name to make unique where ``name_or_scope`` is None.
+      values: tensors whose graph to use.
+      initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource, constraint: defaults
+        for `get_variable` within; inherited from the outer scope where None.
+      reuse: True finds variables only, ``AUTO_REUSE`` finds or makes them; None and False inherit.
+      auxiliary_name_scope: with False no name scope is entered.
+
+    Raises:
+      TypeError: neither name is given, or ``name_or_scope`` is of another type.
+      ValueError: a bad ``reuse``, or ``reuse`` with a ``default_name``.
+    """
+
+    def __init__(
+        self,
+        name_or_scope: Any,
+        default_name: str | None = None,
+        values: Structure = None,
+        initializer: InitializerLike | None = None,
+        regularizer: Regularizer | None = None,
+        caching_device: DeviceLike | None = None,
+        partitioner: Partitioner | None = None,
+        custom_getter: CustomGetter | None = None,
+        reuse: Any = None,
+        dtype: DTypeLike | None = None,
+        use_resource: bool | None = None,
+        constraint: Constraint | None = None,
+        auxiliary_name_scope: bool = True,
+    ) -> None:
+        if default_name is None and name_or_scope is None:
+            raise TypeError("If default_name is None then name_or_scope is required")
+        if reuse not in (None, True, False, AUTO_REUSE):
+            raise ValueError("The reuse parameter must be True or False or None.")
+        if name_or_scope is None and reuse:
+            raise ValueError("reuse=True cannot be used without a name_or_scope")
+        if not isinstance(auxiliary_name_scope, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"The auxiliary_name_scope must be `True` or `False`, while get {auxiliary_name_scope}")
+        if name_or_scope is not None and not isinstance(name_or_scope, str | VariableScope):
+            raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
+        self._name_or_scope = name_or_scope
+        self._default_name = default_name
+        self._graph = _graph_of(values)
+        self._changes = {
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "caching_device": caching_device,
+            "partitioner": partitioner,
+            "custom_getter": custom_getter,
+            "dtype": dtype,
+            "use_resource": use_resource,
+            "constraint": constraint,
+        }
+        self._reuse = reuse or None
+        self._auxiliary_name_scope = auxiliary_name_scope
+        self._stack: list[ExitStack] = []
+
+    def __enter__(self) -> VariableScope:
+        with ExitStack() as stack:
+            if self._graph is not None:
+                stack.enter_context(self._graph.as_default())
+            scope = self._enter(stack)
+            self._stack.append(stack.pop_all())
+            return scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.pop().__exit__(kind, error, traceback)
+
+    def __call__(self, function: Callable[..., object]) -> Callable[..., object]:
+        """As a decorator: every call runs in the scope."""
+
+        @functools.wraps(function)
+        def within(*args: object, **kwargs: object) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return within
+
+    def _enter(self, stack: ExitStack) -> VariableScope:
+        graph, given = get_default_graph(), self._name_or_scope
+        if given is None:
+            wanted: str | None = self._default_name
+        else:
+            wanted = given if isinstance(given, str) else given.name.rpartition("/")[2]
+        if not self._auxiliary_name_scope:
+            name_scope = graph.get_name_scope()
+            name_scope = f"{name_scope}/" if name_scope else ""
+        elif wanted:
+            name_scope = stack.enter_context(graph.name_scope(wanted))
+        else:
+            name_scope = ""
+        if isinstance(given, VariableScope):
+            return stack.enter_context(_again(given, self._reuse, self._changes))
+        if given is None:
+            given = _state().unique(self._default_name or "")
+        return stack.enter_context(_prolong(given, self._reuse, self._changes, name_scope))
+
+
+def _graph_of(values: Any) -> Graph | None:
+    for value in values or ():
+        element = getattr(value, "_as_graph_element", lambda value=value: value)()
+        if isinstance(element, Tensor | Operation):
+            return element.graph
+    return None
+
+
+def _derived(base: VariableScope, name: str, reuse: object, changes: dict[str, Any], name_scope: str) -> VariableScope:
+    keys = ("initializer", "regularizer", "caching_device", "partitioner", "dtype", "use_resource", "constraint")
+    settings = {key: first(changes[key], getattr(base, key)) for key in keys}
+    getter = changes["custom_getter"]
+    if getter is not None and base.custom_getter is not None:
+        getter = _wrapped(getter, base.custom_getter)
+    return VariableScope(
+        reuse, name=name, name_scope=name_scope, custom_getter=first(getter, base.custom_getter), **settings
+    )
+
+
+def _wrapped(outer: Callable[..., Any], inner: Callable[..., object]) -> Callable[..., Any]:
+    """A custom getter within another one: the inner scope's is asked first and calls the other."""
+
+    def getter_of_getters(getter: Callable[..., object], *args: object, **kwargs: object) -> Any:
+        return outer(functools.partial(inner, getter), *args, **kwargs)
+
+    return getter_of_getters
+
+
+@contextmanager
+def _prolong(name: str, reuse: Reuse, changes: dict[str, Any], name_scope: str) -> Generator[VariableScope]:
+    """Enters a scope whose name continues the current one's."""
+    state = _state()
+    outer = state.current
+    full = f"{outer.name}/{name}" if outer.name else name
+    state.open(full)
+    state.current = _derived(outer, full, reuse or outer.reuse, changes, name_scope or name)
+    try:
+        yield state.current
+    finally:
+        state.close_within(full)
+        state.current = outer
+
+
+@contextmanager
+def _again(scope: VariableScope, reuse: Reuse, changes: dict[str, Any]) -> Generator[VariableScope]:
+    """Enters a scope that was entered before, whatever the current one is."""
+    state = _state()
+    outer = state.current
+    state.open(scope.name)
+    counts = dict(state.counts)
+    state.current = _derived(scope, scope.name, reuse or scope.reuse, changes, scope.original_name_scope)
+    try:
+        yield state.current
+    finally:
+        state.restore(counts)
+        state.current = outer
+
+
+@contextmanager
+def variable_op_scope(
+    values: TensorLike,
+    name_or_scope: str | VariableScope,
+    default_name: str | None = None,
+    initializer: InitializerLike | None = None,
+    regularizer: Regularizer | None = None,
+    caching_device: DeviceLike | None = None,
+    partitioner: Partitioner | None = None,
+    custom_getter: CustomGetter | None = None,
+    reuse: Reuse | None = None,
+    dtype: DTypeLike | None = None,
+    use_resource: bool | None = None,
+    constraint: Constraint | None = None,
+) -> Generator[VariableScope]:
+    """Older form of `variable_scope`, with ``values`` first."""
+    with variable_scope(
+        name_or_scope,
+        default_name,
+        values,
+        initializer,
+        regularizer,
+        caching_device,
+        partitioner,
+        custom_getter,
+        reuse,
+        dtype,
+        use_resource,
+        constraint,
+    ) as scope:
+        yield scope

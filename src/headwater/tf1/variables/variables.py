@@ -1,0 +1,462 @@
+"""`Variable`: state that outlives a step, held by the task it is placed on."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import DType, as_dtype
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph, get_default_session
+from headwater.graph.convert import convert_to_tensor, name_scope, register_tensor_conversion_function
+from headwater.graph.graph import Graph
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor, TensorOperators
+from headwater.shapes import TensorShape, as_shape, unknown_shape
+from headwater.tensorboard_protos import variable_pb2
+from headwater.tf1.functional import indexing
+from headwater.tf1.variables import state
+from headwater.tf1.variables.creators import any_creators, made_by_creators
+from headwater.tf1.variables.initial_values import with_initialized_values
+from headwater.tf1.variables.save_slice import SaveSliceInfo
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.types import DeviceLike, SessionLike, TensorLike
+    from headwater.shapes import ShapeLike
+    from headwater.tensorboard_protos import VariableDef
+    from headwater.tf1.variables.types import Constraint
+
+
+class VariableSynchronization(enum.Enum):
+    """When copies of a variable are brought together; a variable here has no copies."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How copies of a variable are brought together; a variable here has no copies."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+    ONLY_FIRST_TOWER = ONLY_FIRST_REPLICA
+
+
+class _MadeByCreators(type):
+    """Has the creators of open scopes make a variable; see `variable_creator_scope`."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What a variable takes, for those that ask the class."""
+        given = inspect.signature(vars(cls).get("__init__", Variable.__init__))
+        return given.replace(parameters=[*given.parameters.values()][1:])
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        make = super().__call__
+        if cls is not Variable or not any_creators():
+            return make(*args, **kwargs)
+        bound = _SIGNATURE.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        bound.arguments.pop("self")
+        return made_by_creators(make, **bound.arguments)
+
+
+class Variable(TensorOperators, metaclass=_MadeByCreators):
+    """A tensor that keeps its value between steps.
+
+    It lives in the container of the task it is placed on, shared by all sessions with that task, under the name of its
+    operation. Before its first use, its ``initializer`` must have run, or a checkpoint been restored. Wherever a
+    tensor is expected, a variable stands for its value.
+
+    Args:
+      initial_value: the value that ``initializer`` gives it: whatever `convert_to_tensor` takes, or a function that
+        returns such a thing; a function's operations run where the variable lives.
+      trainable: add it to ``TRAINABLE_VARIABLES``, over which optimizers run. None means True.
+      collections: collections to add it to; ``[GLOBAL_VARIABLES]`` when None.
+      validate_shape: require a fully known shape, and that assigned values have it.
+      caching_device: where readers find its value; None reads it where it lives.
+      name: its name, made unique within the name scope.
+      variable_def: a ``VariableDef`` of a variable that is in the graph already, in place of all the rest.
+      dtype: element type of ``initial_value``.
+      expected_shape: accepted for compatibility.
+      import_scope: name scope that ``variable_def`` was imported into.
+      constraint: a function that gives the value to keep in place of the one that an optimizer's update gave.
+      use_resource: accepted for compatibility; both kinds of variable behave the same here.
+      synchronization: `VariableSynchronization`; ``ON_READ`` makes a variable that is not trainable.
+      aggregation: `VariableAggregation`, kept.
+      shape: the static shape, where the one of ``initial_value`` is too narrow.
+
+    Raises:
+      ValueError: no initial value, one of unknown shape while ``validate_shape``, or a bad ``collections``.
+    """
+
+    __array_priority__ = 100  # NumPy arrays on the left leave the operators to us
+
+    SaveSliceInfo = SaveSliceInfo
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Iterable[str] | None = None,
+        validate_shape: bool = True,
+        caching_device: DeviceLike | None = None,
+        name: str | None = None,
+        variable_def: VariableDef | None = None,
+        dtype: DTypeLike | None = None,
+        expected_shape: ShapeLike = None,
+        import_scope: str | None = None,
+        constraint: Constraint | None = None,
+        use_resource: bool | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: ShapeLike = None,
+    ) -> None:
+        del expected_shape, use_resource
+        self._constraint = constraint
+        self._synchronization = synchronization
+        self._aggregation = aggregation
+        self._save_slice_info: SaveSliceInfo | None = None
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._init_from_proto(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        if trainable is None:
+            trainable = synchronization is not VariableSynchronization.ON_READ
+        if synchronization is VariableSynchronization.ON_READ and trainable:
+            raise ValueError(
+                "Synchronization value can be set to VariableSynchronization.ON_READ only for non-trainable variables. "
+                "You have specified trainable=True and synchronization=VariableSynchronization.ON_READ."
+            )
+        self._trainable = trainable
+        keys = _collections(collections, trainable)
+        wanted = None if dtype is None else as_dtype(dtype).base_dtype
+        with init_scope(), name_scope(name, "Variable", [] if callable(initial_value) else [initial_value]) as scope:
+            self._create(initial_value, wanted, scope, validate_shape, caching_device, shape)
+        self.graph.add_to_collections(keys, self)
+
+    def _create(
+        self,
+        initial_value: Any,
+        dtype: DType | None,
+        scope: str,
+        validate_shape: bool,
+        caching_device: DeviceLike,
+        shape: Any,
+    ) -> None:
+        graph = get_default_graph()
+        if callable(initial_value):
+            with graph.colocate_with_name(scope[:-1]), graph.name_scope("Initializer"):
+                value: Any = initial_value()
+                initial = convert_to_tensor(value, dtype, name="initial_value")
+        else:
+            initial = convert_to_tensor(initial_value, dtype, name="initial_value")
+        dims = unknown_shape() if not validate_shape else initial.shape if shape is None else as_shape(shape)
+        if validate_shape and not initial.shape.is_fully_defined():
+            raise ValueError(f"initial_value must have a shape specified: {initial}")
+        self._initial_value: Tensor | None = initial
+        self._variable = state.variable_op(dims, initial.dtype.base_dtype, scope)
+        start = with_initialized_values(initial, self._variable.op.name)
+        self._initializer_op: Operation = state.assign(self._variable, start, validate_shape, name="Assign").op
+        with self._beside() if caching_device is None else graph.device(caching_device):
+            self._snapshot = graph.create_op("Identity", [self._variable], name="read").outputs[0]
+
+    def _init_from_proto(self, proto: VariableDef, import_scope: str | None) -> None:
+        graph = get_default_graph()
+
+        def find(name: str) -> Any:
+            return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
+
+        self._variable = find(proto.variable_name)
+        self._initializer_op = find(proto.initializer_name)
+        self._initial_value = find(proto.initial_value_name) if proto.initial_value_name else None
+        self._snapshot = find(proto.snapshot_name)
+        self._trainable = proto.trainable
+        self._synchronization = VariableSynchronization(proto.synchronization)
+        self._aggregation = VariableAggregation(proto.aggregation)
+        if proto.HasField("save_slice_info_def"):
+            self._save_slice_info = SaveSliceInfo(
+                save_slice_info_def=proto.save_slice_info_def, import_scope=import_scope
+            )
+
+    # What it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self._variable.name
+
+    @property
+    def _shared_name(self) -> str:
+        return self._variable.op.name
+
+    @property
+    def op(self) -> Operation:
+        """The operation that names the variable's cell."""
+        return self._variable.op
+
+    @property
+    def graph(self) -> Graph:
+        return self._variable.graph
+
+    @property
+    def device(self) -> str:
+        return self._variable.device
+
+    @property
+    def dtype(self) -> DType:
+        """The reference type, e.g. ``float32_ref``."""
+        return self._variable.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._variable.shape
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: ShapeLike) -> None:
+        """Adds what the program knows of the static shape."""
+        self._variable.set_shape(shape)
+        self._snapshot.set_shape(shape)
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        return self._aggregation
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        return self._constraint
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that gives the variable its initial value."""
+        return self._initializer_op
+
+    @property
+    def initial_value(self) -> Any:
+        """The tensor that ``initializer`` assigns."""
+        return self._initial_value
+
+    # Reading ----------------------------------------------------------------------------------------------------
+
+    def value(self) -> Tensor:
+        """The value as a step finds it; the same tensor at every call."""
+        return self._snapshot
+
+    def read_value(self) -> Tensor:
+        """A new read of the variable, which control dependencies can order after an update."""
+        return self.graph.create_op("Identity", [self._variable], name="read").outputs[0]
+
+    def initialized_value(self) -> Tensor:
+        """The value, or the initial value where the variable has none yet."""
+        if self._initial_value is None:
+            raise ValueError(f"{self!r} was imported without its initial value")
+        with self.graph.as_default(), self._beside():
+            return self.graph.create_op("InitializedValue", [self._variable, self._initial_value]).outputs[0]
+
+    def eval(self, session: SessionLike | None = None) -> Any:
+        """The value in ``session``, or in the default one."""
+        return self._variable.eval(session=session)
+
+    def load(self, value: TensorLike, session: SessionLike | None = None) -> None:
+        """Gives the variable ``value`` in ``session``, or in the default one, without adding to the graph.
+
+        Raises:
+          ValueError: there is no session.
+        """
+        session = session or get_default_session()
+        if session is None:
+            raise ValueError("Either session argument should be provided or default session should be established")
+        session.run(self._initializer_op, {self._initializer_op.inputs[1]: value})
+
+    def _ref(self) -> Tensor:
+        return self._variable
+
+    def _as_graph_element(self) -> Tensor:
+        return self._variable
+
+    def _beside(self) -> AbstractContextManager[None]:
+        return self.graph.colocate_with(self._variable.op)
+
+    # Writing ----------------------------------------------------------------------------------------------------
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Gives the variable a new value; the result is a reference to it, or the operation if not ``read_value``."""
+        result = state.assign(self._variable, value, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_add(
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds ``delta``; see `assign`."""
+        result = state.assign_add(self._variable, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_sub(
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Tensor | Operation:
+        """Subtracts ``delta``; see `assign`."""
+        result = state.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Adds one and gives the old value; `OutOfRangeError` at run time once ``limit`` is reached."""
+        return state.count_up_to(self._variable, limit)
+
+    def scatter_update(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Replaces the rows that ``sparse_delta``, `IndexedSlices`, has."""
+        return self._scatter(state.scatter_update, sparse_delta, use_locking, name)
+
+    def scatter_add(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Adds `IndexedSlices`."""
+        return self._scatter(state.scatter_add, sparse_delta, use_locking, name)
+
+    def scatter_sub(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Subtracts `IndexedSlices`."""
+        return self._scatter(state.scatter_sub, sparse_delta, use_locking, name)
+
+    def scatter_mul(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Multiplies the rows that `IndexedSlices` have."""
+        return self._scatter(state.scatter_mul, sparse_delta, use_locking, name)
+
+    def scatter_div(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Divides the rows that `IndexedSlices` have."""
+        return self._scatter(state.scatter_div, sparse_delta, use_locking, name)
+
+    def scatter_min(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Lowers rows to those of `IndexedSlices` where these are less."""
+        return self._scatter(state.scatter_min, sparse_delta, use_locking, name)
+
+    def scatter_max(self, sparse_delta: TensorLike, use_locking: bool = False, name: str | None = None) -> Tensor:
+        """Raises rows to those of `IndexedSlices` where these are greater."""
+        return self._scatter(state.scatter_max, sparse_delta, use_locking, name)
+
+    def _scatter(
+        self, function: Callable[..., Tensor], delta: TensorLike, use_locking: bool, name: str | None
+    ) -> Tensor:
+        if not isinstance(delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {delta}")
+        return function(self._variable, delta.indices, delta.values, use_locking, name)
+
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
+        """Replaces slices; see `headwater.tf1.variables.state.scatter_nd_update`."""
+        return state.scatter_nd_update(self._variable, indices, updates, True, name)
+
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
+        """Adds to slices."""
+        return state.scatter_nd_add(self._variable, indices, updates, True, name)
+
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
+        """Subtracts from slices."""
+        return state.scatter_nd_sub(self._variable, indices, updates, True, name)
+
+    def assign_slice(self, taken: Operation, value: TensorLike, name: str | None = None) -> Tensor:
+        """Gives the elements that ``taken``, a strided slice of this variable, reads the new ``value``."""
+        return state.assign_slice(self._variable, taken, value, name)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """A slice of the value; its ``assign(value)`` changes these elements of the variable."""
+        taken: Tensor = super().__getitem__(key)
+        return indexing.assignable(taken, self) if taken.op.type == "StridedSlice" else taken
+
+    # Serialised form --------------------------------------------------------------------------------------------
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """This variable as a ``VariableDef``; None when it is outside ``export_scope``."""
+        if export_scope is not None and not self.name.startswith(export_scope):
+            return None
+
+        def strip(name: str) -> str:
+            return name.removeprefix(f"{export_scope}/") if export_scope else name
+
+        proto = variable_pb2.VariableDef()
+        proto.variable_name = strip(self.name)
+        if self._initial_value is not None:
+            proto.initial_value_name = strip(self._initial_value.name)
+        proto.initializer_name = strip(self._initializer_op.name)
+        proto.snapshot_name = strip(self._snapshot.name)
+        proto.trainable = self._trainable
+        proto.synchronization = self._synchronization.value
+        proto.aggregation = self._aggregation.value
+        if self._save_slice_info is not None:
+            proto.save_slice_info_def.CopyFrom(self._save_slice_info.to_proto(export_scope))
+        return proto
+
+    @staticmethod
+    def from_proto(variable_def: VariableDef, import_scope: str | None = None) -> Variable:
+        """The variable that a ``VariableDef`` describes; its operations must be in the default graph."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
+    @property
+    def save_slice_info(self) -> SaveSliceInfo | None:
+        """Which part of which tensor this variable is for checkpoints; None where it is a tensor of its own."""
+        return self._save_slice_info
+
+    def set_save_slice_info(self, info: SaveSliceInfo) -> None:
+        """Says that checkpoints know this variable as a part of a larger tensor."""
+        self._save_slice_info = info
+
+    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+        return self._save_slice_info
+
+    _set_save_slice_info = set_save_slice_info
+
+    def _operand(self) -> Tensor:
+        return self.value()
+
+    def __iter__(self) -> Any:
+        raise TypeError("'Variable' object is not iterable.")
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
+
+
+def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
+    del dtype, name
+    return value._ref() if as_ref else value.value()  # pyright: ignore[reportPrivateUsage]
+
+
+register_tensor_conversion_function(Variable, _to_tensor)
+
+
+def _collections(collections: object, trainable: bool) -> list[str]:
+    if collections is None:
+        collections = [GraphKeys.GLOBAL_VARIABLES]
+    if not isinstance(collections, list | tuple | set):
+        raise ValueError(
+            "collections argument to Variable constructor must be a list, tuple, or set. "
+            f"Got {collections} of type {type(collections)}"
+        )
+    keys: list[str] = list(collections)  # pyright: ignore[reportUnknownArgumentType]
+    if trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
+        keys.append(GraphKeys.TRAINABLE_VARIABLES)
+    return keys
+
+
+_SIGNATURE = inspect.signature(Variable.__init__)
+
+
+def init_scope() -> AbstractContextManager[None]:
+    """Leaves control dependencies, so that what is made within can run on its own, as initial values must."""
+    return get_default_graph().control_dependencies(None)

@@ -1,0 +1,14 @@
+"""Datasets in graphs give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.tf1.compat import tf
+from tests.conformance.run import outcome
+from tests.conformance.stored import Case, stored_cases
+
+
+@pytest.mark.parametrize("case", stored_cases("datasets"), ids=str)
+def test_as_tensorflow(case: Case) -> None:
+    assert outcome(case.run, tf) == case.expected

@@ -1,0 +1,43 @@
+"""The work until the first step grows no faster than the number of variables."""
+
+from __future__ import annotations
+
+import sys
+
+from headwater.tf1.compat import tf
+
+FEW = 20
+
+
+def build(variables: int) -> None:
+    """A model as programs of TensorFlow 1.x build it, with slots, and the question which variables have values."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.variable_scope("layers"):
+            made = [tf.Variable(tf.fill([8], 1.0), name=f"v{index}") for index in range(variables)]
+        loss = tf.add_n([tf.reduce_sum(tf.square(one)) for one in made])
+        tf.train.AdagradOptimizer(0.01).minimize(loss)
+        tf.global_variables_initializer()
+        assert not any(session.run([tf.is_variable_initialized(one) for one in made]))
+
+
+def calls(variables: int) -> int:
+    """How many functions, in Python and in C, `build` calls."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        build(variables)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_each_variable_takes_as_many_calls_however_many_there_are() -> None:
+    build(1)
+    few, more, most = (calls(times * FEW) for times in (1, 5, 9))
+    assert most - more <= 1.005 * (more - few), "each variable takes more calls the more there are"

@@ -1,0 +1,44 @@
+"""Loops of training, and over checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from headwater.tf1.compat import tf
+
+
+def test_a_basic_loop() -> None:
+    with tf.Graph().as_default():
+        step = tf.train.get_or_create_global_step()
+        increment = step.assign_add(1)
+        sv = tf.train.Supervisor()
+        seen: list[int] = []
+
+        def train(sess: Any, last: int, by: str) -> None:
+            seen.append(int(sess.run(increment)))
+            if seen[-1] == last:
+                sv.request_stop()
+            assert by == "one"
+
+        tf.train.basic_train_loop(sv, train, args=(3,), kwargs={"by": "one"})
+    assert seen == [1, 2, 3]
+
+
+def test_checkpoints_as_they_come(tmp_path: Path) -> None:
+    with tf.Graph().as_default():
+        v = tf.Variable(1.0)
+        saver = tf.train.Saver()
+        asked: list[int] = []
+
+        def save_another() -> bool:
+            asked.append(1)
+            if len(asked) < 3:
+                saver.save(sess, str(tmp_path / "m"), global_step=len(asked))
+            return len(asked) == 3
+
+        with tf.Session() as sess:
+            sess.run(v.initializer)
+            found = list(tf.train.checkpoints_iterator(str(tmp_path), timeout=0, timeout_fn=save_another))
+    assert found == [str(tmp_path / "m-1"), str(tmp_path / "m-2")]
+    assert list(tf.train.checkpoints_iterator(str(tmp_path / "none"), timeout=0)) == []

@@ -1,0 +1,33 @@
+"""Which of TensorFlow's ways a program is written in, by the names that it uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.tf1.compat import tf
+from headwater.tf1.compat.dialect import dialect_of
+
+_IMPORT = "import tensorflow as tf\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "dialect"),
+    [
+        ("tf.Session().run(tf.constant(1))", "1"),
+        ("tf.keras.Sequential().fit(x, y)", "1"),
+        ("def step():\n  with tf.GradientTape() as tape:\n    pass", "2"),
+        ("@tf.function\ndef step():\n  pass", "2"),
+        ("tf.distribute.coordinator.ClusterCoordinator(strategy)", "2"),
+        ("with tf.GradientTape() as tape:\n  pass\ntf.Session()", "1"),
+        ("import tensorflow.compat.v1 as old\nold.disable_v2_behavior()\n@tf.function\ndef f(): pass", "1"),
+        ("tf.compat.v1.enable_eager_execution()\ntf.placeholder", "2"),
+    ],
+)
+def test_a_programs_names_say_it(program: str, dialect: str) -> None:
+    assert dialect_of(compile(_IMPORT + program, "program", "exec")) == dialect
+
+
+def test_a_program_of_graphs_cannot_ask_for_values_at_once() -> None:
+    for ask in (tf.enable_eager_execution, tf.enable_v2_behavior):
+        with pytest.raises(RuntimeError, match="--dialect 2"):
+            ask()
