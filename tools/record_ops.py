@@ -5,7 +5,7 @@ Usage: PYTHON tools/record_ops.py tests/data/tf1 [FILE ...]
 
 PYTHON is an interpreter with TensorFlow 1.15. Writes three files there: ops.json and families.json, with what
 evaluate.py records of the expressions of cases.py and families.py; and network.json, with the graph and the values of
-network.py (all four in tests/inproc/ops). With names of these files after the folder it writes only those.
+network.py (all four in tests/inproc/graph/ops). With names of these files after the folder it writes only those.
 Prints cases that should work and do not, and errors that do not come.
 """
 

@@ -83,7 +83,7 @@ def _said() -> Iterator[str]:
         yield from names_in(ast.parse(path.read_text()))
     sys.path.insert(0, str(REPOSITORY))
     for table in _TABLES_OF_EXPRESSIONS:
-        for case in importlib.import_module(f"tests.inproc.ops.{table}").CASES:
+        for case in importlib.import_module(f"tests.inproc.graph.ops.{table}").CASES:
             yield from names_in(ast.parse(case if isinstance(case, str) else case[0]))
 
 

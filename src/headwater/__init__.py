@@ -41,7 +41,7 @@ on_import("keras", _adapt, before=_choose_backend)
 
 
 def _load_operations() -> object:
-    from headwater import ops  # noqa: PLC0415  with JAX
+    from headwater.graph import ops  # noqa: PLC0415  with JAX
 
     return ops
 

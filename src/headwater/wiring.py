@@ -27,7 +27,7 @@ class Part:
         return self._load()
 
 
-#: What fills `headwater.registry`. It imports JAX.
+#: What fills `headwater.graph.registry`. It imports JAX.
 OPERATIONS = Part("operations")
 #: What Python's operators do with tensors.
 OPERATORS = Part("operators")

@@ -10,7 +10,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import ResourceExhaustedError
-from headwater.session.local_devices import list_local_devices
+from headwater.graph.session.local_devices import list_local_devices
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
 

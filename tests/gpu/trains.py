@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 from headwater import tf
-from headwater.session.local_devices import list_local_devices
+from headwater.graph.session.local_devices import list_local_devices
 
 parser = argparse.ArgumentParser()
 for name in ("ps_hosts", "worker_hosts", "job_name"):

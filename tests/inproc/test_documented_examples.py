@@ -19,7 +19,7 @@ _EXAMPLES = {
     "headwater.consistency.from_text": "consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
     "headwater.replicas.aims.spread": "replicas/aims.py",
-    "headwater.resources.packing.packed": "resources/packing.py",
+    "headwater.graph.resources.packing.packed": "resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",
     "headwater.tf1.compat.tf.Session": "session/session.py",

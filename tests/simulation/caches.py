@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import headwater.master.master
-import headwater.runtime.compile
-import headwater.runtime.programs
+import headwater.graph.master.master
+import headwater.graph.runtime.compile
+import headwater.graph.runtime.programs
 import headwater.tf1.training.saving_hooks
-from headwater.passes.place import Placer
-from headwater.passes.plan import Compute
+from headwater.graph.passes.place import Placer
+from headwater.graph.passes.plan import Compute
 from tests.simulation.scheduler import running
 
 
@@ -25,7 +25,7 @@ def share() -> None:
 
 def _share_plans() -> None:
     """Plans of graphs that say what they are the ``same_as``."""
-    master: Any = headwater.master.master
+    master: Any = headwater.graph.master.master
     prune, partition, schedule, join = master.prune, master.partition, master.schedule, master.join_lookups
     placed = master.MasterSession._placed
     made: dict[Any, Any] = {}
@@ -69,7 +69,7 @@ def _share_plans() -> None:
 
 
 def _share_executables() -> None:
-    executable: Any = headwater.runtime.compile.Executable
+    executable: Any = headwater.graph.runtime.compile.Executable
     build = executable._build
     built: dict[Any, Any] = {}
     known: dict[int, tuple[Compute, str]] = {}
@@ -87,7 +87,7 @@ def _share_executables() -> None:
         return built[key]
 
     executable._build = shared
-    program: Any = headwater.runtime.programs.Program
+    program: Any = headwater.graph.runtime.programs.Program
     compile_one = program.compile
 
     def compile_apart(self: Any, *arrays: Any) -> None:

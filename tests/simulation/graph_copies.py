@@ -20,7 +20,7 @@ from typing import Any, get_args
 import numpy as np
 
 from headwater.cluster.variables import FIRST_PS, REPLICAS
-from headwater.server.replicas.copy import GraphCopy
+from headwater.graph.server.replicas.copy import GraphCopy
 from headwater.tf1.compat import tf
 from tests.simulation.copies import count_wholes
 from tests.simulation.faults import Fault

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from headwater.errors import AbortedError, OutOfRangeError, UnavailableError
-from headwater.resources.accumulators import DenseSum
+from headwater.graph.resources.accumulators import DenseSum
 from headwater.tf1.compat import tf
 from headwater.tf1.training.accounted import accounted
 from headwater.tf1.training.consistency import ConsistentOptimizer

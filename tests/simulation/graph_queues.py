@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from headwater.resources.queues import Queue
-from headwater.server.replicas.copy import GraphCopy
+from headwater.graph.resources.queues import Queue
+from headwater.graph.server.replicas.copy import GraphCopy
 from headwater.tf1.compat import tf
 from tests.simulation.cluster import Task
 from tests.simulation.graph_copies import GraphCopiesHistory, drawn

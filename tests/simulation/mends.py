@@ -11,6 +11,13 @@ from typing import Any
 import headwater.accounting.ledger
 import headwater.cluster.claims
 import headwater.consistency
+import headwater.graph.resources.example_ledger
+import headwater.graph.resources.replica_lives
+import headwater.graph.runtime.first_reads
+import headwater.graph.runtime.step
+import headwater.graph.server.replicas.changes
+import headwater.graph.server.replicas.copy
+import headwater.graph.server.steps
 import headwater.parameters.attendance
 import headwater.parameters.conversation
 import headwater.parameters.host_state
@@ -19,13 +26,6 @@ import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
 import headwater.replicas.feed
-import headwater.resources.example_ledger
-import headwater.resources.replica_lives
-import headwater.runtime.first_reads
-import headwater.runtime.step
-import headwater.server.replicas.changes
-import headwater.server.replicas.copy
-import headwater.server.steps
 import headwater.task.shell
 import headwater.tf1.training.monitored_wrappers
 import headwater.tf1.training.session_manager
@@ -37,7 +37,7 @@ from tests.simulation.scheduler import running
 
 def _void_steps() -> None:
     """A replica whose step is void, because the chief has restored an older one, does not hear of it."""
-    lives: Any = headwater.resources.replica_lives
+    lives: Any = headwater.graph.resources.replica_lives
     lives.is_void = lambda *_: False
 
 
@@ -126,19 +126,19 @@ def _gone_gradients() -> None:
 
 def _current_values() -> None:
     """A ``ps`` takes gradients of values that were read ahead, though others have changed these since."""
-    reads: Any = headwater.runtime.first_reads.FirstReads
+    reads: Any = headwater.graph.runtime.first_reads.FirstReads
     reads.is_current = lambda *_: True
 
 
 def _known_outcomes() -> None:
     """A copy that takes over does not know what the former one has done of a step that is under way."""
-    changes: Any = headwater.server.replicas.changes.Changes
+    changes: Any = headwater.graph.server.replicas.changes.Changes
     changes.known = lambda *_: None
 
 
 def _both_have_it() -> None:
     """A primary answers before the other copy has confirmed what the answer says."""
-    copy: Any = headwater.server.replicas.copy.GraphCopy
+    copy: Any = headwater.graph.server.replicas.copy.GraphCopy
     copy.secure = lambda *_: None
 
 
@@ -168,7 +168,7 @@ def _held_ranges() -> None:
 
 def _rounds_of_few() -> None:
     """At the end of the data, an update waits for as many gradients as ever."""
-    ledger: Any = headwater.resources.example_ledger.ExampleLedger
+    ledger: Any = headwater.graph.resources.example_ledger.ExampleLedger
     ledger._is_starved = lambda _: False
 
 
@@ -186,19 +186,19 @@ def _third_copies() -> None:
 
 def _held_steps() -> None:
     """A ``ps`` of a graph leaves its state while steps go on."""
-    steps: Any = headwater.server.steps.StepService
+    steps: Any = headwater.graph.server.steps.StepService
     steps.hold = lambda *_: ()
 
 
 def _committed_steps() -> None:
     """A task that has told others that it makes its part of an update leaves it when the session is over."""
-    step: Any = headwater.runtime.step.Step
+    step: Any = headwater.graph.runtime.step.Step
     step.commit = lambda _: None
 
 
 def _steps_gone_on_with() -> None:
     """A copy that takes over leaves its part of an update whose maker is lost."""
-    steps: Any = headwater.server.steps.StepService
+    steps: Any = headwater.graph.server.steps.StepService
     steps.go_on = lambda *_: None
 
 

@@ -11,13 +11,13 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError, UnavailableError
-from headwater.master.peers import ClusterPeers, PeerStatus
-from headwater.master.targets import forget_master, register_master
-from headwater.passes.plan import decode_plan
-from headwater.runtime.task import TaskRuntime
-from headwater.server.left_state import LeftState, left_of
-from headwater.server.master_service import MasterService
-from headwater.server.steps import StepService
+from headwater.graph.master.peers import ClusterPeers, PeerStatus
+from headwater.graph.master.targets import forget_master, register_master
+from headwater.graph.passes.plan import decode_plan
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.left_state import LeftState, left_of
+from headwater.graph.server.master_service import MasterService
+from headwater.graph.server.steps import StepService
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support.cuts import Cuts
@@ -74,7 +74,7 @@ class MemoryTask:
 
 
 class MemoryLink:
-    """How one task reaches another; see `headwater.master.peers.PeerLink`."""
+    """How one task reaches another; see `headwater.graph.master.peers.PeerLink`."""
 
     def __init__(self, cluster: MemoryCluster, me: MemoryTask, other: TaskName) -> None:
         self._cluster = cluster

@@ -12,14 +12,14 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
-from headwater.master.peers import ClusterPeers, PeerStatus
-from headwater.master.targets import forget_master, register_master
+from headwater.graph.master.peers import ClusterPeers, PeerStatus
+from headwater.graph.master.targets import forget_master, register_master
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.master_service import MasterService
+from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
+from headwater.graph.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
 from headwater.replicas.sites import FixedProcesses, Site
 from headwater.replicas.witness import Witnesses
-from headwater.runtime.task import TaskRuntime
-from headwater.server.master_service import MasterService
-from headwater.server.replicas.copy import SET, GraphCopy, Surroundings
-from headwater.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
 from headwater.task.kinds import OPEN_COPY
 from headwater.task.left_states import LeftStates
 from headwater.telemetry.watchdog import ProgressWatchdog
@@ -34,7 +34,7 @@ _SERVERS = 2
 
 
 class _CopyLink:
-    """How a task reaches one copy; see `headwater.server.replicas.links.OneCopy`."""
+    """How a task reaches one copy; see `headwater.graph.server.replicas.links.OneCopy`."""
 
     def __init__(self, cluster: CopiedCluster, me: TaskName, host: int, task: TaskName) -> None:
         self.status: PeerStatus | None = None

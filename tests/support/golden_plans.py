@@ -11,11 +11,11 @@ from typing import Any
 
 from headwater import tf
 from headwater.cluster.devices import parse_device
-from headwater.passes.lookups import join_lookups
-from headwater.passes.partition import partition, verify_partition
-from headwater.passes.place import place, verify_placement
-from headwater.passes.prune import Request, prune, verify_pruned
-from headwater.passes.schedule import schedule, verify_plans
+from headwater.graph.passes.lookups import join_lookups
+from headwater.graph.passes.partition import partition, verify_partition
+from headwater.graph.passes.place import place, verify_placement
+from headwater.graph.passes.prune import Request, prune, verify_pruned
+from headwater.graph.passes.schedule import schedule, verify_plans
 from tests.support.example_programs import load
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "plans"

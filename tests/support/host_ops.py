@@ -10,8 +10,8 @@ import numpy as np
 
 from headwater.dtypes import float32, int32, string
 from headwater.errors import UnavailableError
-from headwater.ops.define import fixed, host, no_outputs, same_as
-from headwater.registry import Inference, Spec
+from headwater.graph.ops.define import fixed, host, no_outputs, same_as
+from headwater.graph.registry import Inference, Spec
 
 
 @host("TestHostNegate", infer=same_as(), inputs="x:T")

@@ -16,7 +16,7 @@ from headwater import dtypes
 from headwater.graph.convert import make_const
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.passes.prune import Request
+from headwater.graph.passes.prune import Request
 from headwater.shapes import TensorShape
 from tests.support import host_ops
 

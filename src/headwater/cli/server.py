@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from headwater.cluster.config import ClusterConfigError, TaskConfig, parse_task_config
 from headwater.cluster.variables import INSECURE
-from headwater.server.server import Server
+from headwater.graph.server.server import Server
 
 _FORM = 'JSON, such as {"ps": ["a:2222"], "worker": ["b:2222"]}, or job|host:port;host:port,job|host:port'
 

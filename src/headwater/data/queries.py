@@ -18,7 +18,7 @@ from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError, UnknownError
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 @dataclass(eq=False, kw_only=True)

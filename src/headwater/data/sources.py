@@ -18,8 +18,8 @@ from headwater.io.record_compression import Inflater, TFRecordOptions
 from headwater.io.tfrecord import TFRecordReader
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import Structure, TensorLike
-    from headwater.registry import HostArray
 
 
 @dataclass(eq=False, kw_only=True)

@@ -11,8 +11,8 @@ from headwater.shapes import Dims, TensorShape, as_shape
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import Structure
-    from headwater.registry import HostArray
     from headwater.shapes import ShapeLike
 
 

@@ -27,8 +27,8 @@ from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import TensorLike
-    from headwater.registry import HostArray
 
 
 SHARD_HINT: Final = -1

@@ -1,4 +1,4 @@
-"""The gradients of lookups whose rows are combined in bags; see `headwater.ops.bags`."""
+"""The gradients of lookups whose rows are combined in bags; see `headwater.graph.ops.bags`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from headwater.graph.operation import Tensor
-from headwater.registry import MAX_KNOWN_ELEMENTS, HostArray, Kind, as_outputs
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, HostArray, Kind, as_outputs
 from headwater.shapes import Dims
 
 if TYPE_CHECKING:

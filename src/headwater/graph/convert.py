@@ -22,8 +22,8 @@ from headwater.dtypes import (
 )
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import FunctionAttr, HostArray
 from headwater.graph.types import TensorLike
-from headwater.registry import FunctionAttr, HostArray
 from headwater.shapes import Dimension, ShapeLike, TensorShape, as_shape
 
 if TYPE_CHECKING:

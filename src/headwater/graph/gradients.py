@@ -20,7 +20,7 @@ from headwater.graph.gather_gradient import gather_gradient, joined_gradient, ro
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import Kind, as_outputs, lookup_gradient, register_gradient
+from headwater.graph.registry import Kind, as_outputs, lookup_gradient, register_gradient
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike

@@ -13,8 +13,8 @@ from headwater.graph import constants, context
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import Inference, lookup
 from headwater.graph.scopes import ControlDependencies, DeviceFunction, DeviceScopes, NameScope, valid_name, valid_scope
-from headwater.registry import Inference, lookup
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:

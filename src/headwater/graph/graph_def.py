@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from headwater.graph.attr_value import write_attr
-from headwater.registry import lookup
+from headwater.graph.registry import lookup
 from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import lookup
+from headwater.graph.registry import lookup
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike

@@ -11,7 +11,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import CHECKED
+from headwater.graph.registry import CHECKED
 from headwater.shapes import TensorShape
 
 import numpy as np  # isort: skip

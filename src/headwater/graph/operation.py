@@ -11,7 +11,7 @@ from headwater.dtypes import DType
 from headwater.errors import OperatorNotAllowedInGraphError
 from headwater.graph import context
 from headwater.graph.graph_def import node_def
-from headwater.registry import OpDef, Spec
+from headwater.graph.registry import OpDef, Spec
 from headwater.shapes import Dims, ShapeLike, TensorShape, as_shape, merge_dims
 from headwater.wiring import OPERATORS
 

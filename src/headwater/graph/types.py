@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from headwater.graph.graph import Graph
     from headwater.graph.indexed_slices import IndexedSlices
     from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.registry import HostArray
     from headwater.graph.scopes import DeviceFunction
     from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
-    from headwater.registry import HostArray
     from headwater.shapes import Dimension, TensorShape
     from headwater.tf1.variables.partitioned import PartitionedVariable
     from headwater.tf1.variables.variables import Variable

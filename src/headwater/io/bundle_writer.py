@@ -34,7 +34,7 @@ from headwater.io.tensor_bundle import (
 from headwater.io.tensor_slice import TensorSlice
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _ANY_SHARD: Final = "?????"
 

@@ -32,7 +32,7 @@ from headwater.io.protos.feature_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 __all__ = [
     "BytesList",

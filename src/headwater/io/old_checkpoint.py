@@ -29,7 +29,7 @@ from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import tensor_pb2
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 class OldReader:

@@ -20,7 +20,7 @@ from headwater.io.tensor_proto import make_tensor_proto
 from headwater.tensorboard_protos import summary_pb2
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _FLOAT_MAX: Final = float(np.finfo(np.float64).max)
 _COLOURS: Final = (1, 3, 4)

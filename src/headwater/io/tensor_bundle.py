@@ -40,7 +40,7 @@ from headwater.io.table import read_table
 from headwater.io.tensor_slice import TensorSlice, joined
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 FORMAT_VERSION: Final = 1
 """Version of the format that is read and written."""

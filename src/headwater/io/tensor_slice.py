@@ -16,7 +16,7 @@ from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from headwater.dtypes import DType
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _FULL: Final = -1
 _HEADER_OF_LENGTH: Final = (

@@ -22,8 +22,8 @@ from headwater.telemetry.troubles import TROUBLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 _checkpoint: Any = keras.callbacks.ModelCheckpoint
 _backup: Any = keras.callbacks.BackupAndRestore

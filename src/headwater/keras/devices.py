@@ -1,6 +1,7 @@
 """The devices of this process by the names that strategies take.
 
-Beside `headwater.runtime.devices`, which serves graphs and their 64-bit types: Keras runs with JAX's own defaults.
+Beside `headwater.graph.runtime.devices`, which serves graphs and their 64-bit types: Keras runs with JAX's own
+defaults.
 """
 
 from __future__ import annotations

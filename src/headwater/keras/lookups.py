@@ -19,12 +19,12 @@ import keras
 import numpy as np
 
 from headwater.graph.operation import Tensor
-from headwater.ops.fingerprints import fingerprint64, sip_hash
+from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
 from headwater.tf1.functional.script import py_func
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 _layer = keras.layers.Layer
 _tensor = keras.KerasTensor

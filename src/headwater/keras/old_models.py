@@ -10,8 +10,8 @@ import h5py
 import keras
 import numpy as np
 
+from headwater.graph.registry import HostArray
 from headwater.keras.internals import keras_skipgrams
-from headwater.registry import HostArray
 
 
 def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
-from headwater.registry import HostArray
+from headwater.graph.registry import HostArray
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -12,12 +12,12 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.graph.runtime.memory import MemoryChecked
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.global_norms import norms_from, sums_of_gradients
 from headwater.parameters.layout import Layout, VariableSpec
 from headwater.parameters.round_sums import Squares
 from headwater.parameters.updater import Array, HostedTable
-from headwater.runtime.memory import MemoryChecked
 
 if TYPE_CHECKING:
     from optax import GradientTransformation

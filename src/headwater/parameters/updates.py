@@ -18,6 +18,7 @@ from headwater.consistency import (
     decide,
 )
 from headwater.errors import InvalidArgumentError
+from headwater.graph.runtime.memory import NO_MEMORY, no_memory
 from headwater.parameters.layout import Layout
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.round_sums import RoundSums
@@ -25,7 +26,6 @@ from headwater.parameters.rounds import Round
 from headwater.parameters.serving_context import ServingContext
 from headwater.parameters.talks import Request, WorkerTalk
 from headwater.parameters.updater import Updater
-from headwater.runtime.memory import NO_MEMORY, no_memory
 
 _log = logging.getLogger("headwater")
 

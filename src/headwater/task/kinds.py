@@ -13,7 +13,7 @@ from typing import Final
 DONE: Final = 3
 ERROR: Final = 4
 
-# Steps of graphs: `headwater.master.protocol`
+# Steps of graphs: `headwater.graph.master.protocol`
 RUN: Final = 1
 TENSORS: Final = 2
 TRANSFER: Final = 5
@@ -24,7 +24,7 @@ RESUMED: Final = 9
 GIVE_UP: Final = 10
 TAKEN: Final = 11
 
-# ... and of tasks of which there are two copies: `headwater.server.replicas.copy`
+# ... and of tasks of which there are two copies: `headwater.graph.server.replicas.copy`
 OPEN_COPY: Final = 32
 COPY_PLAN: Final = 33
 COPY_RELEASE: Final = 34
@@ -33,7 +33,7 @@ REPEAT: Final = 36
 REPLACE: Final = 37
 PASSED: Final = 38
 SEAL: Final = 39
-# ... and between their processes: `headwater.server.replicas.processes`
+# ... and between their processes: `headwater.graph.server.replicas.processes`
 PROCESSES: Final = 40
 
 # Collectives of mirrored groups: `headwater.collectives`

@@ -11,7 +11,7 @@ import pytest
 
 from headwater import tf
 from headwater.cluster.addresses import parse_address
-from headwater.master.links import SESSIONS_DETAIL
+from headwater.graph.master.links import SESSIONS_DETAIL
 from headwater.task.shell import CHANNELS_DETAIL
 from headwater.transport.control_client import ControlClient
 from headwater.transport.security import Security

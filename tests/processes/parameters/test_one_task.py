@@ -173,7 +173,7 @@ def test_a_consistency_that_is_none_is_named_at_once(tmp_path: Path) -> None:
 def test_a_jax_program_loads_neither_keras_nor_graphs() -> None:
     program = (
         "import sys, headwater; headwater.ParameterServer; import jax.numpy as jnp; "
-        "print(sorted({'keras', 'headwater.ops', 'headwater.graph', 'headwater.keras'} & set(sys.modules)), "
+        "print(sorted({'keras', 'headwater.graph.ops', 'headwater.graph', 'headwater.keras'} & set(sys.modules)), "
         "jnp.asarray(1.0).dtype)"
     )
     with processes() as cluster:

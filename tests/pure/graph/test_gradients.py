@@ -10,7 +10,7 @@ import pytest
 
 from headwater import tf
 from headwater.graph.indexed_slices import IndexedSlices
-from headwater.registry import register_gradient
+from headwater.graph.registry import register_gradient
 from tests.support import host_ops
 
 del host_ops  # imported for what it does: it registers operation types

@@ -8,7 +8,7 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.errors import DeadlineExceededError
-from headwater.master.links import TaskLink
+from headwater.graph.master.links import TaskLink
 from headwater.transport.control_client import ControlClient
 from headwater.transport.handlers import DeviceInfo, TaskStatus
 from headwater.transport.handshake import Identity

@@ -13,7 +13,7 @@ from headwater.keras.learning_phase import learning_phase
 from headwater.keras.types import Value
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops

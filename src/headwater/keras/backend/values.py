@@ -23,7 +23,7 @@ from headwater.keras.types import Value
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops

@@ -26,13 +26,13 @@ from headwater.graph.convert import convert_to_tensor, register_tensor_conversio
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.ops.bodies import call
+from headwater.graph.ops.dataset_functions import LoneContext
+from headwater.graph.ops.faults import error_of, fault_of
+from headwater.graph.registry import Kind, as_outputs
 from headwater.keras.eager.tape import value_of
 from headwater.keras.eager.tensors import HostTensor, host_tensor, known
 from headwater.keras.eager.tracing import RunsInPython, tracing
-from headwater.ops.bodies import call
-from headwater.ops.dataset_functions import LoneContext
-from headwater.ops.faults import error_of, fault_of
-from headwater.registry import Kind, as_outputs
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -18,8 +18,8 @@ from jax.extend.core import (
 )
 from jax.interpreters import ad
 
+from headwater.graph.runtime.jax_internals import core
 from headwater.keras.mirrored.steps import Replicas
-from headwater.runtime.jax_internals import core
 
 if TYPE_CHECKING:
     import jax.extend.core

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.runtime.jax_internals import ArrayImpl, core
+from headwater.graph.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import Dimension, TensorShape
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import keras
 from keras import StatelessScope
 
+from headwater.graph.runtime.jax_internals import core
 from headwater.keras.internals import get_stateless_scope, in_stateless_scope
-from headwater.runtime.jax_internals import core
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

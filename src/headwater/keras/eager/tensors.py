@@ -12,15 +12,15 @@ import numpy as np
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.convert import to_array
 from headwater.graph.operation import Tensor as GraphTensor
+from headwater.graph.runtime.jax_internals import ArrayImpl, core
 from headwater.keras.eager.shapes import Sizes
 from headwater.keras.eager.tape import value_of, variable_changes
 from headwater.keras.internals import in_stateless_scope
-from headwater.runtime.jax_internals import ArrayImpl, core
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 _jax = jax
 _core: Any = core

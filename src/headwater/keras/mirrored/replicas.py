@@ -14,8 +14,8 @@ from headwater.collectives.group import Group
 from headwater.keras.mirrored.step_vector import TRAINING_STEP
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 _AXIS = "replica"
 

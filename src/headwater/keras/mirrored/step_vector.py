@@ -24,8 +24,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 #: What the exchange of such a vector is called.
 TRAINING_STEP = "training step"

@@ -27,9 +27,9 @@ from headwater.telemetry.progress import Progress, report
 from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.mirrored.inputs import DistributedDataset
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 
 class _Mirrors(Strategy):

@@ -23,8 +23,8 @@ from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
-    from headwater.registry import HostArray
 
 _adapters = data_adapters
 _utils = data_adapter_utils

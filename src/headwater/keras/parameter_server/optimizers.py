@@ -16,12 +16,12 @@ import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.graph.runtime.memory import MemoryChecked
 from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.layout import Layout
 from headwater.parameters.updater import Array
-from headwater.runtime.memory import MemoryChecked
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

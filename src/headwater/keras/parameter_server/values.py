@@ -29,8 +29,8 @@ from headwater.parameters.shards.limits import require_no_rows, require_no_sums
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.keras.parameter_server.dynamic import DynamicTables
-    from headwater.registry import HostArray
 
 _log = logging.getLogger("headwater")
 

@@ -10,8 +10,8 @@ from headwater.tf1.functional import conditions, nest, script
 from headwater.tf1.training import checkpoint_reader, warm_start
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import Structure, TensorLike
-    from headwater.registry import HostArray
 
 
 def init_from_checkpoint(checkpoint_dir: Path, assignment_map: Mapping[str, object]) -> None:

@@ -33,7 +33,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow": ("tf",),
     "tensorflow.compat.v1": ("tf",),
     # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
-    "tensorflow.python.client.device_lib": ("headwater.session.local_devices",),
+    "tensorflow.python.client.device_lib": ("headwater.graph.session.local_devices",),
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),

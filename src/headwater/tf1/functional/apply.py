@@ -1,6 +1,6 @@
 """From Python values to one operation: what every function of this package ends in.
 
-The operation type says its inputs' names and element types (`headwater.registry.Argument`); values become tensors
+The operation type says its inputs' names and element types (`headwater.graph.registry.Argument`); values become tensors
 accordingly, constants among them named after the input (``Add/y``).
 """
 
@@ -15,8 +15,8 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import Argument, lookup
 from headwater.graph.types import TensorLike
-from headwater.registry import Argument, lookup
 
 OperationInput: TypeAlias = "TensorLike | Sequence[TensorLike]"
 """One input of an operation, or the values of an input that is a list."""

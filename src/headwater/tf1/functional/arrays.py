@@ -22,7 +22,7 @@ from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.reductions import either
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 _MAX_CONSTANT = 1000
 """From this number of elements on, a tensor of one value is an operation rather than a constant."""

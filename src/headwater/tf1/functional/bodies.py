@@ -17,7 +17,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import subgraph_def
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import FunctionAttr, Kind
+from headwater.graph.registry import FunctionAttr, Kind
 
 _MAX_COPIED = 4096
 

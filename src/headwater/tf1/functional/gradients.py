@@ -14,8 +14,8 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, gradients
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import register_gradient
 from headwater.graph.types import TensorLike
-from headwater.registry import register_gradient
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import one
 

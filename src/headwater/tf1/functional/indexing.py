@@ -13,8 +13,8 @@ from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.graph.constants import constant_value, partial_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.registry import SIZES_KNOWN
 from headwater.graph.types import Ints, TensorLike
-from headwater.registry import SIZES_KNOWN
 from headwater.shapes import Dimension
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.apply import apply, one

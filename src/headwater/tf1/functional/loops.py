@@ -12,7 +12,7 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import FunctionAttr, Kind, lookup, register_gradient
+from headwater.graph.registry import FunctionAttr, Kind, lookup, register_gradient
 from headwater.shapes import TensorShape, as_shape, merge_dims
 from headwater.tensorboard_protos import graph_pb2
 from headwater.tf1.functional import arrays, bodies, math, nest
@@ -45,7 +45,7 @@ def while_loop(
     `tf.gradients` through it is a LookupError.
 
     The gradient keeps what every turn computed. How many turns there are is taken from ``maximum_iterations``, from
-    what the graph says of a counter, or from the run itself; see `headwater.ops.control_flow`.
+    what the graph says of a counter, or from the run itself; see `headwater.graph.ops.control_flow`.
 
     Args:
       loop_vars: a list or tuple of nested structures of tensors, sparse tensors, `tf.IndexedSlices` and TensorArrays.

@@ -8,8 +8,8 @@ from headwater import dtypes
 from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.registry import CHECKED, CLASSES, SAME_NUMBERS
 from headwater.graph.types import TensorLike
-from headwater.registry import CHECKED, CLASSES, SAME_NUMBERS
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.checks import assert_less, assert_non_negative

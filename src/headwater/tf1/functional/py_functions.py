@@ -12,7 +12,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.session.session import Session
+from headwater.graph.session.session import Session
 from headwater.tf1.functional.gradients import RegisterGradient
 from headwater.tf1.functional.script import py_func
 

@@ -27,8 +27,8 @@ from headwater.tf1.functional.ragged_tensor import (
 )
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import SparseLike
-    from headwater.registry import HostArray
 
 
 def _is_list(value: TensorLike) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import OpDef, lookup, names
+from headwater.graph.registry import OpDef, lookup, names
 from headwater.tf1.functional.apply import apply
 
 Raw = Callable[..., Tensor | tuple[Tensor, ...] | Operation]

@@ -11,8 +11,8 @@ from headwater.dtypes import DType, as_dtype
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import HostFunction
 from headwater.graph.types import TensorLike
-from headwater.registry import HostFunction
 from headwater.tf1.functional.apply import apply, one
 
 if TYPE_CHECKING:

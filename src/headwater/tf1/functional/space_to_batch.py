@@ -16,7 +16,7 @@ from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.reductions import either
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 def _require_channels_last(data_format: str) -> None:

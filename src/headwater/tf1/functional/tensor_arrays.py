@@ -10,8 +10,8 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import register_gradient
 from headwater.graph.types import TensorLike
-from headwater.registry import register_gradient
 from headwater.shapes import ShapeLike, TensorShape, as_shape
 from headwater.tf1.functional import arrays, indexing, math
 from headwater.tf1.functional.apply import one

@@ -11,7 +11,7 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import make_const
 from headwater.graph.operation import Tensor
-from headwater.registry import FunctionAttr, HostFunction
+from headwater.graph.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
 from headwater.tf1.functional import bodies
 
@@ -58,7 +58,7 @@ class TracedFunction(Function):
         """
         if self._runs is None:
             # Here, because it loads JAX, which going over arrays and files needs not.
-            from headwater.ops.dataset_functions import BodyFunction  # noqa: PLC0415
+            from headwater.graph.ops.dataset_functions import BodyFunction  # noqa: PLC0415
 
             values: list[Any] = []
             for tensor in self.captured:
@@ -157,7 +157,7 @@ def dataset_tensor(node: Node) -> Tensor:
     if isinstance(node, FromTensor):
         return node.tensor
     # Here, because it loads JAX, which datasets outside graphs need not.
-    from headwater.ops.datasets import NODES, settings_of  # noqa: PLC0415
+    from headwater.graph.ops.datasets import NODES, settings_of  # noqa: PLC0415
 
     op_type = next(name for name, kind in NODES.items() if type(node) is kind)
     inputs: list[Tensor] = []

@@ -11,7 +11,7 @@ from headwater.dtypes import as_dtype, string
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import FunctionAttr
+from headwater.graph.registry import FunctionAttr
 from headwater.tf1.functional import bodies
 from headwater.tf1.input.dataset_ops import dataset_tensor, element_attrs
 

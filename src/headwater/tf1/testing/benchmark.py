@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from headwater.graph.context import get_default_session
+from headwater.graph.session.session import Session
 from headwater.io import files
-from headwater.session.session import Session
 from headwater.telemetry.timeline import Timeline
 from headwater.tensorboard_protos import config_pb2
 

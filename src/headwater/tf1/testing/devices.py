@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.runtime.devices import local_devices
+from headwater.graph.runtime.devices import local_devices
 
 
 def gpu_device_name() -> str:

@@ -17,8 +17,8 @@ from headwater.tf1.functional.arrays import identity
 from headwater.tf1.functional.gradients import gradients
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import FeedDict
-    from headwater.registry import HostArray
 
 Jacobian = npt.NDArray[Any]
 Pair = tuple[Jacobian, Jacobian]

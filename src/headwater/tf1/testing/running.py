@@ -13,7 +13,7 @@ from typing import Any
 from absl.testing import absltest
 
 from headwater.cluster.variables import LISTEN_FDS
-from headwater.server.server import Server
+from headwater.graph.server.server import Server
 from headwater.tensorboard_protos import graph_pb2
 from headwater.tf1.testing.benchmark import asked_for, run_benchmarks
 

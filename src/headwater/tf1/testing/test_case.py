@@ -14,7 +14,7 @@ import numpy as np
 from absl.testing import absltest
 
 from headwater.graph.context import clear_default_graphs, get_default_session
-from headwater.session.session import Session
+from headwater.graph.session.session import Session
 from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.functional.random import set_random_seed
 from headwater.tf1.testing.assertions import Assertions

@@ -14,7 +14,7 @@ from headwater.tensorboard_protos import types_pb2
 from headwater.tf1.training.checkpoint_state import checkpoint_exists, latest_checkpoint
 
 if TYPE_CHECKING:
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 class CheckpointReader:

@@ -26,8 +26,8 @@ from headwater.tf1.training.queue_runner import QueueRunner, repeated
 from headwater.tf1.variables.variables import Variable
 
 if TYPE_CHECKING:
+    from headwater.graph.session.session import BaseSession
     from headwater.graph.types import SessionLike
-    from headwater.session.session import BaseSession
 
 
 _logger: Final = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from headwater.io.tfrecord import TFRecordWriter
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.operation import Tensor
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 SOURCE_URL: Final = "https://storage.googleapis.com/cvdf-datasets/mnist/"

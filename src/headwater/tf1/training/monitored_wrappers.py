@@ -17,8 +17,8 @@ from headwater.tf1.training.supervised_session import LOST
 from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
+    from headwater.graph.session.session import BaseSession
     from headwater.graph.types import FeedDict, SessionLike, Structure
-    from headwater.session.session import BaseSession
     from headwater.tensorboard_protos import RunMetadata, RunOptions
 
 

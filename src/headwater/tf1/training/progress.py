@@ -14,8 +14,8 @@ from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.training.coordinator import Coordinator, LooperThread
 
 if TYPE_CHECKING:
+    from headwater.graph.session.session import BaseSession
     from headwater.graph.types import TensorLike
-    from headwater.session.session import BaseSession
 
 
 _REPORT_S = 1.0

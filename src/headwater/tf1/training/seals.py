@@ -28,7 +28,7 @@ from headwater.cluster.devices import parse_device
 from headwater.errors import InvalidArgumentError
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
-from headwater.session import Session
+from headwater.graph.session import Session
 from headwater.tf1.variables.variable_lists import global_variables
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError, OutOfRangeError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
-from headwater.master.targets import local_master
+from headwater.graph.master.targets import local_master
 from headwater.pauses import pause
 from headwater.tf1.training.checkpoint_state import get_checkpoint_state
 from headwater.tf1.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
@@ -21,8 +21,8 @@ from headwater.tf1.variables.variable_lists import global_variables
 from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
+    from headwater.graph.session.session import BaseSession
     from headwater.graph.types import FeedDict, OpOrTensor, SessionLike, Structure
-    from headwater.session.session import BaseSession
     from headwater.tensorboard_protos import ConfigProto, RunOptions
     from headwater.tf1.training.saver import Saver
 

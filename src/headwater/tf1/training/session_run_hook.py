@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from headwater.graph.session.session import BaseSession
     from headwater.graph.types import FeedDict, SessionLike, Structure
-    from headwater.session.session import BaseSession
     from headwater.tensorboard_protos import RunMetadata, RunOptions
     from headwater.tf1.training.coordinator import Coordinator
 

@@ -13,8 +13,8 @@ import numpy as np
 from headwater.errors import AbortedError, CancelledError, GaveUpError, OpError, UnavailableError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
+from headwater.graph.session import Session
 from headwater.pauses import pause
-from headwater.session import Session
 from headwater.tf1.training.progress import progress_reporter
 from headwater.transport.waiting import Patience
 

@@ -13,7 +13,7 @@ from headwater.cluster.devices import parse_device
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.registry import HostArray
+from headwater.graph.registry import HostArray
 from headwater.tf1.functional import arrays, indexing, math, reductions, searching
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.clip import clip_by_norm
@@ -41,8 +41,8 @@ def embedding_lookup(
     """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
 
     Of a table in parts, each id goes only to the part that has its row; the gradient is then one of each part, with
-    `headwater.ops.routing.NO_ROW` as index where rows were left over. So it is of a small table on a task of its own:
-    of each row that a batch uses, one travels, however many ids name it.
+    `headwater.graph.ops.routing.NO_ROW` as index where rows were left over. So it is of a small table on a task of its
+    own: of each row that a batch uses, one travels, however many ids name it.
 
     Args:
       params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.

@@ -18,8 +18,8 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import HostArray
 from headwater.graph.types import TensorLike
-from headwater.registry import HostArray
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.random import shape_tensor
 from headwater.tf1.variables.state import update_op

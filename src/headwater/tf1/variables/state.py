@@ -14,7 +14,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import checked
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import SIZES_KNOWN
+from headwater.graph.registry import SIZES_KNOWN
 from headwater.tf1.functional import arrays
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import pytest
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
-from headwater.passes.block_plan import BlockPlan, in_blocks
-from headwater.passes.partition import partition
-from headwater.passes.place import place
-from headwater.passes.prune import Request, prune
-from headwater.passes.schedule import schedule
-from headwater.runtime.task import TaskRuntime
+from headwater.graph.passes.block_plan import BlockPlan, in_blocks
+from headwater.graph.passes.partition import partition
+from headwater.graph.passes.place import place
+from headwater.graph.passes.prune import Request, prune
+from headwater.graph.passes.schedule import schedule
+from headwater.graph.runtime.task import TaskRuntime
 from headwater.tf1.compat import tf
 
 

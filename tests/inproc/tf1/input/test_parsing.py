@@ -9,8 +9,8 @@ import pytest
 
 from headwater.dtypes import float32, int64
 from headwater.errors import InvalidArgumentError
+from headwater.graph.ops import parsing
 from headwater.io.example import Example, Feature, Features, FloatList, Int64List
-from headwater.ops import parsing
 
 
 def example(**features: list[Any]) -> bytes:

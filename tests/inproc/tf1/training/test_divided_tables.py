@@ -10,7 +10,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import InvalidArgumentError
-from headwater.ops.routing import Capacities
+from headwater.graph.ops.routing import Capacities
 from tests.support.cluster import memory_cluster
 
 ROWS = 11

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headwater.server import left_state
+from headwater.graph.server import left_state
 from headwater.tf1.compat import tf
 from tests.inproc.conftest import Cluster, StartCluster
 from tests.inproc.tf1.training.test_own_state import Program, trains_in_rounds

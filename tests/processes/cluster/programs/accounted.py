@@ -18,7 +18,7 @@ from task import args, replicas, start_server
 
 import headwater.data
 from headwater import tf
-from headwater.resources.accumulators import DenseSum
+from headwater.graph.resources.accumulators import DenseSum
 from headwater.tf1.training.consistency import ConsistentOptimizer
 
 SIZE, BATCH, EPOCHS = 400, 8, 3

@@ -58,10 +58,10 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.config": Area(
         "``tf.config``: the devices of this process, and settings of them.",
         names={
-            "headwater.runtime.device_settings": """
+            "headwater.graph.runtime.device_settings": """
                 LogicalDevice PhysicalDevice get_visible_devices list_logical_devices list_physical_devices
                 set_visible_devices""",
-            "headwater.session.default_config": """
+            "headwater.graph.session.default_config": """
                 experimental_list_devices=list_devices get_soft_device_placement set_soft_device_placement""",
         },
         modules={
@@ -73,26 +73,29 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.config_experimental": Area(
         "``tf.config.experimental``: older names of what is in ``tf.config``, and the memory of GPUs.",
         names={
-            "headwater.runtime.device_settings": """
+            "headwater.graph.runtime.device_settings": """
                 VirtualDeviceConfiguration enable_tensor_float_32_execution get_memory_growth
                 get_virtual_device_configuration get_visible_devices list_logical_devices list_physical_devices
                 set_memory_growth set_virtual_device_configuration set_visible_devices
                 tensor_float_32_execution_enabled""",
-            "headwater.session.default_config": """
+            "headwater.graph.session.default_config": """
                 get_device_policy get_synchronous_execution set_device_policy set_synchronous_execution""",
         },
     ),
     "tf.config_threading": Area(
         "``tf.config.threading``: how many threads compute.",
         names={
-            "headwater.runtime.device_settings": "get_intra_op_parallelism_threads set_intra_op_parallelism_threads",
-            "headwater.session.default_config": "get_inter_op_parallelism_threads set_inter_op_parallelism_threads",
+            "headwater.graph.runtime.device_settings": """
+                get_intra_op_parallelism_threads set_intra_op_parallelism_threads""",
+            "headwater.graph.session.default_config": """
+                get_inter_op_parallelism_threads set_inter_op_parallelism_threads""",
         },
     ),
     "tf.config_optimizer": Area(
         "``tf.config.optimizer``: wishes for the compiler.",
         names={
-            "headwater.session.default_config": "get_experimental_options get_jit set_experimental_options set_jit",
+            "headwater.graph.session.default_config": """
+                get_experimental_options get_jit set_experimental_options set_jit""",
         },
     ),
     "tf.data": Area(
@@ -146,7 +149,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank
                 assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics""",
             "headwater.tf1.functional.shape_checks": "assert_shapes",
-            "headwater.session.default_config": "get_log_device_placement set_log_device_placement",
+            "headwater.graph.session.default_config": "get_log_device_placement set_log_device_placement",
             "headwater.tf1.functional.math": """
                 is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing""",
         },
@@ -164,7 +167,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 has_strategy in_cross_replica_context""",
             "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
             "headwater.keras.mirrored.inputs": "DistributedDataset",
-            "headwater.server.server": "Server",
+            "headwater.graph.server.server": "Server",
             "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
         },
         modules={
@@ -809,7 +812,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.cluster.spec": "ClusterSpec",
             "headwater.cluster.server_def": "ServerDef",
-            "headwater.server.server": "Server",
+            "headwater.graph.server.server": "Server",
             "headwater.tf1.training.device_setter": "replica_device_setter",
             "headwater.tf1.training.dual_ascent": "sdca_fprint sdca_shrink_l1",
             "headwater.tf1.training.optimizer": "Optimizer",

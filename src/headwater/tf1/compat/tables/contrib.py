@@ -55,7 +55,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.distribute``: strategies by the names and arguments that they began with.",
         names={
             "headwater.keras.old_strategies": "CollectiveAllReduceStrategy MirroredStrategy",
-            "headwater.server.standard_server": "run_standard_tensorflow_server",
+            "headwater.graph.server.standard_server": "run_standard_tensorflow_server",
             "headwater.tf1.training.estimator.run_config": "DistributeConfig",
             "headwater.keras.strategy": """
                 DistributionStrategy=Strategy OneDeviceStrategy ReplicaContext get_distribution_strategy=get_strategy

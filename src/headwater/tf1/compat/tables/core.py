@@ -18,7 +18,7 @@ CORE: Final = Area(
         "headwater.graph.convert": "constant convert_to_tensor register_tensor_conversion_function",
         "headwater.graph.importer": "import_graph_def",
         "headwater.io.tensor_proto": "make_ndarray make_tensor_proto",
-        "headwater.session.session": "InteractiveSession Session",
+        "headwater.graph.session.session": "InteractiveSession Session",
         "headwater.cluster.devices": "DeviceSpec",
         "headwater.errors": "OpError",
         "headwater.shapes": "Dimension TensorShape dimension_at_index dimension_value",

@@ -571,8 +571,8 @@ from headwater.io.tensor_proto import make_ndarray as make_ndarray
 from headwater.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from headwater.keras import namespace as keras
 from headwater.tf1.functional.py_functions import py_function as py_function
-from headwater.session.session import InteractiveSession as InteractiveSession
-from headwater.session.session import Session as Session
+from headwater.graph.session.session import InteractiveSession as InteractiveSession
+from headwater.graph.session.session import Session as Session
 from headwater.shapes import Dimension as Dimension
 from headwater.shapes import TensorShape as TensorShape
 from headwater.shapes import dimension_at_index as dimension_at_index

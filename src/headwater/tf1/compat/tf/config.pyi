@@ -4,15 +4,15 @@
 from headwater.tf1.compat.tf import config_experimental as experimental
 from headwater.tf1.compat.tf import config_optimizer as optimizer
 from headwater.tf1.compat.tf import config_threading as threading
-from headwater.runtime.device_settings import LogicalDevice as LogicalDevice
-from headwater.runtime.device_settings import PhysicalDevice as PhysicalDevice
-from headwater.runtime.device_settings import get_visible_devices as get_visible_devices
-from headwater.runtime.device_settings import list_logical_devices as list_logical_devices
-from headwater.runtime.device_settings import list_physical_devices as list_physical_devices
-from headwater.runtime.device_settings import set_visible_devices as set_visible_devices
-from headwater.session.default_config import get_soft_device_placement as get_soft_device_placement
-from headwater.session.default_config import list_devices as experimental_list_devices
-from headwater.session.default_config import set_soft_device_placement as set_soft_device_placement
+from headwater.graph.runtime.device_settings import LogicalDevice as LogicalDevice
+from headwater.graph.runtime.device_settings import PhysicalDevice as PhysicalDevice
+from headwater.graph.runtime.device_settings import get_visible_devices as get_visible_devices
+from headwater.graph.runtime.device_settings import list_logical_devices as list_logical_devices
+from headwater.graph.runtime.device_settings import list_physical_devices as list_physical_devices
+from headwater.graph.runtime.device_settings import set_visible_devices as set_visible_devices
+from headwater.graph.session.default_config import get_soft_device_placement as get_soft_device_placement
+from headwater.graph.session.default_config import list_devices as experimental_list_devices
+from headwater.graph.session.default_config import set_soft_device_placement as set_soft_device_placement
 
 __all__ = [
     "LogicalDevice",

@@ -30,8 +30,8 @@ from headwater.tf1.functional.math import is_non_decreasing as is_non_decreasing
 from headwater.tf1.functional.math import is_numeric_tensor as is_numeric_tensor
 from headwater.tf1.functional.math import is_strictly_increasing as is_strictly_increasing
 from headwater.tf1.functional.shape_checks import assert_shapes as assert_shapes
-from headwater.session.default_config import get_log_device_placement as get_log_device_placement
-from headwater.session.default_config import set_log_device_placement as set_log_device_placement
+from headwater.graph.session.default_config import get_log_device_placement as get_log_device_placement
+from headwater.graph.session.default_config import set_log_device_placement as set_log_device_placement
 
 __all__ = [
     "Assert",

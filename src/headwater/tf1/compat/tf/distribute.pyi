@@ -28,7 +28,7 @@ from headwater.keras.strategy import in_cross_replica_context as in_cross_replic
 from headwater.keras.strategy import set_strategy as experimental_set_strategy
 from headwater.keras.values import PerReplica as DistributedValues
 from headwater.keras.values import ReduceOp as ReduceOp
-from headwater.server.server import Server as Server
+from headwater.graph.server.server import Server as Server
 
 __all__ = [
     "CrossDeviceOps",

@@ -16,7 +16,7 @@ from headwater.io.protos.feature_pb2 import FeatureLists as FeatureLists
 from headwater.io.protos.feature_pb2 import Features as Features
 from headwater.io.protos.feature_pb2 import FloatList as FloatList
 from headwater.io.protos.feature_pb2 import Int64List as Int64List
-from headwater.server.server import Server as Server
+from headwater.graph.server.server import Server as Server
 from headwater.tf1.training.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
 from headwater.tf1.training.basic_session_run_hooks import CheckpointSaverListener as CheckpointSaverListener
 from headwater.tf1.training.basic_session_run_hooks import FeedFnHook as FeedFnHook

@@ -17,7 +17,7 @@ from headwater.tf1.functional import arrays, math, reductions
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.registry import HostArray
+    from headwater.graph.registry import HostArray
 
 
 class ReparameterizationType:

@@ -16,8 +16,8 @@ from headwater.cluster.names import TaskName
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
+from headwater.graph.session.session import Session
 from headwater.io import files
-from headwater.session.session import Session
 from headwater.tensorboard_protos import summary_pb2
 from headwater.tf1.functional import summary
 from headwater.tf1.functional.nest import flatten
@@ -42,8 +42,8 @@ from headwater.tf1.training.scaffold import Scaffold
 from headwater.tf1.training.training_util import create_global_step, get_global_step
 
 if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import SessionLike, Structure, TensorLike
-    from headwater.registry import HostArray
     from headwater.tf1.training.estimator.export import ServingInputReceiver
 
 

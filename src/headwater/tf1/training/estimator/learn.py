@@ -21,8 +21,8 @@ from headwater.tf1.training.estimator.train_and_evaluate import start_server, tr
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
+    from headwater.graph.registry import HostArray
     from headwater.graph.types import Structure
-    from headwater.registry import HostArray
     from headwater.tensorboard_protos import ConfigProto
     from headwater.tf1.feature_columns.base import Column
     from headwater.tf1.training.estimator.estimator import Estimator

@@ -13,7 +13,7 @@ from headwater.keras.strategy import get_strategy as get_strategy
 from headwater.keras.strategy import has_strategy as has_distribution_strategy
 from headwater.keras.strategy import has_strategy as has_strategy
 from headwater.keras.strategy import in_cross_replica_context as in_cross_replica_context
-from headwater.server.standard_server import run_standard_tensorflow_server as run_standard_tensorflow_server
+from headwater.graph.server.standard_server import run_standard_tensorflow_server as run_standard_tensorflow_server
 from headwater.tf1.training.estimator.run_config import DistributeConfig as DistributeConfig
 
 __all__ = [

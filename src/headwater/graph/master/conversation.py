@@ -1,0 +1,325 @@
+"""A step's exchange with one other task, over a channel that it has for itself meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
+from headwater.graph.master.ahead import OutdatedError, ReadsAhead, Values
+from headwater.graph.master.protocol import WANTS_VALUES, transfer_of
+from headwater.graph.runtime.step import Step
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.kinds import DONE, ERROR, GIVE_UP, RESUME, RESUMED, RUN, TENSORS
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+LOOK_AROUND_S = 0.2
+# How long a step may wait for one task before this is said; again after twice the time.
+_SAY_AFTER_S = 15.0
+# How many numbers the header of DONE has: see `headwater.graph.master.protocol`.
+_ALONE, _WITH_TRANSFER, _WITH_VALUES = 1, 3, 5
+_ENDS, _INT = frozenset((_ALONE, _WITH_TRANSFER, _WITH_VALUES)), {int}
+
+Reconnect = Callable[[Step, str, OpError], Channel]
+"""Waits for a task that a step has lost, and gives a new channel to it; raises what ends the step."""
+
+
+class ChannelConversation:
+    """One side of a step: this master's, with one task.
+
+    Args:
+      step: the step.
+      plan: number of the plan that the task runs.
+      task: its full name.
+      channel: a channel to it, held until the step ends.
+      end: called with the channel and whether it can be used again.
+      others: all conversations of the step; while this one waits, an error on another ends the wait.
+      reconnect: where it is given, the conversation outlives its channel.
+    """
+
+    # Whether the task is asked for its part, or will be once something is computed from values read ahead; and of a
+    # step that resumes, what was computed from them, unless it proved outdated.
+    _begun = False
+    _given: tuple[int, Sequence[Any]] | None = None
+
+    def __init__(
+        self,
+        step: Step,
+        plan: int,
+        task: str,
+        channel: Channel,
+        end: Callable[[Channel, bool], None],
+        others: Mapping[str, ChannelConversation],
+        reconnect: Reconnect | None = None,
+    ) -> None:
+        self._step = step
+        self._plan = plan
+        self._task = task
+        self._channel = channel
+        self._end = end
+        self._others: Mapping[str, ChannelConversation] = others
+        self._reconnect = reconnect
+        self._stash: dict[int, Sequence[object]] = {}
+        self._done: Sequence[object] | None = None
+        self._open = True
+        # What a new channel needs: the transfers that have come, and all that was sent.
+        self._came: set[int] = set()
+        self._feeds: Sequence[Any] = ()
+        self._sent: list[Frame] = []
+        self._resuming = False
+        # What the step has read ahead, until the task has said whether it is current, and whether it was sent.
+        self._ahead: ReadsAhead | None = None
+        self._values: Values | None = None
+        self._unproved = False
+
+    def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
+        """Asks the task to run its part; with what `send` is given first, where the step has read ``ahead``."""
+        self._feeds, self._begun = feeds, True
+        if ahead is not None:
+            self._ahead, self._values = ahead, ahead.take()
+            if self._values is not None:
+                return
+            if ahead.wanted():
+                self._put(Frame(RUN, (*self._request(), WANTS_VALUES), feeds))
+                return
+        self._put(Frame(RUN, self._request(), feeds))
+
+    def begin_again(self) -> bool:
+        """Asks for present values in place of those read ahead, from which the step's own part has come to an error.
+
+        Returns:
+          Whether it did: these were used, and the task has not heard of the step.
+        """
+        if self._values is None:
+            return False
+        self._values = None
+        self._put(Frame(RUN, self._request(), self._feeds))
+        return True
+
+    def _request(self) -> tuple[object, ...]:
+        step, left = self._step, None
+        if step.deadline is not None:
+            left = step.seconds_left()
+        return step.session, self._plan, step.number, left, step.trace is not None, self._reconnect is not None
+
+    def send(self, transfer: int, tensors: Sequence[Any]) -> None:
+        """Sends a transfer."""
+        if self._values is not None:
+            self._unproved, version, self._values = True, self._values.version, None
+            if self._reconnect is not None:
+                self._given = transfer, tensors
+            self._put(Frame(RUN, (*self._request(), version), [*self._feeds, *tensors]))
+            return
+        if self._reconnect is None:
+            self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
+            return
+        frame = Frame(TENSORS, (self._step.number, transfer, len(self._came)), tensors)
+        self._sent.append(frame)
+        self._put(frame)
+
+    def recv(self, transfer: int) -> Sequence[Any]:
+        """Waits for a transfer; raises what the task raises instead.
+
+        Raises:
+          OutdatedError: what the step has read ahead is not current; what is, comes as this step's first transfer.
+        """
+        if self._values is not None:
+            return self._values.tensors
+        while transfer not in self._stash:
+            self._next()
+        return self._stash.pop(transfer)
+
+    def finish(self) -> Sequence[Any]:
+        """Waits for the fetches, and ends the conversation; raises as `recv` does."""
+        while self._done is None:
+            self._next()
+        self._close(True)
+        return self._done
+
+    def abort(self, reason: str) -> None:
+        """Gives the step up. The task hears of it, or notices that the channel is closed."""
+        if not self._open:
+            return
+        if self._reconnect is not None and self._channel.sends_at_once(0):
+            # Where it does not arrive, the session's end, or its master's next life, ends the step there.
+            with contextlib.suppress(UnavailableError, CancelledError):
+                self._channel.send(Frame(GIVE_UP, (self._step.number, reason)))
+        self._close(False)
+
+    def look(self) -> None:
+        """Takes in what has come, without waiting; raises what the task raises."""
+        if not self._begun or self._values is not None:
+            return  # nothing can come; where the channel is lost, what asks the task resumes, and nothing before
+        while self._open and self._done is None and not self._resuming:
+            try:
+                frame = self._channel.recv(0)
+            except DeadlineExceededError:
+                return
+            except UnavailableError as error:
+                self._lost(error)
+            else:
+                self._take(frame)
+
+    def _next(self) -> None:
+        began = say_at = 0.0
+        while True:
+            try:
+                frame = self._channel.recv(LOOK_AROUND_S)
+            except DeadlineExceededError:
+                now = time.monotonic()
+                if not began:
+                    began, say_at = now - LOOK_AROUND_S, now + _SAY_AFTER_S
+                elif now >= say_at:
+                    say_at = now + (now - began)
+                    _log.warning(
+                        "Step %d waits for %s since %.0f s; the log of that task, and `headwater status` with its "
+                        "address, say for what",
+                        self._step.number,
+                        self._task,
+                        now - began,
+                    )
+                before = len(self._stash)
+                self._look_around()
+                # Another one that was lost meanwhile has looked around in its turn, for what comes here, too.
+                if self._done is not None or len(self._stash) > before:
+                    return
+            except UnavailableError as error:
+                self._lost(error)
+                return
+            else:
+                self._take(frame)
+                return
+
+    def _look_around(self) -> None:
+        self._step.check()
+        for other in self._others.values():
+            if other is not self:
+                other.look()
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind == ERROR:
+            self._close(True)
+            raise_error(frame, self._task)
+        if frame.kind == TENSORS:
+            step, transfer, _ = transfer_of(frame, self._task)
+            if step == self._step.number:
+                self._keep(transfer, frame.tensors)
+        elif frame.kind == DONE:
+            self._take_end(frame)
+        else:
+            raise bad_header(frame, self._task)
+
+    def _keep(self, transfer: int, tensors: Sequence[object]) -> None:
+        if transfer not in self._came:  # else it came before, on a channel that was lost
+            self._came.add(transfer)
+            self._stash[transfer] = tensors
+            if self._unproved:
+                self._prove(transfer)
+
+    def _prove(self, transfer: int | None) -> None:
+        """The task has answered what was computed from values read ahead, with a transfer or the step's end."""
+        assert self._ahead is not None
+        self._unproved = False
+        current = transfer != self._ahead.transfer
+        self._ahead.tell(current)
+        if not current:
+            self._given = None
+            raise OutdatedError
+
+    def _take_end(self, frame: Frame) -> None:
+        header, results = frame.header, frame.tensors
+        said = len(header)
+        # What follows is asked of each step: a pattern for each form takes three times as long.
+        if said not in _ENDS or set(map(type, header)) != _INT:
+            raise bad_header(frame, self._task)
+        if header[0] != self._step.number:
+            return  # of a step that is over
+        if said == _WITH_VALUES:
+            _, transfer, count, ahead, version = header
+            end = len(results) - ahead
+            if self._ahead is None or not 0 <= ahead <= len(results) or not 0 <= count <= end:
+                raise bad_header(frame, self._task)
+            if count:
+                self._keep(transfer, results[end - count : end])
+            self._ahead.keep(Values(version, results[end:]))
+            results = results[: end - count]
+        elif said == _WITH_TRANSFER:
+            _, transfer, count = header
+            end = len(results) - count
+            if not 0 <= count <= len(results):
+                raise bad_header(frame, self._task)
+            self._keep(transfer, results[end:])
+            results = results[:end]
+        if self._unproved:
+            self._prove(None)
+        self._done = results
+
+    def _put(self, frame: Frame) -> None:
+        try:
+            self._channel.send(frame)
+        except UnavailableError as error:
+            self._lost(error)
+
+    def _close(self, usable: bool) -> None:
+        self._open = False
+        self._others = {}  # they know this one: a circle, which only the garbage collector would find
+        self._end(self._channel, usable)
+
+    # A channel that is lost -------------------------------------------------------------------------------------------
+
+    def _lost(self, error: OpError) -> None:
+        """Goes on with the step on another channel, where it may resume; else raises."""
+        if self._reconnect is None:
+            raise UnavailableError(
+                None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
+            ) from error
+        self._resuming = True
+        try:
+            while True:
+                self._end(self._channel, False)
+                self._channel = self._reconnect(self._step, self._task, error)
+                try:
+                    self._resume()
+                    return
+                except UnavailableError as again:
+                    if not self._open:  # the task has answered, with this error
+                        raise
+                    error = again
+        finally:
+            self._resuming = False
+
+    def _resume(self) -> None:
+        """Says what has come, takes what comes again, and sends again what the task has not received."""
+        channel = self._channel
+        channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
+        received, coming = self._resumed()
+        for _ in range(coming):
+            self._take(channel.recv())
+        if self._done is None:
+            sent = self._sent
+            if self._given is not None and not self._unproved:  # the task has taken it for the first transfer
+                transfer, tensors = self._given
+                sent = [Frame(TENSORS, (self._step.number, transfer), tensors), *sent]
+            for frame in sent[received:]:
+                channel.send(frame)
+
+    def _resumed(self) -> tuple[int, int]:
+        while True:
+            try:
+                frame = self._channel.recv(LOOK_AROUND_S)
+            except DeadlineExceededError:
+                self._look_around()
+                continue
+            match frame.kind, frame.header:
+                case int(kind), (int(step), int(received), int(coming)) if (
+                    kind == RESUMED and step == self._step.number
+                ):
+                    return received, coming
+                case _:
+                    self._take(frame)  # an ERROR; nothing else can come here

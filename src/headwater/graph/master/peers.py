@@ -1,0 +1,302 @@
+"""The other tasks of a cluster, as a master reaches them: control plane, channels, and waiting for them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from headwater.cluster.devices import Device, parse_device
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    GaveUpError,
+    OpError,
+    UnavailableError,
+)
+from headwater.graph.master.conversation import LOOK_AROUND_S, ChannelConversation
+from headwater.graph.master.master import MasterStep, StepConversation
+from headwater.graph.passes.plan import TaskPlan, encode_plan
+from headwater.graph.runtime.step import Step
+from headwater.task.answers import bad_header
+from headwater.task.kinds import TAKEN
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+Confirm = Callable[[Callable[[], None]], None]
+"""Waits until a task has a transfer; what it is given is called now and then, and ends the wait by raising."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerStatus:
+    """What a task says of itself.
+
+    Attributes:
+      generation: of its present life.
+      devices: full names of its devices.
+      steps: how many steps it has run for masters elsewhere since it started.
+    """
+
+    generation: int
+    devices: tuple[str, ...]
+    steps: int
+
+
+class PeerLink(Protocol):
+    """How one other task is reached; made by the server over `headwater.transport`."""
+
+    def wait(self, deadline_s: float | None = None) -> PeerStatus:
+        """Waits until the task answers, saying so now and then; UnavailableError after the deadline."""
+        ...
+
+    def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None: ...
+
+    def release(self, session: str) -> None: ...
+
+    def reset(self, containers: Sequence[str]) -> None: ...
+
+    def take(self) -> Channel: ...
+
+    def take_when_back(self, check: Callable[[], None]) -> Channel:
+        """Waits until a channel can be had; what ``check`` raises, which is called now and then, ends the wait."""
+        ...
+
+    def give_back(self, channel: Channel, usable: bool) -> None: ...
+
+
+class ClusterPeers:
+    """The tasks of a cluster other than this one.
+
+    Args:
+      cluster: the cluster.
+      me: this task.
+      own_devices: its devices.
+      link: gives the link to a task.
+      courtesy_s: how long a new session waits for tasks that it does not need, in seconds, before the cluster has run
+        its first step. (TensorFlow waits for every task without end; then one dead worker keeps a restarted chief
+        from going on.)
+
+    Attributes:
+      refused: whether one of them has refused a plan of this one: another process has its place, or it was started in
+        another way than they, so that it cannot speak for the job.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        me: TaskName,
+        own_devices: Callable[[], list[Device]],
+        link: Callable[[TaskName], PeerLink],
+        courtesy_s: float = 60.0,
+    ) -> None:
+        self._me = me
+        self._own_devices = own_devices
+        self._tasks = [name for name, _ in cluster.tasks()]
+        self._make_link = link
+        self._courtesy_s = courtesy_s
+        self._lock = threading.Lock()
+        self._links: dict[TaskName, PeerLink] = {}
+        self._known: dict[TaskName, PeerStatus] = {}
+        # By session, and by a task's full name as plans have it: each step looks both up.
+        self._generations: dict[str, dict[str, int]] = {}
+        self._routes: dict[str, PeerLink] = {}
+        self._met: set[str] = set()
+        self.refused: bool = False
+
+    def devices(self, filters: Sequence[str]) -> list[Device]:
+        found = self._own_devices()
+        wanted = [task for task in self._tasks if task != self._me and _visible(task, filters)]
+        for task in wanted:
+            status = self._known.get(task)
+            if status is None:
+                status = self._get_to_know(task)
+            if status is None:
+                _log.warning("%s does not answer; the session goes on without it", task)
+                found.append(parse_device(f"{task.device_prefix}/device:CPU:0"))
+            else:
+                found.extend(parse_device(name) for name in status.devices)
+        return found
+
+    def _get_to_know(self, task: TaskName) -> PeerStatus | None:
+        """Waits for ``task``: as a courtesy when it is a worker and the cluster runs already without it."""
+        running = any(status.steps for status in self._known.values())
+        try:
+            status = self._link(task).wait(0.0 if running else self._courtesy_s)
+        except UnavailableError:
+            return None
+        self._known[task] = status
+        return status
+
+    def _link(self, task: TaskName) -> PeerLink:
+        with self._lock:
+            if task not in self._links:
+                self._links[task] = self._make_link(task)
+            return self._links[task]
+
+    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
+        name = TaskName.parse(task)
+        link = self._link(name)
+        generations = self._generations.setdefault(session, {})
+        if task not in generations:
+            status = link.wait()
+            self._known[name] = status
+            generations[task] = status.generation
+            self._routes[task] = link
+        while True:
+            try:
+                return link.add_plan(session, number, encode_plan(plan), generations[task])
+            except FailedPreconditionError:
+                self.refused = True
+                raise
+            except UnavailableError as error:
+                # A step of the session may have been made already, such as that before a hook runs something else.
+                if not resumes or isinstance(error, GaveUpError):
+                    raise
+                _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
+            if link.wait().generation != generations[task]:
+                raise _started_anew(task)
+
+    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
+        found: dict[str, ChannelConversation] = {}
+        generations = self._generations[step.session]
+        resumes = isinstance(step, MasterStep) and step.resumes
+        try:
+            for task in tasks:
+                link = self._routes[task]
+                try:
+                    channel = link.take()
+                except UnavailableError as error:
+                    if not resumes:
+                        raise
+                    channel = self._reconnect(step, task, error)
+                found[task] = ChannelConversation(
+                    step, plan, task, channel, link.give_back, found, self._reconnect if resumes else None
+                )
+                if channel.peer_generation != generations[task]:
+                    raise _started_anew(task)
+        except OpError:
+            for conversation in found.values():
+                conversation.abort("another task could not be reached")
+            raise
+        return found
+
+    def _reconnect(self, step: Step, task: str, error: OpError) -> Channel:
+        """Waits for a task that a step has lost.
+
+        Raises:
+          AbortedError: it was started anew.
+          CancelledError: the session was closed meanwhile.
+          DeadlineExceededError: the step's time is over, or the task did not come back before this process's deadline.
+        """
+        _log.warning(
+            "%s lost %s and waits for it, to go on with step %d: %s", self._me, task, step.number, error.message
+        )
+        channel = self._routes[task].take_when_back(lambda: self._check(step))
+        if channel.peer_generation != self._generations.get(step.session, {}).get(task):
+            self._routes[task].give_back(channel, True)
+            raise _started_anew(task)
+        _log.warning("%s reached %s again and goes on with step %d", self._me, task, step.number)
+        return channel
+
+    def _check(self, step: Step) -> None:
+        step.check()
+        if step.session not in self._generations:
+            raise CancelledError(None, None, "Session has been closed.")
+
+    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Confirm:
+        """Sends a transfer to a task, outside of any conversation.
+
+        Args:
+          check: where it is given, a task that is away is waited for until this raises.
+
+        Returns:
+          What has to be called before long: it sends the transfer again where the channel was lost before the task
+          had it, for the end of a channel takes with it what was sent last.
+
+        Raises:
+          UnavailableError: the task is lost, and there is no ``check``; also of what is returned.
+          InvalidArgumentError: of what is returned: the task answers something else.
+        """
+        link = self._link(TaskName.parse(task))
+        while True:
+            try:
+                # A task is met once: that takes several round trips.
+                channel = link.take() if check is None or task in self._met else link.take_when_back(check)
+                self._met.add(task)
+                try:
+                    channel.send(frame)
+                except BaseException:
+                    link.give_back(channel, False)
+                    raise
+            except UnavailableError:
+                if check is None:
+                    raise
+                self._met.discard(task)
+            else:
+                return lambda look: self._confirm(task, link, channel, frame, check, look)
+
+    def _confirm(
+        self,
+        task: str,
+        link: PeerLink,
+        channel: Channel,
+        frame: Frame,
+        check: Callable[[], None] | None,
+        look: Callable[[], None],
+    ) -> None:
+        usable, answer = False, None
+        try:
+            while answer is None:
+                try:
+                    answer = channel.recv(LOOK_AROUND_S)
+                except DeadlineExceededError:
+                    look()
+            if (answer.kind, answer.header) != (TAKEN, frame.header):
+                raise bad_header(answer, channel.peer)
+            usable = True
+        except UnavailableError:
+            if check is None:
+                raise
+        finally:
+            link.give_back(channel, usable)
+        if not usable:
+            self._met.discard(task)
+            self.push(task, frame, check)(look)
+
+    def release(self, session: str) -> None:
+        for task in self._generations.pop(session, {}):
+            _try(task, lambda task=task: self._routes[task].release(session))
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets the state of every task that can be reached."""
+        for task in self._tasks:
+            if task != self._me:
+                _try(task, lambda task=task: self._link(task).reset(containers))
+
+
+def _started_anew(task: str) -> AbortedError:
+    return AbortedError(None, None, f"{task} was started anew: its state is gone, and so is this session's part of it")
+
+
+def _try(task: object, action: Callable[[], object]) -> None:
+    """Does what a task that is gone need not hear of."""
+    try:
+        action()
+    except OpError as error:
+        _log.debug("%s did not hear that a session ended: %s", task, error.message)
+
+
+def _visible(task: TaskName, filters: Iterable[str]) -> bool:
+    """Whether a session with these device filters sees ``task``: without any, it sees all."""
+    parsed = [parse_device(item) for item in filters]
+    return not parsed or any(
+        (item.job is None or item.job == task.job) and (item.task is None or item.task == task.index) for item in parsed
+    )

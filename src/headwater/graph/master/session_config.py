@@ -1,0 +1,59 @@
+"""What the fields of a ``ConfigProto`` mean: to a session's master, to its task, and to the whole process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headwater.cluster.devices import canonical_device_name
+from headwater.errors import InvalidArgumentError
+from headwater.graph.master.master import SessionOptions
+from headwater.graph.runtime.process import ProcessSettings
+
+
+def session_options(config: Any) -> SessionOptions:
+    """What a session's master takes from ``config``; None is the default configuration."""
+    if config is None:
+        return SessionOptions()
+    return SessionOptions(
+        soft_placement=config.allow_soft_placement,
+        log_placement=config.log_device_placement,
+        device_filters=tuple(canonical_device_name(name) for name in config.device_filters),
+        timeout_s=config.operation_timeout_in_ms / 1e3 or None,
+        isolated=config.isolate_session_state,
+    )
+
+
+def device_counts(config: Any) -> Mapping[str, int]:
+    """How many devices of a type a task may show, by ``device_count``.
+
+    Raises:
+      InvalidArgumentError: a number is negative.
+    """
+    counts = {} if config is None else {str(kind).upper(): int(count) for kind, count in config.device_count.items()}
+    for kind, count in counts.items():
+        if count < 0:
+            raise InvalidArgumentError(None, None, f"device_count[{kind!r}] of the ConfigProto must not be {count}")
+    return counts
+
+
+def process_settings(config: Any) -> ProcessSettings:
+    """What holds for the whole process.
+
+    Raises:
+      InvalidArgumentError: a field is out of range.
+    """
+    if config is None:
+        return ProcessSettings()
+    gpus = config.gpu_options
+    fraction = float(gpus.per_process_gpu_memory_fraction)
+    if not 0 <= fraction <= 1:
+        raise InvalidArgumentError(
+            None, None, f"gpu_options.per_process_gpu_memory_fraction must be from 0 to 1, not {fraction}"
+        )
+    return ProcessSettings(
+        cpu_threads=max(0, config.intra_op_parallelism_threads),
+        gpu_memory_fraction=fraction,
+        gpu_memory_grows=gpus.allow_growth,
+        visible_gpus=gpus.visible_device_list,
+    )

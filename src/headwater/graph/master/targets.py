@@ -1,0 +1,103 @@
+"""Which masters this process has: a session's target names one of them, or another process's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from headwater.cluster.devices import Device
+from headwater.graph.graph import Graph
+from headwater.graph.master.master import MasterSession, PreparedStep, SessionOptions
+from headwater.graph.passes.prune import Request
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.telemetry.step_stats import StepTrace
+
+
+class OpenSession(Protocol):
+    """A session as its client sees it, whether the master is in this process or in another."""
+
+    def prepare(self, request: Request) -> Runnable: ...
+
+    def devices(self) -> list[Device]: ...
+
+    def close(self) -> None: ...
+
+
+class Runnable(Protocol):
+    """A request that a master has planned."""
+
+    def run(
+        self, feeds: Sequence[object], timeout_s: float | None = None, trace: StepTrace | None = None
+    ) -> list[object]: ...
+
+
+class Master(Protocol):
+    """What a target leads to.
+
+    Attributes:
+      over: why the job of this process is over; empty while it is not, as far as is known here.
+    """
+
+    over: str
+
+    def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
+        """Starts a session that runs operations of ``graph``."""
+        ...
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets the state of all tasks."""
+        ...
+
+
+class LocalMaster:
+    """The master of a session without a target: this process, with state that the session has for itself.
+
+    Args:
+      device_counts: how many devices of each type it shows.
+    """
+
+    def __init__(self, device_counts: Mapping[str, int] | None = None) -> None:
+        self.over: str = ""
+        self._device_counts = device_counts
+
+    def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
+        return MasterSession(TaskRuntime(device_counts=self._device_counts), graph, options)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        del containers
+
+
+_masters: dict[str, Master] = {}
+_lock = threading.Lock()
+
+
+def register_master(target: str, master: Master) -> None:
+    """Says that ``target`` is the master of a server of this process."""
+    with _lock:
+        _masters[target] = master
+
+
+def forget_master(target: str) -> None:
+    """Ends `register_master`."""
+    with _lock:
+        _masters.pop(target, None)
+
+
+def local_master(target: str, device_counts: Mapping[str, int] | None = None) -> Master | None:
+    """The master of this process that ``target`` names, or None; see `LocalMaster` for the other argument."""
+    if target in ("", "local"):
+        return LocalMaster(device_counts)
+    return _masters.get(target)
+
+
+__all__ = [
+    "LocalMaster",
+    "Master",
+    "OpenSession",
+    "PreparedStep",
+    "Runnable",
+    "forget_master",
+    "local_master",
+    "register_master",
+]

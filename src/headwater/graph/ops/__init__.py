@@ -1,0 +1,75 @@
+"""The operations: one JAX function each, registered with `headwater.graph.registry`.
+
+Importing this package loads JAX and switches on 64-bit types for the process: graphs say the type of every tensor,
+and int64 and float64 are among them.
+"""
+
+# Importing a module registers its operations.
+# pyright: reportUnusedImport=false
+
+from __future__ import annotations
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+from headwater.graph.ops import (
+    accumulators,
+    arrays,
+    audio,
+    backward,
+    bags,
+    batching,
+    boxes,
+    candidates,
+    checkpoint,
+    consistency,
+    control_flow,
+    convolution,
+    core,
+    ctc,
+    datasets,
+    debugging,
+    elementwise,
+    examples,
+    fake_quantization,
+    fourier,
+    image_files,
+    images,
+    indexing,
+    joining,
+    kept_tensors,
+    linalg,
+    messages,
+    mutex,
+    nn,
+    optimizers,
+    parsing,
+    philox,
+    quantized,
+    queues,
+    ragged,
+    random,
+    readers,
+    reductions,
+    resizing,
+    routing,
+    scans,
+    searching,
+    segments,
+    serialised,
+    sets,
+    slices,
+    space_to_batch,
+    sparse,
+    stand_ins,
+    state,
+    step_barrier,
+    strings,
+    summaries,
+    tables,
+    tensor_arrays,
+    training_seal,
+    unicode,
+    windows,
+)

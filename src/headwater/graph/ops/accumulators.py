@@ -1,0 +1,257 @@
+"""Operations on accumulators. They run on the host of the task that the accumulator is placed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, int32, int64, resource, string
+from headwater.errors import CancelledError
+from headwater.graph.ops.define import fixed, host, no_outputs
+from headwater.graph.ops.queues import as_handle
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
+from headwater.graph.resources.example_ledger import GatheredRange, ledger_of
+from headwater.graph.resources.host_context import HostContext
+from headwater.graph.resources.replica_lives import Members, has_forgotten
+from headwater.shapes import TensorShape, as_shape
+
+
+@host("ResourceConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
+def dense(
+    context: HostContext,
+    *,
+    dtype: DType,
+    shape: Any = None,
+    container: str = "",
+    shared_name: str = "",
+    reduction_type: str = "MEAN",
+) -> HostArray:
+    del dtype
+    sums, mean = [DenseSum(as_shape(shape).as_dims)], reduction_type == "MEAN"
+    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
+    return as_handle(context.resource(container, shared_name, Accumulator, make))
+
+
+@host("SparseConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
+def sparse(
+    context: HostContext,
+    *,
+    dtype: DType,
+    shape: Any = None,
+    container: str = "",
+    shared_name: str = "",
+    reduction_type: str = "MEAN",
+) -> HostArray:
+    del dtype
+    sums, mean = [RowSum(context.op_name, as_shape(shape).as_dims)], reduction_type == "MEAN"
+    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
+    return as_handle(context.resource(container, shared_name, Accumulator, make))
+
+
+@host("ResourceAccumulatorApplyGradient", infer=no_outputs, keeps=True)
+def apply_dense(
+    context: HostContext, handle: HostArray, local_step: HostArray, gradient: HostArray, *, dtype: DType
+) -> None:
+    del context, dtype
+    handle.item().apply([(gradient,)], int(local_step))
+
+
+@host("SparseAccumulatorApplyGradient", infer=no_outputs, keeps=True)
+def apply_sparse(
+    context: HostContext,
+    handle: HostArray,
+    local_step: HostArray,
+    indices: HostArray,
+    values: HostArray,
+    shape: HostArray,
+    *,
+    dtype: DType,
+    has_known_shape: bool = False,
+) -> None:
+    del context, dtype, has_known_shape  # a shape that is not known is empty
+    handle.item().apply([(indices, values, shape)], int(local_step))
+
+
+def _dense_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["dtype"], as_shape(inference.attrs.get("_shape")).as_dims)]
+
+
+@host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True, keeps=True)
+def take_dense(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
+    ((gradient,),) = handle.item().take(context.step, int(num_required))[0]
+    return gradient.astype(dtype.numpy_dtype, copy=False)
+
+
+def _sparse_specs(inference: Inference) -> Sequence[Spec]:
+    dims = as_shape(inference.attrs.get("_shape")).as_dims
+    values = None if dims is None else (None, *dims[1:])
+    shape = None if dims is None else (len(dims),)
+    return [Spec(int64, (None,)), Spec(inference.attrs["dtype"], values), Spec(int64, shape)]
+
+
+@host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True, keeps=True)
+def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
+    del dtype
+    (gradient,) = handle.item().take(context.step, int(num_required))[0]
+    return gradient
+
+
+@host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()), keeps=True)
+def num_accumulated(context: HostContext, handle: HostArray) -> np.integer:
+    del context
+    return np.int32(handle.item().count())
+
+
+@host("ResourceAccumulatorSetGlobalStep", infer=no_outputs, keeps=True)
+def set_global_step(context: HostContext, handle: HostArray, new_global_step: HostArray) -> None:
+    del context
+    handle.item().set_step(int(new_global_step))
+
+
+# The gradients of all variables of a task, which come and go together ----------------------------------------------
+
+
+def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], rows: Sequence[int]) -> Accumulator:
+    def make() -> Accumulator:
+        dims = [as_shape(shape).as_dims for shape in shapes]
+        sums = [RowSum(name, d, for_update=True) if i in rows else DenseSum(d) for i, d in enumerate(dims)]
+        return Accumulator(name, sums, resources=context.resources)
+
+    return context.resources.get_or_make("", name, Accumulator, make)
+
+
+@host("GatherGradients", infer=no_outputs, keeps=True)
+def gather(
+    context: HostContext,
+    local_step: HostArray,
+    *parts: HostArray,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    examples: str = "",
+) -> None:
+    """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values.
+
+    ``local_step``: the step that they are of, int64 of shape (); or that and the start of the training, of shape (2,).
+    ``examples``: the name of those that the gradient is of, where they are accounted for.
+    """
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    remaining = iter(parts)
+    unknown = np.zeros(0, np.int64)
+    gradients: list[Gradient] = [
+        (next(remaining), next(remaining), unknown) if index in rows else (next(remaining),)
+        for index in range(len(shapes))
+    ]
+    step, start = local_step if local_step.ndim else (local_step, None)
+    of_step = context.step
+    given = GatheredRange(context.resources, examples, of_step.session, of_step.number) if examples else None
+    since = None if start is None else int(start)
+    accumulator.apply(gradients, int(step), of_step.session, since, given, follows=of_step.follows)
+
+
+def _means(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    specs = [Spec(int64, ())]
+    for index, (dtype, shape) in enumerate(zip(attrs["dtypes"], attrs["shapes"], strict=True)):
+        dims = as_shape(shape).as_dims
+        if index in attrs["rows"]:
+            specs += [Spec(int64, (None,)), Spec(dtype, None if dims is None else (None, *dims[1:]))]
+        else:
+            specs.append(Spec(dtype, dims))
+    if attrs.get("examples"):
+        specs.append(Spec(int64, (None, 3)))
+    return specs
+
+
+def _repeat_take(
+    context: HostContext,
+    run: Any,
+    times: int,
+    num_required: HostArray,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    dtypes: Sequence[DType],
+    examples: str = "",
+    several: bool = False,
+) -> None:
+    del dtypes, examples, several
+    session = context.step.session
+    _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times, session)
+
+
+@host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take, keeps=True)
+def take(
+    context: HostContext,
+    num_required: Any,
+    start: Any = 0,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    dtypes: Sequence[DType],
+    examples: str = "",
+    several: bool = False,
+) -> Any:
+    """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable; where
+    their examples are accounted for, also the ranges of these. With ``several`` tasks that take theirs, each hears
+    next that all have, and makes its part of the update."""
+    del dtypes
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    gradients, step, ranges = accumulator.take(context.step, int(num_required), context.step.session, int(start))
+    made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
+    if examples:
+        made.append(ledger_of(context.resources, examples).taken(context.step, ranges))
+    if several:
+        try:
+            context.step.commit()
+        except CancelledError as error:
+            error.half_done = True  # the gradients are taken
+            raise
+    return made
+
+
+@host("GatherJoin", infer=no_outputs, keeps=True)
+def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> None:
+    """A replica takes part from now on."""
+    _gathered(context, shared_name, shapes, rows).join(context.step.session)
+
+
+@host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
+def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
+    """How many times the training was started, as far as this task knows."""
+    return np.int64(_gathered(context, shared_name, shapes, rows).life)
+
+
+@host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
+def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
+    """Which replicas have joined here, and given gradients; see `replica_lives.Members`."""
+    return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
+
+
+@host("GatherForgotten", infer=fixed(int64, ()))
+def forgotten(context: HostContext, *members: HostArray) -> np.integer:
+    """1 where one of the tasks with gradients was started anew after it was given some, else 0."""
+    del context
+    return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
+
+
+@host("GatherStart", infer=no_outputs, keeps=True)
+def start(
+    context: HostContext,
+    step: HostArray,
+    elsewhere: HostArray,
+    name: HostArray,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    renews: bool,
+) -> None:
+    """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews, name=int(name))

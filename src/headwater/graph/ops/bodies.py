@@ -1,0 +1,235 @@
+"""Parts of a graph inside an attribute: the branches of a condition, the body of a loop.
+
+A body is a `FunctionAttr` whose attribute ``graph`` is a serialised ``GraphDef``; ``inputs`` and ``outputs`` name
+tensors of it. ``key`` names the input that holds the key of the random numbers drawn in the body, where it draws any.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import string
+from headwater.errors import FailedPreconditionError, UnimplementedError
+from headwater.graph.attr_value import read_attr
+from headwater.graph.ops.faults import error_of, fault_of
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
+from headwater.graph.resources.host_context import HostContext
+from headwater.tensorboard_protos import graph_pb2
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+
+@dataclass(frozen=True, slots=True)
+class BodyNode:
+    """One operation of a body.
+
+    Attributes:
+      name: its name in the graph it was made in.
+      definition: its type.
+      inputs: names of its input tensors (``operation:output``).
+      attrs: those attributes that its lowering takes.
+    """
+
+    name: str
+    definition: OpDef
+    inputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body, ready to be evaluated.
+
+    Attributes:
+      nodes: in an order in which they can run.
+      inputs: names of the tensors that come from outside.
+      outputs: names of the results.
+      key: the one of ``inputs`` that is the key of random numbers; empty where there is none.
+    """
+
+    nodes: tuple[BodyNode, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    key: str
+
+
+def full_name(tensor: str) -> str:
+    """``a`` as ``a:0``."""
+    return tensor if ":" in tensor else f"{tensor}:0"
+
+
+@lru_cache(maxsize=1024)
+def decode_body(function: FunctionAttr) -> Body:
+    """The body in an attribute."""
+    attrs = dict(function.attrs)
+    data = attrs["graph"]
+    graph = graph_pb2.GraphDef.FromString(data.encode() if isinstance(data, str) else data)
+    nodes: list[BodyNode] = []
+    for node in graph.node:
+        definition = lookup(node.op)
+        own = {key: read_attr(value) for key, value in node.attr.items() if key in definition.attrs}
+        inputs = tuple(full_name(item) for item in node.input if not item.startswith("^"))
+        nodes.append(BodyNode(node.name, definition, inputs, own))
+    return Body(
+        tuple(nodes), tuple(map(full_name, attrs["inputs"])), tuple(map(full_name, attrs["outputs"])), attrs["key"]
+    )
+
+
+def needed(body: Body, outputs: Iterable[str]) -> tuple[BodyNode, ...]:
+    """The nodes that ``outputs`` are computed from."""
+    wanted = {name.rpartition(":")[0] for name in outputs if name not in body.inputs}
+    found: list[BodyNode] = []
+    for node in reversed(body.nodes):
+        if node.name in wanted:
+            found.append(node)
+            wanted.update(name.rpartition(":")[0] for name in node.inputs if name not in body.inputs)
+    return tuple(reversed(found))
+
+
+def static_inputs(body: Body) -> frozenset[int]:
+    """Positions of inputs whose values some operation of the body needs when it is compiled."""
+    wanted: set[str] = set()
+    for node in reversed(body.nodes):
+        wanted.update(node.inputs[i] for i in node.definition.static_positions(node.attrs, len(node.inputs)))
+        used = any(name.rpartition(":")[0] == node.name for name in wanted)
+        if used and node.definition.name not in ("Shape", "Size", "Rank", "ShapeN"):
+            wanted.update(node.inputs)
+    return frozenset(index for index, name in enumerate(body.inputs) if name in wanted)
+
+
+# While compiling ------------------------------------------------------------------------------------------------
+
+
+def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, object]) -> tuple[object, ...]:
+    """Outputs of a pure operation. Small integers that are known while compiling stay known."""
+    lower = definition.traced or definition.lower
+    if not _foldable(inputs):
+        return as_outputs(lower(*inputs, **attrs))
+    with jax.ensure_compile_time_eval():
+        return tuple(np.asarray(value) for value in as_outputs(lower(*inputs, **attrs)))
+
+
+def _foldable(inputs: Sequence[jax.Array]) -> bool:
+    return bool(inputs) and all(
+        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iub" and value.size <= MAX_KNOWN_ELEMENTS
+        for value in inputs
+    )
+
+
+def evaluate(
+    body: Body, inputs: Sequence[Any], outputs: Sequence[str] | None = None, turn: Any = None
+) -> tuple[jax.Array, ...]:
+    """Outputs of a body of pure and random operations, traced.
+
+    Args:
+      inputs: a value for each of the body's inputs.
+      outputs: the results wanted; those of the body when None.
+      turn: number of the turn of a loop, so that each draws other random numbers.
+    """
+    env = dict(zip(body.inputs, inputs, strict=True))
+    wanted = body.outputs if outputs is None else outputs
+    for node in body.nodes if outputs is None else needed(body, outputs):
+        definition = node.definition
+        values = [env[name] for name in node.inputs]
+        if definition.kind is Kind.RANDOM:
+            key = jax.random.fold_in(jax.random.wrap_key_data(env[body.key]), zlib.crc32(node.name.encode()))
+            key = key if turn is None else jax.random.fold_in(key, turn)
+            results = as_outputs(definition.lower(key, *values, **node.attrs))
+        else:
+            values = [
+                _constant(value) if index in definition.constants else value for index, value in enumerate(values)
+            ]
+            results = call(definition, values, node.attrs)
+            if not definition.differentiable:
+                results = tuple(map(_constant, results))
+        env.update((f"{node.name}:{index}", value) for index, value in enumerate(results))
+    return tuple(env[name] for name in wanted)
+
+
+def _constant(value: Any) -> jax.Array:
+    """``value``, through which no gradient flows; what is known while compiling stays known."""
+    return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
+
+
+# On the host ----------------------------------------------------------------------------------------------------
+
+
+def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], turn: int = 0) -> tuple[Any, ...]:
+    """Outputs of a body of any operations, run one after the other on the host.
+
+    Args:
+      context: the runtime's `HostContext`.
+      inputs: NumPy arrays; cells for variables.
+      turn: number of the turn of a loop.
+    """
+    env = dict(zip(body.inputs, inputs, strict=True))
+    for node in body.nodes:
+        values = [env[name] for name in node.inputs]
+        results = _interpret_node(node, context, values, turn)
+        env.update((f"{node.name}:{index}", value) for index, value in enumerate(results))
+    return tuple(_value(env[name], context) for name in body.outputs)
+
+
+def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: int) -> tuple[Any, ...]:
+    definition = node.definition
+    refs = definition.ref_positions(node.attrs)
+    if definition.kind is Kind.STATEFUL:
+        with context.resources.lock:
+            current = [
+                _variable(value, context, needed=index in definition.reads) if index in refs else _value(value, context)
+                for index, value in enumerate(values)
+            ]
+            for position, changed in zip(definition.updates, definition.lower(*current, **node.attrs), strict=True):
+                values[position].value = jnp.asarray(changed)
+                cell = values[position]
+                cell.counts[cell.slot] += 1
+        return (values[definition.updates[0]],)
+    arrays = [value if index in refs else _value(value, context) for index, value in enumerate(values)]
+    if definition.kind is Kind.HOST:
+        inner = dataclasses.replace(context, op_name=node.name, arguments=node.inputs)
+        return _arrays(definition.lower(inner, *arrays, **node.attrs))
+    if definition.kind is Kind.RANDOM:
+        first, second = int(node.attrs.get("seed") or 0), int(node.attrs.get("seed2") or 0)
+        key = jax.random.key(first or zlib.crc32(f"{context.step.session} {node.name}".encode()))
+        for part in (second, context.step.number, turn):
+            key = jax.random.fold_in(key, part & 0xFFFFFFFF)
+        return _arrays(definition.lower(key, *arrays, **node.attrs))
+    strings = any(value.dtype == object for value in arrays) or node.attrs.get("dtype") == string
+    lower = definition.string_lower if strings else definition.lower
+    if not strings and fault_of(definition.name, arrays, node.attrs):
+        raise error_of(definition.name, node.name)
+    if lower is None:
+        raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
+    return _arrays(lower(*arrays, **node.attrs))
+
+
+def _arrays(result: jax.Array) -> tuple[HostArray, ...]:
+    return tuple(np.asarray(value) for value in as_outputs(result))
+
+
+def _variable(cell: Any, context: HostContext, *, needed: bool) -> jax.Array | None:
+    """A variable's value, as what changes it computes with it; None where it has none and need not have one."""
+    value = _value(cell, context, needed)
+    return None if value is None else jnp.asarray(value)
+
+
+def _value(value: Any, context: HostContext, needed: bool = True) -> Any:
+    """A variable's value for its cell; anything else as it is."""
+    if not hasattr(value, "initialized"):
+        return value
+    with context.resources.lock:
+        if value.initialized:
+            return np.array(value.value)
+    if needed:
+        raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {value.name}")
+    return None

@@ -1,0 +1,131 @@
+"""Checkpoints as operations: each runs on the host of its task, and files are that task's."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+
+from headwater.dtypes import DType, string
+from headwater.graph.ops.define import fixed, host, no_outputs
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.io.bundle_writer import BundleWriter, merge_bundles
+from headwater.io.old_checkpoint import OldReader, open_checkpoint
+from headwater.io.tensor_bundle import BundleReader
+from headwater.io.tensor_slice import parse_shape_and_slice
+
+
+def _text(value: HostArray) -> str:
+    return bytes(value.ravel()[0]).decode()
+
+
+def _texts(value: HostArray) -> list[str]:
+    return [bytes(item).decode() for item in value.ravel()]
+
+
+@host(
+    "SaveV2",
+    infer=no_outputs,
+    inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
+)
+def save(
+    context: HostContext, prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: HostArray
+) -> None:
+    """Writes one checkpoint.
+
+    Args:
+      prefix: its path, a scalar.
+      tensor_names: a name for each tensor.
+      shape_and_slices: for each tensor empty, or which part of a larger one it is, e.g. ``"7 2 3,2:0,2"``.
+      tensors: the tensors.
+    """
+    del context
+    with BundleWriter(_text(prefix)) as writer:
+        for name, part, value in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):
+            if part:
+                shape, where = parse_shape_and_slice(part)
+                writer.add_slice(name, shape, where, value)
+            else:
+                writer.add(name, value)
+
+
+def _restored_specs(inference: Inference) -> Sequence[Spec]:
+    parts = inference.constant(2)
+    specs: list[Spec] = []
+    for index, dtype in enumerate(inference.attrs["dtypes"]):
+        part = bytes(parts.ravel()[index]).decode() if parts is not None else ""
+        dims = None
+        if part:
+            shape, where = parse_shape_and_slice(part)
+            dims = where.shape(shape)
+        specs.append(Spec(dtype, dims))
+    return specs
+
+
+@host("RestoreV2", infer=_restored_specs, inputs="prefix:string, tensor_names:string, shape_and_slices:string")
+def restore(
+    context: HostContext,
+    prefix: HostArray,
+    tensor_names: HostArray,
+    shape_and_slices: HostArray,
+    *,
+    dtypes: Sequence[DType],
+) -> list[HostArray]:
+    """Reads tensors of one checkpoint, whole or in part; see `save`.
+
+    Raises:
+      InvalidArgumentError: a tensor is of another element type or shape than asked for.
+      NotFoundError: the checkpoint, or a tensor in it, is not there.
+      DataLossError: a file is damaged.
+    """
+    del context
+    with open_checkpoint(_text(prefix)) as reader:
+        found: list[HostArray] = []
+        for name, part, dtype in zip(_texts(tensor_names), _texts(shape_and_slices), dtypes, strict=True):
+            _check(reader, name, dtype)
+            if part:
+                shape, where = parse_shape_and_slice(part)
+                _check_shape(reader, name, shape)
+                found.append(reader.read_slice(name, where))
+            else:
+                found.append(reader.read(name))
+        return found
+
+
+def _check(reader: BundleReader | OldReader, name: str, dtype: DType) -> None:
+    found = reader.dtypes.get(name)
+    if found is not None and found != dtype.base_dtype:
+        raise TypeError(f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype {found.name}")
+
+
+def _check_shape(reader: BundleReader | OldReader, name: str, shape: Sequence[int]) -> None:
+    found = reader.shapes.get(name)
+    if found is not None and tuple(found) != tuple(shape):
+        raise ValueError(
+            f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not match the shape "
+            f"stored in checkpoint: {list(found)}"
+        )
+
+
+@host("MergeV2Checkpoints", infer=no_outputs, inputs="checkpoint_prefixes:string, destination_prefix:string")
+def merge(
+    context: HostContext, checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, delete_old_dirs: bool = True
+) -> None:
+    """Makes one checkpoint of several, which are gone afterwards."""
+    del context
+    merge_bundles(_texts(checkpoint_prefixes), _text(destination_prefix), delete_old_dirs)
+
+
+@host("ShardedFilename", infer=fixed(string, ()), inputs="basename:string, shard:int32, num_shards:int32")
+def sharded_filename(context: HostContext, basename: HostArray, shard: HostArray, num_shards: HostArray) -> str:
+    """``basename-00000-of-00002``: the path of one task's part of a checkpoint."""
+    del context
+    return f"{_text(basename)}-{int(shard):05d}-of-{int(num_shards):05d}"
+
+
+@host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")
+def temporary_prefix(context: HostContext, prefix: HostArray) -> str:
+    """A path beside ``prefix`` for the parts of one checkpoint; another one in every step."""
+    del context
+    return os.path.join(f"{_text(prefix)}_temp_{uuid.uuid4().hex}", "part")

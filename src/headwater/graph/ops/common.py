@@ -1,0 +1,64 @@
+"""What several families of operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.shapes import Dims
+
+AnyArray: TypeAlias = jax.Array | HostArray
+"""An array of a lowering that serves traced values as well as known ones."""
+
+
+def array_module(*values: object) -> Any:
+    """NumPy where every value is a NumPy array, else `jax.numpy`.
+
+    A lowering that uses it keeps shapes, and what is computed from them, known while a step is compiled; it also serves
+    tensors of strings.
+    """
+    return np if all(isinstance(value, np.ndarray | np.generic) for value in values) else jnp
+
+
+def as_ints(value: object) -> tuple[int, ...]:
+    """A static integer input, of any rank, as Python integers."""
+    return tuple(int(item) for item in np.asarray(value).ravel())
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """``axis`` counted from the front; ValueError when there is none such."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis = {axis} is not in [-{rank}, {rank})")
+    return axis % rank
+
+
+def constant_int(inference: Inference, index: int) -> int | None:
+    """The value of the integer scalar input ``index`` where the graph determines it."""
+    value = inference.constant(index)
+    return None if value is None else int(value.ravel()[0])
+
+
+def constant_ints(inference: Inference, index: int) -> tuple[int, ...] | None:
+    """The values of the integer input ``index``, flattened, where the graph determines them."""
+    value = inference.constant(index)
+    return None if value is None else as_ints(value)
+
+
+def output(inference: Inference, dims: Dims, index: int = 0) -> Sequence[Spec]:
+    """One output of the type of input ``index``, of static shape ``dims``."""
+    return [Spec(inference.inputs[index].dtype.base_dtype, dims)]
+
+
+def product(sizes: Sequence[int | None]) -> int | None:
+    """How many elements these sizes make; None when one is unknown."""
+    result = 1
+    for size in sizes:
+        if size is None:
+            return None
+        result *= size
+    return result

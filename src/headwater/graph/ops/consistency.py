@@ -1,0 +1,103 @@
+"""Operations on gates, and the count of a group's updates. They run where the group's first variable is."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.consistency import from_text
+from headwater.dtypes import int32, int64
+from headwater.graph.ops.define import fixed, host, no_outputs, stateful
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.example_ledger import ExampleLedger, ledger_of
+from headwater.graph.resources.gate import Gate
+from headwater.graph.resources.host_context import HostContext
+
+
+def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
+    choice = from_text(consistency)
+    resources = context.resources
+    gate: Gate = resources.get_or_make("", shared_name, Gate, lambda: Gate(shared_name, choice, lock=resources.lock))
+    gate.choose(choice)
+    return gate
+
+
+@host("ConsistencyArrive", infer=fixed(int64, ()), inputs="", keeps=True)
+def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
+    """A worker is about to begin its first step; gives the start of the training that this is of."""
+    gate = _gate(context, shared_name, consistency)
+    gate.arrive(context.step.session, worker)
+    return np.int64(gate.start)
+
+
+@host("ConsistencyGive", infer=fixed(int64, (2,)), inputs="version:int64", blocking=True, keeps=True)
+def give(
+    context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str, examples: str = ""
+) -> HostArray:
+    """Ends a worker's step of this version and start of the training; gives those to begin the next with.
+
+    ``version``: int64 of shape (2,), or of shape () where each gradient is an update. ``examples``: the name of those
+    that the step's gradient is of, where they are accounted for.
+    """
+    gate = _gate(context, shared_name, consistency)
+    of, *start = np.ravel(version).tolist()
+    step, since = context.step, start[0] if start else 0
+    data = ledger_of(context.resources, examples) if examples else None
+    return np.array(gate.give(step, step.session, worker, of, since, step.number, data), np.int64)
+
+
+@host("StartName", infer=fixed(int64, ()), inputs="", keeps=True, stable=True)
+def start_name(context: HostContext) -> np.integer:
+    """A random number for one start of a training; never 0."""
+    del context
+    return np.int64(secrets.randbelow(2**62) + 1)
+
+
+def _due(inference: Inference) -> list[Spec]:
+    del inference
+    return [Spec(int32, ()), Spec(int64, ())]
+
+
+@host("ConsistencyTake", infer=_due, inputs="", blocking=True, keeps=True)
+def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
+    """Waits until an update is due; gives the number of its gradients, and the start since which they were given."""
+    gate = _gate(context, shared_name, consistency)
+    due, start = gate.take(context.step, context.step.session)
+    return [np.int32(due), np.int64(start)]
+
+
+@host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True, keeps=True)
+def updated(context: HostContext, *, shared_name: str, consistency: str) -> None:
+    """The update is done."""
+    _gate(context, shared_name, consistency).updated(context.step.session)
+
+
+@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64", keeps=True)
+def restart(
+    context: HostContext,
+    version: HostArray,
+    elsewhere: HostArray,
+    name: HostArray,
+    *,
+    shared_name: str,
+    consistency: str,
+) -> None:
+    """Training starts, perhaps once more, and the variables are at ``version``."""
+    gate = _gate(context, shared_name, consistency)
+    gate.restart(int(version), again=bool(elsewhere), name=int(name))
+    for ledger in context.resources.of_kind(ExampleLedger).values():
+        gate.data_end(ledger)
+
+
+@stateful("CountUpdate", refs=(0,), updates=(0,))
+def count_update(record: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
+    """One more update, of a gradient whose variables were read when ``record`` was ``seen``.
+
+    ``record`` is [updates, staleness of the latest, greatest staleness, sum of all].
+    """
+    staleness = record[0] - seen[0]
+    return (jnp.stack([record[0] + 1, staleness, jnp.maximum(record[2], staleness), record[3] + staleness]),)

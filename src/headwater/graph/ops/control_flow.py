@@ -1,0 +1,439 @@
+"""Conditions and loops: operations whose attributes hold parts of a graph (see `headwater.graph.ops.bodies`).
+
+Each comes in two kinds. The one with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
+``scan``. The other runs on the host, one operation after the other: for bodies that change variables, print, use queues
+or handle text, and for loops whose values change their shapes.
+
+Reverse mode needs what every turn of a loop computed. The gradient of a loop is therefore that of `while_scan`: the
+same loop over a number of turns that is known while compiling. Where the graph cannot say it, a run computes it first,
+and it is rounded up to a power of two, so that loops of many lengths share a few executables; turns beyond the end do
+nothing. A loop inside a loop has a gradient that computes turns anew (`stateless_while`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType, int32, uint32
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.bodies import Body, decode_body, evaluate, interpret, static_inputs
+from headwater.graph.ops.define import fixed, host, pure, random
+from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.shapes import TensorShape
+
+_lax: Any = jax.lax
+
+
+@random("RandomKey", infer=fixed(uint32, (2,)), static=(), inputs="")
+def random_key(key: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
+    """A key for the random numbers of a body."""
+    del seed, seed2
+    return jax.random.key_data(key)
+
+
+def _declared(inference: Inference) -> Sequence[Spec]:
+    types: Sequence[DType] = inference.attrs["Tout"]
+    shapes: Sequence[TensorShape] = inference.attrs["output_shapes"]
+    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(types, shapes, strict=True)]
+
+
+# Conditions -----------------------------------------------------------------------------------------------------
+
+
+def _if_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    positions = {1 + i for name in ("then_branch", "else_branch") for i in static_inputs(decode_body(attrs[name]))}
+    return frozenset(positions | ({0} if attrs["shapes_differ"] else set()))
+
+
+@pure("StatelessIf", infer=_declared, static_of=_if_static, types={"Tcond": 0})
+def stateless_if(
+    predicate: Any,
+    *inputs: jax.Array,
+    then_branch: FunctionAttr,
+    else_branch: FunctionAttr,
+    shapes_differ: bool = False,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+) -> tuple[jax.Array, ...]:
+    """Outputs of one of two bodies, both of which take ``inputs``.
+
+    Args:
+      shapes_differ: the branches give values of different shapes, so that the predicate must be known while compiling.
+    """
+    del output_shapes, shapes_differ
+    branches = [decode_body(then_branch), decode_body(else_branch)]
+    if isinstance(predicate, np.ndarray | np.generic):
+        return evaluate(branches[0 if predicate else 1], inputs)
+
+    def of(body: Body) -> Any:
+        return lambda: tuple(_as_type(value, dtype) for value, dtype in zip(evaluate(body, inputs), Tout, strict=True))
+
+    shapes = [[tuple(out.shape) for out in cast(Any, jax).eval_shape(of(body))] for body in branches]
+    joined = [_join(a, b) for a, b in zip(*shapes, strict=True)]
+
+    def grown(body: Body) -> object:
+        return lambda: tuple(_grow(value, shape) for value, shape in zip(of(body)(), joined, strict=True))
+
+    return tuple(_lax.cond(jnp.reshape(predicate, ()), grown(branches[0]), grown(branches[1])))
+
+
+def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
+    return _lax.convert_element_type(value, dtype.base_dtype.numpy_dtype)
+
+
+def _join(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of two values that are to have the same; that of a TensorArray nothing was written to fits any."""
+    for empty, other in ((a, b), (b, a)):
+        if len(empty) == 2 and empty[1] == 0 and other[:1] == empty[:1]:
+            return other
+    return a
+
+
+def _grow(value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    if value.shape != shape and value.size == 0 and value.ndim == 2:
+        return jnp.zeros(shape, value.dtype)
+    return value
+
+
+@host("If", infer=_declared, ref_attr="refs", types={"Tcond": 0}, blocking=True)
+def run_if(
+    context: HostContext,
+    predicate: HostArray,
+    *inputs: Any,
+    then_branch: FunctionAttr,
+    else_branch: FunctionAttr,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> tuple[HostArray, ...]:
+    """As `stateless_if`, on the host."""
+    del Tout, output_shapes, refs
+    return interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
+
+
+# Loops ----------------------------------------------------------------------------------------------------------
+
+
+def _while_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    loop = len(attrs["Tout"]) - 1
+    positions = {i for name in ("cond", "body") for i in static_inputs(decode_body(attrs[name]))}
+    return frozenset(i for i in positions if i >= loop)
+
+
+def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> list[jax.Array]:
+    """The loop's values before the first turn, of the shapes that they have after it."""
+    count = len(body.outputs)
+    values = [_as_type(value, dtype) for value, dtype in zip(inputs[:count], types, strict=False)]
+    shapes: list[tuple[int, ...]] = []
+
+    def turn(*changing: object) -> Any:
+        return evaluate(body, [*changing, *inputs[count:]], None, 0)
+
+    for _ in range(count + 1):
+        shapes = [tuple(out.shape) for out in cast(Any, jax).eval_shape(turn, *values)]
+        grown = [_grow(v, _join(v.shape, shape)) for v, shape in zip(values, shapes, strict=True)]
+        if all(a is b for a, b in zip(grown, values, strict=True)):
+            break
+        values = grown
+    for index, (value, shape) in enumerate(zip(values, shapes, strict=True)):
+        if value.shape != shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"loop variable {index} has shape {list(value.shape)} before a turn of the loop and "
+                f"{list(shape)} after it; give its changing dimension as None in shape_invariants",
+            )
+    return values
+
+
+class Turns(ABC):
+    """A loop: what a turn does, and whether there is another one.
+
+    Attributes:
+      start: the loop's values before the first turn.
+    """
+
+    start: tuple[Any, ...]
+
+    @abstractmethod
+    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
+        """Whether there is a turn of this number, which begins with ``values``."""
+
+    @abstractmethod
+    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The values after it."""
+
+    def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
+        """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
+
+        def more(state: Any) -> jax.Array:
+            return self.goes_on(*state) if turns is None else state[0] < turns
+
+        def step(state: Any) -> Any:
+            return state[0] + 1, self.turn(*state)
+
+        return _lax.while_loop(more, step, (jnp.int32(0), tuple(values)))
+
+
+class _Loop(Turns):
+    """A loop's two bodies with the values that stay the same in every turn."""
+
+    def __init__(self, inputs: Sequence[Any], cond: FunctionAttr, body: FunctionAttr, types: Sequence[DType]) -> None:
+        self._cond, self._body, self._types = decode_body(cond), decode_body(body), types
+        self._fixed = inputs[len(self._body.outputs) :]
+        self.start = tuple(_start(inputs, self._body, types))
+
+    def goes_on(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
+        return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
+
+    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
+        results = evaluate(self._body, [*values, *self._fixed], None, turn)
+        pairs = zip(results, self._types, self.start, strict=False)
+        return tuple(_grow(_as_type(value, dtype), first.shape) for value, dtype, first in pairs)
+
+
+@pure("StatelessWhile", infer=_declared, static_of=_while_static, types={})
+def stateless_while(
+    *inputs: jax.Array,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    bound: int = -1,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+) -> tuple[jax.Array, ...]:
+    """The loop's values when ``cond`` does not hold any more, and how many turns that took.
+
+    Args:
+      inputs: the loop's values at the beginning, then what stays the same.
+      bound: the largest number of turns where that is known; -1 where it is not.
+    """
+    del output_shapes, bound
+    known = [isinstance(value, np.ndarray | np.generic) for value in inputs]
+
+    def loop_of(dynamic: Sequence[object]) -> _Loop:
+        rest = iter(dynamic)
+        return _Loop([v if k else next(rest) for v, k in zip(inputs, known, strict=True)], cond, body, Tout)
+
+    return differentiable_while(loop_of, [value for value, k in zip(inputs, known, strict=True) if not k])
+
+
+def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
+    """The loop with a gradient of its own, for where it lies within something that is differentiated.
+
+    Nothing of the turns is kept. The gradient goes through them from the last to the first and computes the values that
+    each began with anew: time grows with the square of the number of turns, memory does not grow.
+    """
+
+    @jax.custom_vjp
+    def run(*dynamic: object) -> Any:
+        loop = loop_of(dynamic)
+        turns, values = loop.until(loop.start, None)
+        return (*values, turns)
+
+    def forward(*dynamic: object) -> Any:
+        results = run(*dynamic)
+        return results, (dynamic, results[-1])
+
+    def backward(kept: Any, grads: jax.Array) -> Any:
+        dynamic, turns = kept
+        floating = [i for i, value in enumerate(dynamic) if jnp.issubdtype(value.dtype, jnp.inexact)]
+
+        def with_floats(floats: Sequence[object]) -> list[Any]:
+            values = list(dynamic)
+            for index, value in zip(floating, floats, strict=True):
+                values[index] = value
+            return values
+
+        loop = loop_of(dynamic)
+        moving = [i for i, value in enumerate(loop.start) if jnp.issubdtype(value.dtype, jnp.inexact)]
+
+        def through(turn: Any, values: Sequence[object]) -> Any:
+            """The gradients' way back through one turn that began with ``values``."""
+
+            def one_turn(moved: Sequence[Any], floats: Sequence[Any]) -> Any:
+                all_values = list(values)
+                for index, value in zip(moving, moved, strict=True):
+                    all_values[index] = value
+                after = loop_of(with_floats(floats)).turn(turn, all_values)
+                return [after[i] for i in moving]
+
+            return jax.vjp(one_turn, [values[i] for i in moving], [dynamic[i] for i in floating])[1]
+
+        def step(state: Any) -> Any:
+            left, moved, floats = state
+            values = loop.until(loop.start, left - 1)[1]
+            moved, more = through(left - 1, values)(moved)
+            return left - 1, moved, [a + b for a, b in zip(floats, more, strict=True)]
+
+        begin = (turns, [grads[i] for i in moving], [jnp.zeros_like(dynamic[i]) for i in floating])
+        _, moved, floats = _lax.while_loop(lambda state: state[0] > 0, step, begin)
+
+        def start(*floats: object) -> Any:
+            values = loop_of(with_floats(floats)).start
+            return [values[i] for i in moving]
+
+        first = jax.vjp(start, *(dynamic[i] for i in floating))[1](moved)
+        found = {i: a + b for i, a, b in zip(floating, floats, first, strict=True)}
+        return tuple(
+            found[i] if i in found else np.zeros(value.shape, jax.dtypes.float0) for i, value in enumerate(dynamic)
+        )
+
+    run.defvjp(forward, backward)
+    return run(*dynamic)
+
+
+def _scan_specs(inference: Inference) -> Sequence[Spec]:
+    return _declared(inference)[:-1]
+
+
+def _scan_static(attrs: Attrs, count: int) -> frozenset[int]:
+    return _while_static(attrs, count) | {count - 1}
+
+
+@pure("WhileScan", infer=_scan_specs, static_of=_scan_static, types={})
+def while_scan(
+    *inputs: jax.Array,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    bound: int = -1,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+) -> jax.Array:
+    """The loop's values as `stateless_while` gives them, by a form that has a gradient.
+
+    Args:
+      inputs: as there, then what `while_trips` gives.
+    """
+    del output_shapes, bound
+    loop = _Loop(inputs[:-1], cond, body, Tout)
+    length, exact = (int(value) for value in inputs[-1])
+
+    def step(values: Any, turn: Any) -> Any:
+        if exact:
+            return loop.turn(turn, values), None
+        return _lax.cond(loop.goes_on(turn, values), lambda: loop.turn(turn, values), lambda: values), None
+
+    return _lax.scan(step, loop.start, jnp.arange(length, dtype=jnp.int32))[0]
+
+
+@pure("WhileTrips", infer=fixed(int32, (2,)), types={}, differentiable=False)
+def while_trips(
+    *inputs: jax.Array, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
+) -> jax.Array:
+    """How many turns a loop takes, and whether that is exact (1) or rounded up to a power of two (0).
+
+    Args:
+      inputs: those inputs of the loop that its end depends on.
+      used: their positions among the loop's inputs.
+      loop: positions of those among them that change from turn to turn.
+    """
+    cond_body, loop_body = decode_body(cond), decode_body(body)
+    given = dict(zip(used, inputs, strict=True))
+
+    def at(values: Sequence[jax.Array]) -> list[Any]:
+        changed = given | dict(zip(loop, values, strict=True))
+        return [changed.get(i) for i in range(len(loop_body.inputs))]
+
+    def more(state: Any) -> jax.Array:
+        return jnp.reshape(evaluate(cond_body, at(state[1]), cond_body.outputs)[0], ())
+
+    def step(state: Any) -> Any:
+        results = evaluate(loop_body, at(state[1]), [loop_body.outputs[i] for i in loop])
+        pairs = zip(results, state[1], strict=True)
+        return state[0] + 1, tuple(_lax.convert_element_type(after, before.dtype) for after, before in pairs)
+
+    start = tuple(jnp.asarray(given[i]) for i in loop)
+    turns = _lax.while_loop(more, step, (jnp.int32(0), start))[0]
+    if all(isinstance(value, np.ndarray | np.generic) for value in inputs):
+        return jnp.stack([turns, jnp.int32(1)])
+    return _rounded(turns)
+
+
+@pure("RoundedTrips", infer=fixed(int32, (2,)), inputs="turns:int32", differentiable=False)
+def rounded_trips(turns: jax.Array) -> jax.Array:
+    """``turns`` in the form of `while_trips`, rounded up."""
+    return _rounded(turns)
+
+
+def _rounded(turns: jax.Array) -> jax.Array:
+    powers = jnp.asarray([0, *(1 << i for i in range(31))], jnp.int32)
+    return jnp.stack([powers[jnp.searchsorted(powers, turns)], jnp.int32(0)])
+
+
+@host("While", infer=_declared, ref_attr="refs", types={}, blocking=True)
+def run_while(
+    context: HostContext,
+    *inputs: Any,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> Any:
+    """As `stateless_while`, on the host."""
+    del Tout, output_shapes, refs
+    cond_body, loop_body = decode_body(cond), decode_body(body)
+    count = len(loop_body.outputs)
+    values, rest = tuple(inputs[:count]), inputs[count:]
+    turn = 0
+    while bool(interpret(cond_body, context, (*values, *rest), turn)[0]):
+        context.step.check()
+        values = interpret(loop_body, context, (*values, *rest), turn)
+        turn += 1
+    return (*values, np.int32(turn))
+
+
+def _wanted_specs(inference: Inference) -> Sequence[Spec]:
+    specs = zip(inference.inputs, inference.attrs["wanted"], strict=False)
+    return [Spec(spec.dtype.base_dtype, spec.dims) for spec, wanted in specs if wanted]
+
+
+@host("WhileGradient", infer=_wanted_specs, types={})
+def while_gradient(
+    context: HostContext, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, wanted: Sequence[bool]
+) -> list[HostArray]:
+    """The gradients of a loop whose values change their shapes: one turn after the other, from the last to the first.
+
+    Args:
+      inputs: those of the loop, then a gradient for each of its results that has one.
+      wanted: for each of the loop's inputs whether it has a gradient.
+    """
+    holds, turn_body = decode_body(cond), decode_body(body)
+    count = len(turn_body.outputs)
+    given, moved = inputs[: len(turn_body.inputs)], list(inputs[len(turn_body.inputs) :])
+    fixed, values = list(given[count:]), list(given[:count])
+    history: list[list[object]] = []
+    while interpret(holds, context, [*values, *fixed], len(history))[0]:
+        context.step.check()
+        history.append(values)
+        values = list(interpret(turn_body, context, [*values, *fixed], len(history) - 1))
+    moving = [i for i in range(count) if wanted[i]]
+    floating = [i for i in range(len(fixed)) if wanted[count + i]]
+    totals = [np.zeros(fixed[i].shape, fixed[i].dtype) for i in floating]
+
+    def results(turn: int, before: Sequence[Any], moved: Sequence[Any], floats: Sequence[Any]) -> list[Any]:
+        now, same = list(before), list(fixed)
+        for index, value in zip(moving, moved, strict=True):
+            now[index] = value
+        for index, value in zip(floating, floats, strict=True):
+            same[index] = value
+        after = evaluate(turn_body, [*now, *same], None, turn)
+        return [after[i] for i in moving]
+
+    for turn, before in reversed(list(enumerate(history))):
+        back: object = jax.vjp(
+            partial(results, turn, before), [before[i] for i in moving], [fixed[i] for i in floating]
+        )[1]
+        moved, more = back([jnp.asarray(grad) for grad in moved])
+        totals = [total + np.asarray(each) for total, each in zip(totals, more, strict=True)]
+    return [np.asarray(grad) for grad in (*moved, *totals)]

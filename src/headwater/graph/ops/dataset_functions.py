@@ -1,0 +1,386 @@
+"""Functions of a dataset's elements: bodies of graphs, run for one element or for many at once.
+
+What can be compiled of a body is, in as few pieces as its host operations allow; for a block of elements each piece
+is mapped over the rows (`jax.vmap`), and host operations run in their form for rows where they have one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from headwater.data.node import Block, Context, Element, Function
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import from_numpy, resource, string, variant
+from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evaluate, static_inputs
+from headwater.graph.ops.rows import RowForm, row_form
+from headwater.graph.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+_Env = dict[str, Any]
+_NOTICED = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
+_HOST_ONLY = (string, resource, variant)
+
+
+@dataclass(frozen=True, slots=True)
+class LoneStep:
+    """Stands for a step where elements are made outside any."""
+
+    number: int = 0
+    session: str = ""
+
+    def check(self) -> None:
+        """Nothing ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoneContext:
+    """Stands for the runtime's context of host operations where elements are made outside a graph's step."""
+
+    op_name: str = "dataset"
+    task: str = ""
+    step: object = field(default_factory=LoneStep)
+    resources: object = None
+    variables: dict[str, object] = field(default_factory=dict[str, Any])
+    arguments: tuple[str, ...] = ()
+
+
+class BodyFunction(Function):
+    """A body as a function of elements.
+
+    Attributes:
+      quiet: whether the call has no effect that a program could see.
+
+    Args:
+      name: for messages.
+      function: the attribute that holds the body. Its first inputs are an element's components.
+      inputs: what is known of an element.
+      captured: values of its other inputs, in order, but for the key of random numbers.
+      specs: what is known of its results.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: FunctionAttr,
+        inputs: Sequence[TensorSpec],
+        captured: Sequence[object],
+        specs: tuple[TensorSpec, ...],
+    ) -> None:
+        self.name = name
+        self._specs = specs
+        plan = _planned(function, tuple(inputs), _Captured(captured))
+        self._params, self._known, self._pieces = plan.params, plan.known, plan.pieces
+        body = decode_body(function)
+        self._outputs = body.outputs
+        self._counter = itertools.count()
+        self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
+        self.columnar: bool = bool(self._params) and all(piece.rows is not None for piece in self._pieces)
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self._specs
+
+    def __call__(self, context: Context, element: Element) -> Element:
+        env = self._known | dict(zip(self._params, element, strict=True))
+        turn = next(self._counter)
+        host = context.host or LoneContext()
+        for piece in self._pieces:
+            piece.one(env, host, turn)
+        return tuple(np.asarray(env[name]) for name in self._outputs)
+
+    def rows(self, context: Context, block: Block) -> Block:
+        env = self._known | dict(zip(self._params, block, strict=True))
+        count = len(block[0])
+        turn = next(itertools.islice(self._counter, count - 1, None))
+        host = context.host or LoneContext()
+        varying = set(self._params)
+        for piece in self._pieces:
+            assert piece.rows is not None
+            piece.rows(env, host, turn, count)
+            varying.update(piece.outputs)
+        return tuple(
+            np.asarray(env[name])
+            if name in varying
+            else np.broadcast_to(np.asarray(env[name]), (count, *np.shape(env[name])))
+            for name in self._outputs
+        )
+
+
+class _Captured:
+    """Values that a function uses from outside, to be compared by what they are."""
+
+    def __init__(self, values: Sequence[object]) -> None:
+        self.values = [np.asarray(value) for value in values]
+        self._id = tuple(
+            (id(value), 0) if value.dtype == object else (value.tobytes(), str(value.dtype), value.shape)
+            for value in self.values
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Captured) and self._id == other._id
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a body runs.
+
+    Attributes:
+      params: names of the tensors that are an element's components.
+      known: values that are the same for all elements.
+      pieces: what runs, in order.
+    """
+
+    params: tuple[str, ...]
+    known: _Env
+    pieces: tuple[_Piece, ...]
+
+
+@functools.lru_cache(maxsize=256)
+def _planned(function: FunctionAttr, inputs: tuple[TensorSpec, ...], captured: _Captured) -> _Plan:
+    """The plan for a function. It is kept, so that what is compiled serves those who go over a dataset anew."""
+    body = decode_body(function)
+    fixed = [item for item in body.inputs if item != body.key]
+    params = tuple(fixed[: len(fixed) - len(captured.values)])
+    known: _Env = dict(zip(fixed[len(params) :], captured.values, strict=True))
+    if body.key:
+        known[body.key] = _key(body)
+    pieces = _Planner(body, dict(zip(params, inputs, strict=True)), known).pieces()
+    return _Plan(params, known, tuple(pieces))
+
+
+def _key(body: Body) -> HostArray:
+    """The key of a body's random numbers, from the first seeds in it."""
+    for node in body.nodes:
+        seeds = int(node.attrs.get("seed") or 0), int(node.attrs.get("seed2") or 0)
+        if node.definition.kind is Kind.RANDOM and seeds != (0, 0):
+            return np.asarray([seed & 0xFFFFFFFF for seed in seeds], np.uint32)
+    return np.asarray([secrets.randbits(32), secrets.randbits(32)], np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Operations that run together.
+
+    Attributes:
+      outputs: names of the tensors it gives.
+      one: ``one(env, host, turn)`` for one element.
+      rows: ``rows(env, host, last_turn, count)`` for a block; None where it has no such form.
+    """
+
+    outputs: tuple[str, ...]
+    one: Callable[[_Env, Any, int], None]
+    rows: Callable[[_Env, Any, int, int], None] | None
+
+
+class _Planner:
+    """Divides a body into pieces. What does not depend on an element and can be told now goes into ``known``."""
+
+    def __init__(self, body: Body, params: dict[str, TensorSpec], known: _Env) -> None:
+        self._body = body
+        self._known = known
+        self._varying = set(params)
+        self._specs = {name: Spec(spec.dtype, spec.dims) for name, spec in params.items()}
+        for name, value in known.items():
+            array = np.asarray(value)
+            self._specs[name] = Spec(string if array.dtype == object else from_numpy(array.dtype), array.shape)
+        self._pieces: list[_Piece] = []
+        self._open: list[BodyNode] = []
+        self._made: set[str] = set()
+
+    def pieces(self) -> list[_Piece]:
+        for node in self._body.nodes:
+            self._infer(node)
+            if not self._told(node):
+                self._place(node)
+        self._close()
+        return self._pieces
+
+    def _told(self, node: BodyNode) -> bool:
+        """Whether a node's outputs are known now."""
+        if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):
+            return False
+        values = [self._known[name] for name in node.inputs]
+        if self._of_text(node):
+            if node.definition.string_lower is None:
+                return False
+            results = tuple(map(_as_array, as_outputs(node.definition.string_lower(*values, **node.attrs))))
+        else:
+            with jax.ensure_compile_time_eval():
+                results = call(node.definition, values, node.attrs)
+        self._known.update((f"{node.name}:{index}", np.asarray(value)) for index, value in enumerate(results))
+        return True
+
+    def _infer(self, node: BodyNode) -> None:
+        """Notes the types of a node's outputs."""
+        inputs = [self._specs[name] for name in node.inputs]
+        known = [self._known.get(name) for name in node.inputs]
+        values = [None if value is None else np.asarray(value) for value in known]
+        inference = Inference(node.definition.name, node.attrs, inputs, lambda i: values[i], lambda i: None)
+        self._specs.update(
+            (f"{node.name}:{index}", spec) for index, spec in enumerate(node.definition.infer(inference))
+        )
+
+    def _place(self, node: BodyNode) -> None:
+        if node.definition.kind is Kind.STATEFUL:
+            raise UnimplementedError(
+                None,
+                None,
+                f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset cannot do",
+            )
+        texts = self._of_text(node)
+        if node.definition.kind is Kind.HOST or texts:
+            if any(name.rpartition(":")[0] in self._made for name in node.inputs):
+                self._close()
+            self._pieces.append(self._host(node))
+        else:
+            self._open.append(node)
+            self._made.add(node.name)
+        if node.definition.kind is Kind.RANDOM or any(self._varies(name) for name in node.inputs):
+            self._varying.add(f"{node.name}:")
+
+    def _varies(self, name: str) -> bool:
+        return name in self._varying or name.rpartition(":")[0] + ":" in self._varying
+
+    def _of_text(self, node: BodyNode) -> bool:
+        """Whether a node takes or gives what only the host can hold."""
+        outputs = (f"{node.name}:{index}" for index in itertools.count())
+        given = itertools.takewhile(lambda name: name in self._specs, outputs)
+        return any(self._specs[name].dtype.base_dtype in _HOST_ONLY for name in (*node.inputs, *given))
+
+    def _host(self, node: BodyNode) -> _Piece:
+        definition = node.definition
+        count = _output_count(node, self._body)
+        names = tuple(f"{node.name}:{index}" for index in range(count))
+        lower = definition.lower if definition.kind is Kind.HOST else definition.string_lower
+        if lower is None:
+            raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
+        with_context = definition.kind is Kind.HOST
+
+        def one(env: _Env, host: Any, turn: int) -> None:
+            values = [np.asarray(env[name]) for name in node.inputs]
+            inner = dataclasses.replace(host, op_name=node.name, arguments=node.inputs)
+            with _Named(node):
+                found = lower(inner, *values, **node.attrs) if with_context else lower(*values, **node.attrs)
+            env.update(zip(names, map(_as_array, as_outputs(found)), strict=False))
+
+        varying = tuple(map(self._varies, node.inputs))
+        form: RowForm | None = row_form(definition.name, node.attrs, varying) if any(varying) else None
+        if form is None:
+            return _Piece(names, one, None)
+
+        def rows(env: _Env, host: Any, turn: int, count: int) -> None:
+            inner = dataclasses.replace(host, op_name=node.name, arguments=node.inputs)
+            with _Named(node):
+                found = form(inner, [np.asarray(env[name]) for name in node.inputs])
+            env.update(zip(names, found, strict=False))
+
+        return _Piece(names, one, rows)
+
+    def _close(self) -> None:
+        """Ends the piece of compiled operations that is open."""
+        if not self._open:
+            return
+        nodes, made = tuple(self._open), {node.name for node in self._open}
+        self._open, self._made = [], set()
+        used = {name for node in self._body.nodes if node not in nodes for name in node.inputs} | {*self._body.outputs}
+        outputs = tuple(sorted(name for name in used if name.rpartition(":")[0] in made))
+        inputs = tuple(
+            dict.fromkeys(
+                name
+                for node in nodes
+                for name in node.inputs
+                if name.rpartition(":")[0] not in made and name not in self._known
+            )
+        )
+        if outputs:
+            self._pieces.append(self._compiled(nodes, inputs, outputs))
+
+    def _compiled(self, nodes: tuple[BodyNode, ...], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> _Piece:
+        known = {name: self._known[name] for node in nodes for name in node.inputs if name in self._known}
+        key = self._body.key
+        if key:
+            known[key] = self._known[key]
+        body = Body(nodes, (*inputs, *known), outputs, key)
+        rest = list(known.values())
+        static = any(index < len(inputs) for index in static_inputs(body))
+        cpu = jax.devices("cpu")[0]
+
+        def compute(values: Sequence[jax.Array], turn: object) -> tuple[jax.Array, ...]:
+            return evaluate(body, [*values, *rest], turn=turn)
+
+        jitted = compute if static else jax.jit(compute)
+
+        def one(env: _Env, host: object, turn: int) -> None:
+            with jax.default_device(cpu), _Named(nodes[-1]):
+                found = jitted([env[name] for name in inputs], np.uint32(turn & 0xFFFFFFFF))
+            env.update(zip(outputs, map(np.asarray, found), strict=True))
+
+        varying = [self._varies(name) for name in inputs]
+        if static or (not any(varying) and not any(node.definition.kind is Kind.RANDOM for node in nodes)):
+            return _Piece(outputs, one, None)
+        mapped = jax.jit(jax.vmap(compute, in_axes=([0 if varies else None for varies in varying], 0)))
+
+        def rows(env: _Env, host: object, turn: int, count: int) -> None:
+            size = 1 << (count - 1).bit_length()  # blocks of few different sizes, so that few are compiled
+            values = [
+                _padded(env[name], size) if varies else env[name] for name, varies in zip(inputs, varying, strict=True)
+            ]
+            turns = (np.arange(size, dtype=np.int64) + (turn - count + 1)).astype(np.uint32)
+            with jax.default_device(cpu), _Named(nodes[-1]):
+                found = mapped(values, turns)
+            env.update((name, np.asarray(value)[:count]) for name, value in zip(outputs, found, strict=True))
+
+        return _Piece(outputs, one, rows)
+
+
+class _Named:
+    """Says in errors of NumPy and JAX which operation they came up in."""
+
+    def __init__(self, node: BodyNode) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, TypeError | ValueError | IndexError | KeyError) and not isinstance(error, OpError):
+            node = self._node
+            raise InvalidArgumentError(
+                None, None, f"{error} [in {node.definition.name} operation {node.name!r}]"
+            ) from error
+
+
+def _output_count(node: BodyNode, body: Body) -> int:
+    prefix = f"{node.name}:"
+    used = [name for item in body.nodes for name in item.inputs] + list(body.outputs)
+    return 1 + max((int(name.rpartition(":")[2]) for name in used if name.startswith(prefix)), default=-1)
+
+
+def _as_array(value: jax.Array) -> HostArray:
+    if isinstance(value, str | bytes):
+        text = np.empty((), object)
+        text[()] = value.encode() if isinstance(value, str) else value
+        return text
+    return np.asarray(value)
+
+
+def _padded(value: jax.Array, size: int) -> HostArray | jax.Array:
+    missing = size - len(value)
+    return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

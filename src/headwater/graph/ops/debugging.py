@@ -1,0 +1,176 @@
+"""Checks, prints, and Python functions in a step."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, float64, string, to_string_array
+from headwater.errors import (
+    InvalidArgumentError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+    UnknownError,
+)
+from headwater.graph.ops.common import output
+from headwater.graph.ops.define import fixed, host, no_outputs
+from headwater.graph.ops.formatting import both_ends, first_elements
+from headwater.graph.registry import HostArray, Inference, Spec, function_of
+from headwater.graph.resources.host_context import HostContext
+
+# Checks -----------------------------------------------------------------------------------------------------------
+
+
+@host("Assert", inputs="condition:bool, data:T**", infer=no_outputs)
+def check(context: HostContext, condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
+    """Fails, showing ``data``, where the condition does not hold."""
+    del context
+    if not condition:
+        shown = " ".join(f"[{first_elements(value, summarize)}]" for value in data)
+        raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
+
+
+def _like_first(inference: Inference) -> Sequence[Spec]:
+    return output(inference, inference.inputs[0].dims)
+
+
+@host("CheckNumerics", inputs="tensor:T|floating", infer=_like_first)
+def check_numerics(context: HostContext, tensor: HostArray, *, message: str) -> HostArray:
+    """``tensor``; fails where an element is infinite or not a number."""
+    del context
+    found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(tensor).any()]
+    if found:
+        raise InvalidArgumentError(None, None, f"{message} : Tensor had {' and '.join(found)} values")
+    return tensor
+
+
+# Prints -----------------------------------------------------------------------------------------------------------
+
+
+class _Count:
+    """How often an operation printed."""
+
+    def __init__(self) -> None:
+        self.printed = 0
+
+
+@host("Print", inputs="input:T, data:U**", infer=_like_first)
+def print_(
+    context: HostContext, input: HostArray, *data: HostArray, message: str = "", first_n: int = -1, summarize: int = 3
+) -> HostArray:
+    """``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps only."""
+    count = context.resource("", "", _Count, _Count)
+    if first_n < 0 or count.printed < first_n:
+        count.printed += 1
+        shown = "".join(f"[{first_elements(value, summarize)}]" for value in data)
+        print(f"{message}{shown}", file=sys.stderr, flush=True)
+    return input
+
+
+@host("StringFormat", inputs="inputs:T**", infer=fixed(string, ()))
+def string_format(
+    context: HostContext, *inputs: HostArray, template: str = "%s", placeholder: str = "%s", summarize: int = 3
+) -> HostArray:
+    """``template`` with each placeholder replaced by a tensor."""
+    del context
+    pieces = template.split(placeholder)
+    if len(pieces) != len(inputs) + 1:
+        raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}")
+    shown = [both_ends(value, summarize) for value in inputs]
+    text = "".join(piece + value for piece, value in zip(pieces, [*shown, ""], strict=True))
+    return to_string_array(text)
+
+
+@host("PrintV2", inputs="input:string", infer=no_outputs)
+def print_v2(context: HostContext, input: Any, *, output_stream: str = "stderr", end: str = "\n") -> None:
+    """Writes a text to a stream, or to the end of a file (``file://path``)."""
+    del context
+    text = input[()].decode(errors="replace") + end
+    if output_stream.startswith("file://"):
+        with Path(output_stream.removeprefix("file://")).open("a") as file:
+            file.write(text)
+    elif output_stream.startswith("log("):
+        print(text, end="", file=sys.stderr, flush=True)
+    else:
+        print(text, end="", file=sys.stdout if output_stream == "stdout" else sys.stderr, flush=True)
+
+
+@host("Timestamp", inputs="", infer=fixed(float64, ()))
+def timestamp(context: HostContext) -> HostArray:
+    """Seconds since 1970."""
+    del context
+    return np.array(time.time())
+
+
+# Python functions -------------------------------------------------------------------------------------------------
+
+
+def _function_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(dtype, None) for dtype in inference.attrs["Tout"]]
+
+
+_CODES = {
+    TypeError: InvalidArgumentError,
+    ValueError: InvalidArgumentError,
+    StopIteration: OutOfRangeError,
+    MemoryError: ResourceExhaustedError,
+    NotImplementedError: UnimplementedError,
+}
+
+
+def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType]) -> Any:
+    """Calls the Python function that this process knows as ``token``.
+
+    Raises:
+      InvalidArgumentError: it gives other values than it said.
+      OpError: of a class that says what the function raised, whose message it has.
+    """
+    function = function_of(token)
+    if function is None:
+        raise InvalidArgumentError(
+            None, None, f"{context.op_name!r} calls a Python function of another process; it must run where it was made"
+        )
+    try:
+        results: Any = function(*input)
+    except Exception as error:
+        kind = next((kind for base, kind in _CODES.items() if isinstance(error, base)), UnknownError)
+        raise kind(None, None, f"{type(error).__name__}: {error}") from error
+    values = list(results) if isinstance(results, list | tuple) and len(Tout) != 1 else [results]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if len(Tout) == 1 and isinstance(results, list | tuple) and len(results) == 1:  # pyright: ignore[reportUnknownArgumentType]
+        values = list(results)  # pyright: ignore[reportUnknownArgumentType]
+    if not Tout:
+        return ()
+    if len(values) != len(Tout):
+        raise InvalidArgumentError(None, None, f"py_func gave {len(values)} values, but expects to see {len(Tout)}")
+    return tuple(_converted(value, dtype, index) for index, (value, dtype) in enumerate(zip(values, Tout, strict=True)))
+
+
+def _converted(value: Any, dtype: DType, index: int) -> HostArray:
+    if dtype.base_dtype == string:
+        return to_string_array(value)
+    array = np.asarray(value)
+    if array.dtype != dtype.numpy_dtype and not isinstance(value, np.ndarray | np.generic):
+        array = array.astype(dtype.numpy_dtype)
+    if array.dtype != dtype.numpy_dtype:
+        raise InvalidArgumentError(
+            None, None, f"{index}-th value returned by py_func is {array.dtype.name}, but expects {dtype.name}"
+        )
+    return array
+
+
+@host("PyFunc", inputs="input:Tin**", infer=_function_specs)
+def py_func(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
+    """Calls a Python function with arrays."""
+    return _call(context, *input, token=token, Tout=Tout)
+
+
+@host("PyFuncStateless", inputs="input:Tin**", infer=_function_specs)
+def py_func_stateless(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
+    """As `py_func`, for functions that give the same for the same inputs."""
+    return _call(context, *input, token=token, Tout=Tout)

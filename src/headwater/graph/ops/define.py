@@ -1,0 +1,426 @@
+"""How operation types are defined: decorators that turn one function into a registered operation type.
+
+Keyword-only parameters of the function are the operation's attributes, their defaults the attributes' defaults;
+positional ones are its inputs. Those of compiled operations are annotated ``jax.Array``: a value that the graph already
+determines comes as a NumPy array in place of a traced one; static ones always do. The static shape rule, unless given,
+is abstract evaluation of the function itself (`jax.eval_shape`), with symbolic sizes for unknown dimensions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+import numpy as np
+from jax import export
+from jax.errors import InconclusiveDimensionOperation
+
+from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
+from headwater.graph.ops.requirements import with_requirements
+from headwater.graph.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
+from headwater.shapes import Dims, TensorShape, broadcast_dims
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MAX_PROBED_RANK = 5
+_MISFITS = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError)
+"""What a function raises for shapes that it cannot take."""
+_cache: dict[object, tuple[Spec, ...]] = {}
+
+
+def pure(
+    name: str,
+    *,
+    static: Sequence[int] = (),
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+    infer: Infer | None = None,
+    gradient: Callable[..., Sequence[object]] | None = None,
+    differentiable: bool = True,
+    constants: Sequence[int] = (),
+    string_lower: Callable[..., object] | None = None,
+    strings: bool = False,
+    types: Mapping[str, int] | None = None,
+    inputs: str | None = None,
+) -> Callable[[F], F]:
+    """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments.
+
+    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``: for each its name; its
+    element type or the attribute that says it; after ``|`` the class of types allowed; after ``=`` the preferred type
+    of Python values; a final ``*`` for a list of one type, ``**`` for a list of any types. ``types`` follows from it.
+    ``strings`` says that the function itself, called with NumPy arrays, also serves tensors of strings.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs or "")
+        register(
+            OpDef(
+                name=name,
+                kind=Kind.PURE,
+                lower=function,
+                infer=with_requirements(name, infer or by_evaluation(function, tuple(static), static_of)),
+                attrs=attrs,
+                defaults=defaults,
+                static=tuple(static),
+                static_of=static_of,
+                gradient=gradient,
+                differentiable=differentiable,
+                constants=tuple(constants),
+                string_lower=function if strings else string_lower,
+                types=_types(types, inputs, arguments),
+                arguments=arguments,
+            )
+        )
+        return function
+
+    return define
+
+
+def random(
+    name: str,
+    *,
+    infer: Infer,
+    static: Sequence[int] = (0,),
+    inputs: str = "shape:T|index=int32",
+    string_lower: Callable[..., object] | None = None,
+) -> Callable[[F], F]:
+    """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
+
+    ``string_lower`` is its twin for tensors of strings, with a generator of NumPy in place of the key.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs)
+        register(
+            OpDef(
+                name=name,
+                kind=Kind.RANDOM,
+                lower=function,
+                infer=with_requirements(name, infer),
+                attrs=attrs,
+                defaults=defaults,
+                static=tuple(static),
+                differentiable=False,
+                types=_types(None, inputs, arguments),
+                arguments=arguments,
+                string_lower=string_lower,
+            )
+        )
+        return function
+
+    return define
+
+
+def stateful(
+    name: str,
+    *,
+    refs: Sequence[int],
+    updates: Sequence[int],
+    reads: Sequence[int] | None = None,
+    infer: Infer | None = None,
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+    admit: Callable[..., Callable[[], object]] | None = None,
+) -> Callable[[F], F]:
+    """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
+
+    Inputs in ``refs`` arrive as the variables' values (None for one that is not in ``reads`` and has none). The
+    operation's one output is a reference to the first of ``updates``.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        register(
+            OpDef(
+                name=name,
+                kind=Kind.STATEFUL,
+                lower=function,
+                infer=infer or same_as(updates[0]),
+                attrs=attrs,
+                defaults=defaults,
+                refs=tuple(refs),
+                reads=tuple(refs if reads is None else reads),
+                updates=tuple(updates),
+                static_of=static_of,
+                admit=admit,
+                differentiable=False,
+                types={"T": refs[0]},
+            )
+        )
+        return function
+
+    return define
+
+
+def host(
+    name: str,
+    *,
+    infer: Infer,
+    refs: Sequence[int] = (),
+    ref_attr: str = "",
+    blocking: bool = False,
+    announces: bool = False,
+    keeps: bool = False,
+    stable: bool = False,
+    repeat: Callable[..., None] | None = None,
+    gradient: Callable[..., Sequence[object]] | None = None,
+    traced: Callable[..., object] | None = None,
+    types: Mapping[str, int] | None = None,
+    inputs: str | None = None,
+) -> Callable[[F], F]:
+    """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
+
+    ``context`` is the runtime's `HostContext`. Inputs in ``refs`` arrive as the variables' cells.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs or "")
+        register(
+            OpDef(
+                name=name,
+                kind=Kind.HOST,
+                lower=function,
+                infer=with_requirements(name, infer),
+                attrs=attrs,
+                defaults=defaults,
+                refs=tuple(refs),
+                ref_attr=ref_attr,
+                blocking=blocking,
+                announces=announces,
+                keeps=keeps,
+                stable=stable,
+                repeat=repeat,
+                gradient=gradient,
+                differentiable=gradient is not None,
+                traced=traced,
+                types=_types(types or {}, inputs, arguments),
+                arguments=arguments,
+            )
+        )
+        return function
+
+    return define
+
+
+_DTYPES = {dtype.name: dtype for dtype in VALUE_DTYPES}
+_ARGUMENT = re.compile(r"(?P<name>\w+):(?P<type>\w+)(\|(?P<allowed>\w+))?(=(?P<default>\w+))?(?P<list>\*{0,2})")
+
+
+def parse_arguments(inputs: str) -> tuple[Argument, ...]:
+    """The arguments that `pure`'s ``inputs`` declares."""
+    arguments: list[Argument] = []
+    for part in filter(None, inputs.replace(" ", "").split(",")):
+        match = _ARGUMENT.fullmatch(part)
+        assert match, f"{part!r} in {inputs!r} declares no argument"
+        fixed = _DTYPES.get(match["type"])
+        arguments.append(
+            Argument(
+                name=match["name"],
+                dtype=fixed,
+                type_attr="" if fixed else match["type"],
+                default=_DTYPES[match["default"]] if match["default"] else None,
+                allowed=match["allowed"] or "",
+                many=match["list"] == "*",
+                mixed=match["list"] == "**",
+            )
+        )
+    return tuple(arguments)
+
+
+def _types(types: Mapping[str, int] | None, inputs: str | None, arguments: Sequence[Argument]) -> Mapping[str, int]:
+    """`OpDef.types` as given, or as the arguments say: behind a list, positions count from the end."""
+    if inputs is None:
+        return {"T": 0} if types is None else types
+    lists = [index for index, argument in enumerate(arguments) if argument.many or argument.mixed]
+    found: dict[str, int] = {}
+    for index, argument in enumerate(arguments):
+        if argument.type_attr and not argument.mixed:
+            behind = any(place < index for place in lists)
+            found.setdefault(argument.type_attr, index - len(arguments) if behind else index)
+    return found | dict(types or {})
+
+
+def _attributes(function: Callable[..., object]) -> tuple[frozenset[str], dict[str, object]]:
+    parameters = inspect.signature(function).parameters.values()
+    keyword = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return frozenset(p.name for p in keyword), {p.name: p.default for p in keyword if p.default is not p.empty}
+
+
+# Shape rules ----------------------------------------------------------------------------------------------------
+
+
+def same_as(index: int = 0) -> Infer:
+    """One output like input ``index``."""
+    return lambda inference: [inference.inputs[index]]
+
+
+def no_outputs(inference: Inference) -> Sequence[Spec]:
+    """No output at all."""
+    del inference
+    return []
+
+
+def fixed(dtype: DType, dims: Dims) -> Infer:
+    """One output of this type and shape."""
+    return lambda inference: [Spec(dtype, dims)]
+
+
+def unary(inference: Inference) -> Sequence[Spec]:
+    """One output of the type and shape of the only input."""
+    first = inference.inputs[0]
+    return [Spec(first.dtype.base_dtype, first.dims)]
+
+
+def unary_predicate(inference: Inference) -> Sequence[Spec]:
+    """One output of truth values, of the shape of the only input."""
+    return [Spec(bool_, inference.inputs[0].dims)]
+
+
+def binary(inference: Inference) -> Sequence[Spec]:
+    """One output of the inputs' common type, of their broadcast shape.
+
+    Raises:
+      TypeError: the inputs' types differ.
+      ValueError: their shapes do not broadcast.
+    """
+    x, y = inference.inputs
+    if x.dtype.base_dtype != y.dtype.base_dtype:
+        raise TypeError(
+            f"Input 'y' of '{inference.op_type}' Op has type {y.dtype.base_dtype.name} that does not match type "
+            f"{x.dtype.base_dtype.name} of argument 'x'."
+        )
+    return [Spec(x.dtype.base_dtype, broadcast_dims(x.dims, y.dims))]
+
+
+def comparison(inference: Inference) -> Sequence[Spec]:
+    """As `binary`, with truth values."""
+    return [Spec(bool_, binary(inference)[0].dims)]
+
+
+def by_evaluation(
+    function: Callable[..., object],
+    static: tuple[int, ...] = (),
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+) -> Infer:
+    """The rule that evaluates ``function`` abstractly.
+
+    Unknown dimensions get symbols; where JAX cannot decide something about them, the output's shape is unknown.
+    """
+
+    def infer(inference: Inference) -> Sequence[Spec]:
+        count = len(inference.inputs)
+        positions = static_of(inference.attrs, count) if static_of else frozenset(i % count for i in static)
+        known: dict[int, HostArray] = {}
+        for index in positions:
+            value = inference.constant(index)
+            if value is None:
+                return [Spec(_first_dtype(inference, positions), None)]
+            known[index] = value
+        return _evaluate(function, inference, known)
+
+    return infer
+
+
+def _first_dtype(inference: Inference, static: frozenset[int]) -> DType:
+    return next(s.dtype.base_dtype for i, s in enumerate(inference.inputs) if i not in static)
+
+
+def _evaluate(function: Callable[..., object], inference: Inference, known: dict[int, HostArray]) -> tuple[Spec, ...]:
+    names, _ = _attributes(function)
+    attrs = {key: value for key, value in inference.attrs.items() if key in names}
+    key = (
+        function,
+        _hashable(attrs),
+        tuple((spec.dtype.base_dtype, spec.dims) for spec in inference.inputs),
+        tuple((index, value.tobytes(), value.shape) for index, value in known.items()),
+    )
+    if key not in _cache:
+        _cache[key] = _evaluate_anew(function, attrs, inference.inputs, known)
+    return _cache[key]
+
+
+def _evaluate_anew(
+    function: Callable[..., object], attrs: dict[str, object], inputs: Sequence[Spec], known: dict[int, HostArray]
+) -> tuple[Spec, ...]:
+    def run(shapes: Sequence[object]) -> tuple[Any, ...]:
+        dynamic = [
+            jax.ShapeDtypeStruct(shape, spec.dtype.numpy_dtype)
+            for index, (spec, shape) in enumerate(zip(inputs, shapes, strict=True))
+            if index not in known
+        ]
+
+        def call(*arrays: object) -> object:
+            rest = iter(arrays)
+            return function(*(known[i] if i in known else next(rest) for i in range(len(inputs))), **attrs)
+
+        result: Any = jax.eval_shape(call, *dynamic)
+        return result if isinstance(result, tuple) else (result,)
+
+    shapes = [spec.dims for spec in inputs]
+    if all(dims is not None and None not in dims for dims in shapes):
+        try:
+            return tuple(_spec(out) for out in run(shapes))
+        except TypeError as error:
+            # JAX says TypeError for shapes that do not fit; TensorFlow's word for that is ValueError.
+            raise ValueError(_first_line(error)) from error
+    if all(dims is not None for dims in shapes):
+        for symbols in ("{index}", ""):
+            try:
+                return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
+            except (*_MISFITS, InconclusiveDimensionOperation):
+                continue  # JAX could not decide something about the symbols
+    sizes = dict.fromkeys([2, *(dim for dims in shapes for dim in dims or () if dim), 1])
+    for size, rank in itertools.product(sizes, range(_MAX_PROBED_RANK) if None in shapes else [0]):
+        guess = [(size,) * rank if dims is None else tuple(size if d is None else d for d in dims) for dims in shapes]
+        try:
+            return tuple(Spec(from_numpy(out.dtype), None) for out in run(guess))
+        except _MISFITS:
+            continue
+    raise ValueError("no shape that is known so far fits the operation")
+
+
+def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[object, ...]]:
+    """The shapes with a symbol for each unknown dimension: all different, or all the same."""
+    scope = export.SymbolicScope()
+    counter = 0
+    result: list[tuple[object, ...]] = []
+    for dims in shapes:
+        row: list[object] = []
+        for dim in dims or ():
+            if dim is None:
+                counter += 1
+                row.append(export.symbolic_shape("d" + suffix.format(index=counter), scope=scope)[0])
+            else:
+                row.append(dim)
+        result.append(tuple(row))
+    return result
+
+
+def _spec(out: Any) -> Spec:
+    return Spec(from_numpy(np.dtype(out.dtype)), tuple(d if isinstance(d, int) else None for d in out.shape))
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, dict):
+        return tuple(sorted((k, _hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return tuple(_hashable(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, np.ndarray):
+        return value.tobytes(), value.shape, str(value.dtype)
+    if isinstance(value, FunctionAttr):
+        return value.name, _hashable(value.attrs)
+    if isinstance(value, TensorShape):
+        return value.as_dims
+    return value
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,426 @@
+"""Functions of each element on its own: arithmetic, comparison, logic, rounding, casts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from headwater.dtypes import DType, bool_, float32, string
+from headwater.graph.ops.common import AnyArray, array_module
+from headwater.graph.ops.define import binary, comparison, pure, unary, unary_predicate
+from headwater.graph.registry import Inference, Spec
+from headwater.shapes import Dims, broadcast_dims, merge_dims
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+    from headwater.shapes import TensorShape
+
+Function = Callable[..., Any]
+
+# One argument -----------------------------------------------------------------------------------------------------
+
+
+def _named(name: str) -> Function:
+    """The function called ``name`` in NumPy and in `jax.numpy`."""
+    return lambda x: getattr(array_module(x), name)(x)
+
+
+def _unary(op_type: str, function: Function | str, allowed: str, argument: str = "x", **options: object) -> None:
+    compute = _named(function) if isinstance(function, str) else function
+    chosen: dict[str, Any] = {"infer": unary, "inputs": f"{argument}:T|{allowed}"} | options
+    pure(op_type, **chosen)(lambda x: compute(x))
+
+
+def _round(x: AnyArray) -> AnyArray:
+    """To the nearest integer, halves to the even one."""
+    return x if x.dtype.kind in "iub" else array_module(x).round(x)
+
+
+def _sign(x: AnyArray) -> AnyArray:
+    """-1, 0 or 1; of a complex number x / |x|."""
+    return array_module(x).sign(x)
+
+
+@jax.custom_jvp
+def _float_abs(x: jax.Array) -> jax.Array:
+    return jnp.abs(x)
+
+
+@_float_abs.defjvp
+def _float_abs_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    # The slope at 0 is 0.
+    return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
+
+
+def _abs(x: AnyArray) -> AnyArray:
+    """|x|."""
+    return array_module(x).abs(x) if x.dtype.kind in "iu" else _float_abs(x)
+
+
+_unary("Abs", _abs, "numeric")
+_unary("Neg", "negative", "numeric")
+_unary("Square", "square", "numeric")
+_unary("Sign", _sign, "numeric")
+_unary("Conj", "conj", "complex", "input")
+for _type, _function in {
+    "Exp": jnp.exp,
+    "Expm1": jnp.expm1,
+    "Log": jnp.log,
+    "Log1p": jnp.log1p,
+    "Sqrt": jnp.sqrt,
+    "Rsqrt": lax.rsqrt,
+    "Reciprocal": jnp.reciprocal,
+    "Inv": jnp.reciprocal,
+    "Sin": jnp.sin,
+    "Cos": jnp.cos,
+    "Tan": jnp.tan,
+    "Asin": jnp.arcsin,
+    "Acos": jnp.arccos,
+    "Atan": jnp.arctan,
+    "Sinh": jnp.sinh,
+    "Cosh": jnp.cosh,
+    "Tanh": jnp.tanh,
+    "Asinh": jnp.arcsinh,
+    "Acosh": jnp.arccosh,
+    "Atanh": jnp.arctanh,
+    "Sigmoid": jax.nn.sigmoid,
+}.items():
+    _unary(_type, _function, "inexact")
+for _type, _function in {
+    "Lgamma": special.gammaln,
+    "Digamma": special.digamma,
+    "Erf": special.erf,
+    "Erfc": special.erfc,
+    "LogNdtr": special.log_ndtr,
+    "BesselI0e": special.i0e,
+    "BesselI1e": special.i1e,
+    "Ndtri": special.ndtri,
+}.items():
+    _unary(_type, _function, "floating")
+for _type, _name in {"Floor": "floor", "Ceil": "ceil", "Rint": "rint"}.items():
+    _unary(_type, _name, "floating", differentiable=False)
+_unary("Round", _round, "numeric", differentiable=False)
+for _type, _name in {"IsNan": "isnan", "IsInf": "isinf", "IsFinite": "isfinite"}.items():
+    _unary(_type, _name, "floating", infer=unary_predicate, differentiable=False)
+_unary("LogicalNot", "logical_not", "any", inputs="x:bool", differentiable=False)
+_unary("Invert", "invert", "integer", differentiable=False)
+_unary("Snapshot", lambda x: x, "any", "input")
+
+
+# Two arguments, which broadcast -----------------------------------------------------------------------------------
+
+
+def _binary(op_type: str, function: Function | str, allowed: str, **options: object) -> None:
+    compute: Function = (
+        function if not isinstance(function, str) else lambda x, y: getattr(array_module(x, y), function)(x, y)
+    )
+    chosen: dict[str, Any] = {"infer": binary, "inputs": f"x:T|{allowed}, y:T"} | options
+    pure(op_type, **chosen)(lambda x, y: compute(x, y))
+
+
+def _floor_div(x: AnyArray, y: AnyArray) -> AnyArray:
+    """floor(x / y)."""
+    xp = array_module(x, y)
+    return xp.floor_divide(x, y) if x.dtype.kind in "iu" else xp.floor(x / y)
+
+
+def _div(x: jax.Array, y: jax.Array) -> jax.Array | HostArray:
+    """x / y; of integers towards zero."""
+    return _truncate_div(x, y) if x.dtype.kind in "iu" else x / y
+
+
+def _truncate_div(x: AnyArray, y: AnyArray) -> AnyArray:
+    """x / y without its fraction."""
+    xp = array_module(x, y)
+    if x.dtype.kind not in "iu":
+        return xp.trunc(x / y)
+    quotient = xp.floor_divide(x, y)
+    return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+
+
+def _maximum(x: AnyArray, y: AnyArray) -> AnyArray:
+    """max(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
+    return array_module(x, y).where(x < y, y, x)
+
+
+def _minimum(x: AnyArray, y: AnyArray) -> AnyArray:
+    """min(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
+    return array_module(x, y).where(x > y, y, x)
+
+
+def _squared_difference(x: AnyArray, y: AnyArray) -> AnyArray:
+    """(x - y)², with the conjugate for complex numbers."""
+    difference = x - y
+    return difference * array_module(x, y).conj(difference) if difference.dtype.kind == "c" else difference * difference
+
+
+@jax.custom_jvp
+def _float_power(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.power(x, y)
+
+
+@_float_power.defjvp
+def _float_power_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    # d(xʸ) = y xʸ⁻¹ dx + xʸ log(x) dy, where log(x) counts as 0 for x ≤ 0, as TensorFlow has it.
+    x, y = primals
+    dx, dy = tangents
+    result = jnp.power(x, y)
+    log_x = jnp.log(jnp.where(x > 0, x, 1)) if result.dtype.kind != "c" else jnp.log(jnp.where(x != 0, x, 1))
+    slope = y * jnp.power(x, jnp.where(y == 0, 1, y - 1))
+    return result, slope * dx + result * log_x * dy
+
+
+def _power(x: AnyArray, y: AnyArray) -> AnyArray:
+    """xʸ."""
+    if x.dtype.kind in "iu":
+        return array_module(x, y).power(x, y)
+    return _float_power(*jnp.broadcast_arrays(x, y))
+
+
+def _where_nonzero(condition: jax.Array | bool, numerator: jax.Array, compute: Function) -> jax.Array:
+    """``compute()``, and 0 with zero gradients where ``condition`` fails."""
+    return jnp.where(condition, compute(), jnp.zeros_like(numerator))
+
+
+def _div_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x / y, and 0 where y is 0."""
+    return _where_nonzero(y != 0, x, lambda: x / jnp.where(y == 0, 1, y))
+
+
+@jax.custom_jvp
+def _mul_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x y, and 0 where y is 0 even if x is not finite."""
+    return _where_nonzero(y != 0, x, lambda: jnp.where(y == 0, 0, x) * y)
+
+
+@_mul_no_nan.defjvp
+def _mul_no_nan_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    # The slope for y is x where y is 0, too.
+    x, y = primals
+    return _mul_no_nan(x, y), y * tangents[0] + x * tangents[1]
+
+
+def _xdivy(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x / y, and 0 where x is 0."""
+    return _where_nonzero(x != 0, x, lambda: x / jnp.where(x == 0, 1, y))
+
+
+def _xlogy(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x log(y), and 0 where x is 0."""
+    return _where_nonzero(x != 0, x, lambda: x * jnp.log(jnp.where(x == 0, 1, y)))
+
+
+_binary("Add", "add", "additive", string_lower=lambda x, y: x + y)
+_binary("AddV2", "add", "numeric")
+_binary("Sub", "subtract", "numeric")
+_binary("Mul", "multiply", "numeric")
+_binary("RealDiv", "divide", "numeric")
+_binary("Div", _div, "numeric")
+_binary("FloorDiv", _floor_div, "numeric", differentiable=False)
+_binary("FloorMod", "mod", "numeric")
+_binary("TruncateDiv", _truncate_div, "numeric", differentiable=False)
+_binary("TruncateMod", "fmod", "numeric", differentiable=False)
+_binary("Mod", "fmod", "numeric")
+_binary("Pow", _power, "numeric")
+_binary("Maximum", _maximum, "numeric")
+_binary("Minimum", _minimum, "numeric")
+_binary("SquaredDifference", _squared_difference, "numeric")
+_binary("DivNoNan", _div_no_nan, "inexact")
+_binary("MulNoNan", _mul_no_nan, "inexact")
+_binary("Xdivy", _xdivy, "inexact")
+_binary("Xlogy", _xlogy, "inexact")
+_binary("Atan2", jnp.arctan2, "floating", inputs="y:T|floating, x:T")
+_binary("NextAfter", jnp.nextafter, "floating", inputs="x1:T|floating, x2:T", differentiable=False)
+_binary("Igamma", special.gammainc, "floating", inputs="a:T|floating, x:T")
+_binary("Igammac", special.gammaincc, "floating", inputs="a:T|floating, x:T")
+_binary("Zeta", special.zeta, "floating", inputs="x:T|floating, q:T", constants=(0,))
+_binary("Polygamma", lax.polygamma, "floating", inputs="a:T|floating, x:T", constants=(0,))
+for _type, _name in {
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "LeftShift": "left_shift",
+    "RightShift": "right_shift",
+}.items():
+    _binary(_type, _name, "integer", differentiable=False)
+for _type, _name in {
+    "Less": "less",
+    "LessEqual": "less_equal",
+    "Greater": "greater",
+    "GreaterEqual": "greater_equal",
+}.items():
+    _binary(_type, _name, "real", infer=comparison, differentiable=False)
+for _type, _name in {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.items():
+    _binary(_type, _name, "any", inputs="x:bool, y:bool", infer=comparison, differentiable=False)
+
+
+def _equality(inference: Inference) -> Sequence[Spec]:
+    try:
+        return comparison(inference)
+    except ValueError:
+        if inference.attrs.get("incompatible_shape_error", True):
+            raise
+        return [Spec(bool_, None)]
+
+
+def _compare(name: str, otherwise: bool) -> Function:
+    def compute(x: jax.Array, y: jax.Array, *, incompatible_shape_error: bool = True) -> object:
+        xp = array_module(x, y)
+        if not incompatible_shape_error:
+            try:
+                np.broadcast_shapes(x.shape, y.shape)
+            except ValueError:
+                return np.array(otherwise)
+        return xp.asarray(getattr(xp, name)(x, y), dtype=bool)
+
+    return compute
+
+
+for _type, _name in {"Equal": "equal", "NotEqual": "not_equal"}.items():
+    pure(_type, inputs="x:T, y:T", infer=_equality, differentiable=False, strings=True)(
+        _compare(_name, _type == "NotEqual")
+    )
+
+
+def _approximate_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(bool_, merge_dims(inference.inputs[0].dims, inference.inputs[1].dims))]
+
+
+@pure("ApproximateEqual", inputs="x:T|numeric, y:T", infer=_approximate_spec, differentiable=False)
+def approximate_equal(x: jax.Array, y: jax.Array, *, tolerance: float = 1e-5) -> jax.Array:
+    """|x - y| < tolerance."""
+    return abs(x - y) < tolerance
+
+
+# Three and more ---------------------------------------------------------------------------------------------------
+
+
+def _betainc_spec(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = ()
+    for spec in inference.inputs:
+        dims = broadcast_dims(dims, spec.dims)
+    return [Spec(inference.inputs[0].dtype.base_dtype, dims)]
+
+
+@pure("Betainc", inputs="a:T|floating, b:T, x:T", infer=_betainc_spec, constants=(0, 1))
+def betainc(a: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
+    """The regularised incomplete beta function I_x(a, b)."""
+    return special.betainc(a, b, x)
+
+
+@pure("ClipByValue", inputs="t:T|numeric, clip_value_min:T, clip_value_max:T", infer=unary)
+def clip_by_value(t: jax.Array, clip_value_min: jax.Array, clip_value_max: jax.Array) -> jax.Array | HostArray:
+    """min(max(t, low), high)."""
+    return _minimum(_maximum(t, clip_value_min), clip_value_max)
+
+
+def _same_shapes(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = None
+    for spec in inference.inputs:
+        dims = merge_dims(dims, spec.dims)
+        if spec.dtype.base_dtype != inference.inputs[0].dtype.base_dtype:
+            raise TypeError(f"inputs of '{inference.op_type}' Op have types that don't all match")
+    return [Spec(inference.inputs[0].dtype.base_dtype, dims)]
+
+
+@pure("AddN", inputs="inputs:T|numeric*", infer=_same_shapes)
+def add_n(*inputs: jax.Array) -> jax.Array:
+    """The sum of all inputs, which have one shape."""
+    return functools.reduce(lambda a, b: a + b, inputs)
+
+
+@pure("AccumulateNV2", inputs="inputs:T|numeric*", infer=_same_shapes)
+def accumulate_n(*inputs: jax.Array) -> jax.Array:
+    """As `add_n`."""
+    return functools.reduce(lambda a, b: a + b, inputs)
+
+
+# Types ------------------------------------------------------------------------------------------------------------
+
+
+def _cast_spec(inference: Inference) -> Sequence[Spec]:
+    source = inference.inputs[0]
+    wanted: DType = inference.attrs["DstT"]
+    if string in (source.dtype.base_dtype, wanted.base_dtype) and source.dtype.base_dtype != wanted.base_dtype:
+        raise TypeError(f"Cast {source.dtype.base_dtype.name} to {wanted.name} is not supported")
+    return [Spec(wanted.base_dtype, source.dims)]
+
+
+@pure("Cast", inputs="x:SrcT", infer=_cast_spec, string_lower=lambda x, **_: x)
+def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
+    """``x`` as another type: floats lose their fraction, complex numbers their imaginary part."""
+    xp = array_module(x)
+    target = DstT.numpy_dtype
+    if x.dtype.kind == "c" and target.kind == "b":
+        return x != 0
+    if x.dtype.kind == "c" and target.kind != "c":
+        x = xp.real(x)
+    return xp.asarray(x).astype(target)
+
+
+def _bitcast_spec(inference: Inference) -> Sequence[Spec]:
+    source, dims = inference.inputs[0].dtype.base_dtype, inference.inputs[0].dims
+    target: DType = inference.attrs["type"].base_dtype
+    if dims is None or source.size == target.size:
+        return [Spec(target, dims)]
+    if source.size > target.size:
+        return [Spec(target, (*dims, source.size // target.size))]
+    ratio = target.size // source.size
+    if not dims or dims[-1] not in (None, ratio):
+        raise ValueError(f"Cannot bitcast from {source.name} to {target.name}: the last dimension must be {ratio}")
+    return [Spec(target, dims[:-1])]
+
+
+@pure("Bitcast", inputs="input:T", infer=_bitcast_spec, differentiable=False)
+def bitcast(input: jax.Array, *, type: DType) -> jax.Array:
+    """The same bits as elements of another type; a last dimension takes up what sizes differ by."""
+    return lax.bitcast_convert_type(input, type.numpy_dtype)
+
+
+def _complex_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["Tout"], binary(inference)[0].dims)]
+
+
+@pure("Complex", inputs="real:T|floating=float32, imag:T", infer=_complex_spec)
+def complex_(real: jax.Array, imag: jax.Array, *, Tout: DType) -> jax.Array:
+    """real + i imag."""
+    return lax.complex(*jnp.broadcast_arrays(real, imag)).astype(Tout.numpy_dtype)
+
+
+def _real_spec(inference: Inference) -> Sequence[Spec]:
+    source = inference.inputs[0]
+    return [Spec(inference.attrs.get("Tout", float32), source.dims)]
+
+
+def _register_part(op_type: str, compute: Function) -> None:
+    def part(x: jax.Array, *, Tout: DType = float32) -> object:
+        return compute(x).astype(Tout.numpy_dtype)
+
+    pure(op_type, inputs=f"{'x' if op_type == 'ComplexAbs' else 'input'}:T|complex", infer=_real_spec)(part)
+
+
+for _type, _function in {"Real": jnp.real, "Imag": jnp.imag, "Angle": jnp.angle, "ComplexAbs": jnp.abs}.items():
+    _register_part(_type, _function)
+
+
+def _ensured_spec(inference: Inference) -> Sequence[Spec]:
+    source = inference.inputs[0]
+    return [Spec(source.dtype.base_dtype, merge_dims(source.dims, inference.attrs["shape"].as_dims))]
+
+
+@pure("EnsureShape", inputs="input:T", infer=_ensured_spec, strings=True)
+def ensure_shape(input: jax.Array, *, shape: TensorShape) -> jax.Array:
+    """``input`` itself; its shape must agree with ``shape``."""
+    merge_dims(tuple(input.shape), shape.as_dims)
+    return input

@@ -1,0 +1,136 @@
+"""Operations on examples that are accounted for; see `headwater.graph.resources.example_ledger`.
+
+A ``ps`` hands out their ranges, a worker makes batches of these, and the update of a step and the account of its range
+are one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.accounting.ledger import Plan, Work
+from headwater.dtypes import DType, int32, int64, resource
+from headwater.graph.ops.bodies import decode_body, interpret
+from headwater.graph.ops.datasets import checked_element, element_specs
+from headwater.graph.ops.define import fixed, host, no_outputs, stateful
+from headwater.graph.ops.queues import as_handle
+from headwater.graph.registry import FunctionAttr, HostArray
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.example_batches import ExampleBatches
+from headwater.graph.resources.example_ledger import ExampleLedger, Wish, ledger_of
+from headwater.graph.resources.gate import Gate
+from headwater.graph.resources.host_context import HostContext, RunningStep
+
+
+def _ledger(context: HostContext, name: str, applied: Any) -> ExampleLedger:
+    def make() -> ExampleLedger:
+        return ExampleLedger(name, context.task, context.resources, applied)
+
+    return context.resources.get_or_make("", name, ExampleLedger, make)
+
+
+@host("TakeExamples", infer=fixed(int64, (4,)), refs=(0,), blocking=True, keeps=True, types={})
+def take(
+    context: HostContext,
+    applied: Any,
+    *,
+    shared_name: str,
+    worker: str,
+    size: int,
+    batch: int,
+    tries: int,
+    shuffle: bool,
+    seed: int,
+    epochs: int,
+    patience_s: float,
+) -> HostArray:
+    """A range for this step: its epoch, its first place, the first behind it, and the seed of the epoch's order.
+
+    Args:
+      applied: the variable that says what is applied.
+      seed: -1 for one that the ``ps`` draws.
+    """
+
+    ledger = _ledger(context, shared_name, applied)
+    plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=None if seed < 0 else seed)
+    wish = Wish(worker=worker, epochs=epochs, plan=plan, patience_s=float(patience_s))
+
+    def starved() -> None:
+        for gate in context.resources.of_kind(Gate).values():
+            gate.data_end(ledger)
+
+    work, its_seed = ledger.take(context.step, wish, starved)
+    return np.array([*work, its_seed], np.int64)
+
+
+def _admit(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], object]:
+    del batch
+    return ledger_of(resources, shared_name).admit(step)
+
+
+@stateful("AccountExamples", refs=(0,), updates=(0,), admit=_admit)
+def account(applied: jax.Array, handed: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
+    """The range that `take` gave is applied, with the updates of the same executable."""
+    del shared_name
+    epoch, start = handed[0], handed[1]
+    return (applied.at[1, 0].add(1).at[epoch % 2, 1 + start // batch].set(epoch + 1),)
+
+
+def _admit_round(resources: Resources, step: RunningStep, *, shared_name: str, batch: int) -> Callable[[], object]:
+    del batch
+    return ledger_of(resources, shared_name).admit_round(step)
+
+
+@stateful("AccountRound", refs=(0,), updates=(0,), admit=_admit_round)
+def account_round(applied: jax.Array, ranges: jax.Array, *, shared_name: str, batch: int) -> tuple[jax.Array, ...]:
+    """The ranges of gathered gradients, int64 [n, 3], are applied, with the updates of the same executable."""
+    del shared_name
+    epochs, starts = ranges[:, 0], ranges[:, 1]
+    return (applied.at[1, 0].add(1).at[epochs % 2, 1 + starts // batch].set(epochs + 1),)
+
+
+@host("ExampleRound", infer=fixed(int32, ()), refs=(0,), blocking=True, keeps=True, stable=True, types={})
+def round_of(context: HostContext, applied: Any, num_required: HostArray, *, shared_name: str) -> np.integer:
+    """Waits until as many gradients are gathered as an update is made of; how many these are."""
+    ledger = _ledger(context, shared_name, applied)
+    return np.int32(ledger.wait_for_round(context.step, int(num_required)))
+
+
+@host("ExamplesGiven", infer=no_outputs, inputs="", keeps=True)
+def given(context: HostContext, *, shared_name: str) -> None:
+    """The step has given its gradient to all that gather some."""
+    ledger_of(context.resources, shared_name).given(context.step)
+
+
+@host("ExampleBatches", infer=fixed(resource, ()))
+def batches(
+    context: HostContext,
+    *,
+    size: int,
+    shuffle: bool,
+    dataset_factory: FunctionAttr | None = None,
+    output_types: Sequence[DType] = (),
+    output_shapes: object = (),
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
+    """What makes batches of ranges, of the dataset that ``dataset_factory`` gives, or ``MakeIterator``."""
+    state = context.resource(
+        container, shared_name, ExampleBatches, lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)
+    )
+    if dataset_factory is not None:
+        state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
+    return as_handle(state)
+
+
+@host("ExampleBatch", infer=element_specs, blocking=True)
+def batch_of(
+    context: HostContext, batches: HostArray, handed: HostArray, *, output_types: Any, output_shapes: Any
+) -> Sequence[HostArray]:
+    """The examples of a range."""
+    epoch, start, stop, seed = map(int, handed)
+    return checked_element(batches.item().batch(Work(epoch, start, stop), seed, context), output_types, output_shapes)

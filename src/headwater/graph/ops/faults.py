@@ -1,0 +1,182 @@
+"""Which computations fail: integers divided by zero, and places outside of what they index.
+
+Within an executable nothing can fail. For each operation that could, it gives one truth value more, which the runtime
+looks at when it has run (`headwater.graph.runtime.compile`). Updates of rows leave out those that are not there, as
+gradients of tables ask them to. What a compiled loop or branch computes is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.errors import InternalError, InvalidArgumentError, OpError
+from headwater.graph.ops.common import as_ints, normal_axis
+from headwater.graph.ops.slices import dropped_places
+from headwater.graph.registry import CHECKED
+
+_Attrs = Mapping[str, Any]
+
+
+def _some(values: Any) -> Any:
+    """Whether one of the truth values holds; None where it is known that none does."""
+    if isinstance(values, np.ndarray | np.generic):
+        return np.True_ if values.any() else None
+    return jnp.any(values)
+
+
+def _divided(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    x, y = inputs
+    if not np.issubdtype(y.dtype, np.integer) or not x.size:
+        return None
+    return _some(y == 0)
+
+
+def _outside(indices: Any, sizes: Any) -> Any:
+    return _some((indices < 0) | (indices >= sizes))
+
+
+def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    params, indices = inputs[:2]
+    axis = normal_axis(as_ints(inputs[2])[0], params.ndim) if len(inputs) > 2 else 0
+    return _outside(indices, params.shape[axis])
+
+
+def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    params, indices = inputs
+    return _outside(indices, np.asarray(params.shape[: indices.shape[-1]], np.int64))
+
+
+def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    indices, _, shape = inputs
+    return _outside(indices, np.asarray(as_ints(shape)[: indices.shape[-1]], np.int64))
+
+
+def _updated_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    value, indices = inputs[:2]
+    return None if value is None else _outside(indices, np.asarray(value.shape[: indices.shape[-1]], np.int64))
+
+
+def _sliced(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    value, begin, size = inputs
+    sizes = np.asarray(as_ints(size), np.int64)
+    return _some((begin < 0) | (begin + np.maximum(sizes, 0) > np.asarray(value.shape, np.int64)))
+
+
+def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    value, begin = inputs[:2]
+    places = dropped_places(attrs, begin.shape[0], value.ndim)
+    if not places:
+        return None
+    picked = begin[np.array([position for position, _ in places])]
+    sizes = np.array([value.shape[axis] for _, axis in places], np.int64)
+    return _some((picked < -sizes) | (picked >= sizes))
+
+
+def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    value, indices = inputs[:2]
+    return _outside(indices, value.shape[0]) if attrs.get(CHECKED) and value is not None else None
+
+
+def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    _, ids, count = inputs
+    return _some(ids >= int(count)) if attrs.get(CHECKED) else None
+
+
+def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    features, labels = inputs
+    return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
+
+
+def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    places, shape = inputs[:2]
+    sizes = np.asarray(as_ints(shape), np.int64)
+    places = places.reshape((-1, len(sizes)))
+    outside = _outside(places, sizes)
+    if not attrs.get("validate_indices", True) or len(places) < 2:
+        return outside
+    steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+    order = (places * steps).sum(-1)
+    unordered = _some(order[1:] <= order[:-1])
+    if outside is None or unordered is None:
+        return unordered if outside is None else outside
+    return outside | unordered
+
+
+def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    value, lengths = inputs
+    return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
+
+
+def _written(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    array, index, _ = inputs
+    return _some(index < 0) if attrs.get("grows") else _outside(index, array.shape[0])
+
+
+def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    ordered = np.sort(inputs[0]) if isinstance(inputs[0], np.ndarray) else jnp.sort(inputs[0])
+    return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))
+
+
+_SEGMENTS: Final = tuple(f"UnsortedSegment{kind}" for kind in ("Max", "Min", "Prod", "Sum"))
+
+_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
+    **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), _divided),
+    "Gather": _gathered,
+    "GatherV2": _gathered,
+    "GatherNd": _gathered_elements,
+    "ScatterNd": _scattered,
+    **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
+    "InvertPermutation": _permuted,
+    "ReverseSequence": _reversed,
+    **{f"Scatter{kind}": _updated_rows for kind in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")},
+    "Slice": _sliced,
+    "SparseSoftmaxCrossEntropyWithLogits": _labelled,
+    "SparseToDense": _placed,
+    **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
+    "TensorArrayWrite": _written,
+    **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
+    **dict.fromkeys(_SEGMENTS, _segmented),
+}
+
+
+_SAID: Final = {
+    "InvertPermutation": "an element is out of range, or there twice",
+    "ReverseSequence": "a length is negative or greater than the dimension",
+    "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",
+    "SparseToDense": "indices are out of bounds, repeated, or out of order",
+    **dict.fromkeys(_SEGMENTS, "a segment id is out of range [0, num_segments)"),
+}
+
+
+def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
+    """A truth value, whether the operation fails with these inputs; None where it cannot.
+
+    Args:
+      inputs: arrays that are traced, or known.
+    """
+    find = _FAULTS.get(op_type)
+    return None if find is None else find(inputs, attrs)
+
+
+def error_of(op_type: str, name: str) -> OpError:
+    """The error of an operation of which `fault_of` is true."""
+    where = f"[in {op_type} operation {name!r}]"
+    said = _SAID.get(op_type)
+    if said is not None:
+        return InvalidArgumentError(None, None, f"{said} {where}")
+    if _FAULTS[op_type] is not _divided:
+        return InvalidArgumentError(None, None, f"an index or slice is out of bounds of what it indexes {where}")
+    # As TensorFlow says it on CPUs.
+    kind = InternalError if op_type.startswith("Truncate") else InvalidArgumentError
+    return kind(None, None, f"Integer division by zero {where}")

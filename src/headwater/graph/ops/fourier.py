@@ -1,0 +1,54 @@
+"""Fourier transforms, over the last one, two or three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import complex64, float32
+from headwater.graph.ops.common import as_ints, constant_ints
+from headwater.graph.ops.define import pure, unary
+from headwater.graph.registry import Inference, Spec
+
+if TYPE_CHECKING:
+    import jax
+
+
+def _complex(op_type: str, compute: Callable[..., jax.Array], rank: int) -> None:
+    axes = tuple(range(-rank, 0))
+
+    def lower(input: jax.Array) -> jax.Array:
+        return compute(input, axes=axes).astype(input.dtype)
+
+    pure(op_type, inputs="input:Tcomplex|complex", infer=unary)(lower)
+
+
+def _real_spec(inference: Inference) -> Sequence[Spec]:
+    dims, lengths = inference.inputs[0].dims, constant_ints(inference, 1)
+    forward = not inference.op_type.startswith("I")
+    dtype = complex64 if forward else float32
+    if dims is None or lengths is None:
+        return [Spec(dtype, None if dims is None else (None,) * len(dims))]
+    last = lengths[-1] // 2 + 1 if forward and lengths[-1] else lengths[-1]
+    return [Spec(dtype, (*dims[: len(dims) - len(lengths)], *lengths[:-1], last))]
+
+
+def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: type[np.generic]) -> None:
+    """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` says the real sizes."""
+    axes = tuple(range(-rank, 0))
+
+    def lower(input: object, fft_length: Any) -> object:
+        return compute(input, as_ints(fft_length), axes=axes).astype(dtype)
+
+    kind = "complex64" if op_type.startswith("I") else "float32"
+    pure(op_type, inputs=f"input:{kind}, fft_length:int32", static=(1,), infer=_real_spec)(lower)
+
+
+for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
+    _complex(f"FFT{_suffix}", jnp.fft.fftn, _rank)
+    _complex(f"IFFT{_suffix}", jnp.fft.ifftn, _rank)
+    _real(f"RFFT{_suffix}", jnp.fft.rfftn, _rank, np.complex64)
+    _real(f"IRFFT{_suffix}", jnp.fft.irfftn, _rank, np.float32)

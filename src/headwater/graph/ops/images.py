@@ -1,0 +1,85 @@
+"""Images transformed. Shapes are [batch, height, width, channels]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from headwater.graph.ops.define import pure
+from headwater.graph.registry import Inference, Spec
+
+
+def _like_first(inference: Inference) -> list[Spec]:
+    first = inference.inputs[0]
+    return [Spec(first.dtype.base_dtype, first.dims)]
+
+
+@pure("AdjustContrastv2", inputs="images:T|floating, contrast_factor:float32", infer=_like_first)
+def adjust_contrast(images: jax.Array, contrast_factor: jax.Array) -> jax.Array:
+    """(x - mean) factor + mean, with the mean of each channel of each image."""
+    mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
+    return (images - mean) * contrast_factor.astype(images.dtype) + mean
+
+
+@pure("RGBToHSV", inputs="images:T|floating", infer=_like_first)
+def rgb_to_hsv(images: jax.Array) -> jax.Array:
+    """Hue, saturation and value, each in [0, 1]."""
+    red, green, blue = images[..., 0], images[..., 1], images[..., 2]
+    value = jnp.maximum(jnp.maximum(red, green), blue)
+    spread = value - jnp.minimum(jnp.minimum(red, green), blue)
+    saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
+    norm = 1 / (6 * jnp.where(spread > 0, spread, 1))
+    hue = jnp.where(
+        red == value,
+        norm * (green - blue),
+        jnp.where(green == value, norm * (blue - red) + 2 / 6, norm * (red - green) + 4 / 6),
+    )
+    hue = jnp.where(spread > 0, hue, 0)
+    return jnp.stack([jnp.where(hue < 0, hue + 1, hue), saturation, value], -1)
+
+
+@pure("HSVToRGB", inputs="images:T|floating", infer=_like_first)
+def hsv_to_rgb(images: jax.Array) -> jax.Array:
+    """Red, green and blue of hue, saturation and value."""
+    hue, saturation, value = images[..., 0], images[..., 1], images[..., 2]
+    wheel = hue * 6
+    parts = [jnp.abs(wheel - 3) - 1, 2 - jnp.abs(wheel - 2), 2 - jnp.abs(wheel - 4)]
+    return jnp.stack([((jnp.clip(part, 0, 1) - 1) * saturation + 1) * value for part in parts], -1)
+
+
+@pure("ImageProjectiveTransform", inputs="images:dtype|real, transforms:float32", infer=_like_first)
+def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolation: str = "NEAREST") -> jax.Array:
+    """Each pixel (x, y) from ((a₀ x + a₁ y + a₂) / k, (b₀ x + b₁ y + b₂) / k), k = c₀ x + c₁ y + 1; 0 from outside.
+
+    Args:
+      transforms: the eight numbers of each image, or of all, a row each.
+    """
+    images = jnp.asarray(images)
+    height, width = images.shape[1:3]
+    numbers = jnp.broadcast_to(transforms, (images.shape[0], 8))[:, :, None, None]
+    y, x = (grid.astype(jnp.float32) for grid in jnp.meshgrid(jnp.arange(height), jnp.arange(width), indexing="ij"))
+    k = numbers[:, 6] * x + numbers[:, 7] * y + 1
+    from_x = (numbers[:, 0] * x + numbers[:, 1] * y + numbers[:, 2]) / k
+    from_y = (numbers[:, 3] * x + numbers[:, 4] * y + numbers[:, 5]) / k
+
+    def at(rows: jax.Array, columns: Any) -> jax.Array:
+        inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+        row = jnp.clip(rows, 0, height - 1).astype(jnp.int32)
+        column = jnp.clip(columns, 0, width - 1).astype(jnp.int32)
+        batch = jnp.arange(images.shape[0])[:, None, None]
+        return jnp.where(inside[..., None], images[batch, row, column], jnp.zeros((), images.dtype))
+
+    if interpolation == "NEAREST":
+        return at(_rounded(from_y), _rounded(from_x))
+    top, left = jnp.floor(from_y), jnp.floor(from_x)
+    down, right = (from_y - top)[..., None], (from_x - left)[..., None]
+    upper = at(top, left) * (1 - right) + at(top, left + 1) * right
+    lower = at(top + 1, left) * (1 - right) + at(top + 1, left + 1) * right
+    return (upper * (1 - down) + lower * down).astype(images.dtype)
+
+
+def _rounded(value: jax.Array) -> jax.Array:
+    """To the nearest, halves away from zero."""
+    return jnp.sign(value) * jnp.floor(jnp.abs(value) + 0.5)

@@ -1,0 +1,57 @@
+"""Protocol buffers whose fields are tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwater.dtypes import DType, int32, string
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.io.message_fields import Fields
+
+
+def _decoded_spec(inference: Inference) -> Sequence[Spec]:
+    dims, types = inference.inputs[0].dims, inference.attrs["output_types"]
+    sizes = Spec(int32, None if dims is None else (*dims, len(types)))
+    return [sizes, *(Spec(dtype, None if dims is None else (*dims, None)) for dtype in types)]
+
+
+@host("DecodeProtoV2", infer=_decoded_spec, inputs="bytes:string", types={})
+def decode_proto(
+    context: HostContext,
+    bytes: HostArray,
+    *,
+    message_type: str,
+    field_names: Sequence[str] = (),
+    output_types: Sequence[DType] = (),
+    descriptor_source: str = "local://",
+    message_format: str = "binary",
+    sanitize: bool = False,
+) -> Sequence[HostArray]:
+    """The values of fields of messages, and how many there are."""
+    del context, sanitize  # what is given is what was read: no unknown fields
+    fields = Fields(message_type, field_names, [dtype.name for dtype in output_types], descriptor_source)
+    sizes, values = fields.decoded(bytes, "text" if message_format == "text" else "binary")
+    return [sizes, *values]
+
+
+def _encoded_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(string, None if dims is None else dims[:-1])]
+
+
+@host("EncodeProto", infer=_encoded_spec, types={})
+def encode_proto(
+    context: HostContext,
+    sizes: HostArray,
+    *values: HostArray,
+    field_names: Sequence[str],
+    message_type: str,
+    descriptor_source: str = "local://",
+    Tinput_types: Sequence[DType] = (),
+) -> HostArray:
+    """Messages whose fields have values."""
+    del context
+    fields = Fields(message_type, field_names, [dtype.name for dtype in Tinput_types], descriptor_source)
+    return fields.encoded(sizes, values)

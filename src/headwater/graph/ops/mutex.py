@@ -1,0 +1,23 @@
+"""Operations on the lock of a `tf.CriticalSection`."""
+
+from __future__ import annotations
+
+from headwater.graph.ops.define import host, no_outputs
+from headwater.graph.resources.host_context import HostContext
+from headwater.graph.resources.mutex import Mutex
+
+
+def _mutex(context: HostContext, name: str) -> Mutex:
+    return context.resources.get_or_make("", name, Mutex, lambda: Mutex(name))
+
+
+@host("MutexLock", infer=no_outputs, inputs="", blocking=True)
+def lock(context: HostContext, *, shared_name: str) -> None:
+    """Waits for the lock, and takes it."""
+    _mutex(context, shared_name).lock(context.step)
+
+
+@host("ConsumeMutexLock", infer=no_outputs, inputs="")
+def unlock(context: HostContext, *, shared_name: str) -> None:
+    """Gives the lock back."""
+    _mutex(context, shared_name).unlock(context.step)

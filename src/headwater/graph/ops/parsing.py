@@ -1,0 +1,297 @@
+"""Operations that take messages and text apart: examples, lines of comma-separated values, tensors. On the host."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from headwater.dtypes import DType, int64, string
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import fixed, host
+from headwater.graph.ops.strings import string_to_number
+from headwater.graph.registry import Attrs, HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.graph.resources.readers import inflate
+from headwater.io.example import ExampleBatch
+from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
+from headwater.shapes import Dims, TensorShape, as_shape
+from headwater.tensorboard_protos import tensor_pb2
+
+_WORTH_A_CALL: Final = 8
+"""Fewer examples at once are left to the protobuf library."""
+_WORTH_LOADING: Final = 16384
+"""How many examples that library reads before numba is loaded, which takes about as long as they do."""
+_read = 0
+
+
+def _batch(
+    serialized: Sequence[bytes], names: Sequence[bytes] | None, keys: Sequence[str], types: Sequence[DType]
+) -> ExampleBatch:
+    """Examples of which ``keys`` will be asked for, each with its type."""
+    global _read  # how much this process has read; it need not be exact
+    wanted = dict(zip(keys, types, strict=True))
+    # A feature may be asked for twice, with different types.
+    if len(serialized) < _WORTH_A_CALL or len(wanted) < len(keys):
+        return ExampleBatch(serialized, names)
+    if _read < _WORTH_LOADING:
+        _read += len(serialized)
+        return ExampleBatch(serialized, names)
+    from headwater.tables import examples  # noqa: PLC0415  with numba: only for programs that need it
+
+    return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted))
+
+
+def _varies(shape: TensorShape) -> bool:
+    """Whether a dense feature has any number of elements: its first dimension is not known."""
+    return bool(shape.ndims) and shape.as_dims is not None and shape.as_dims[0] is None
+
+
+def _dense(
+    batch: ExampleBatch,
+    keys: Sequence[str],
+    types: Sequence[DType],
+    shapes: Sequence[TensorShape],
+    defaults: Sequence[HostArray],
+) -> list[np.ndarray[Any, Any]]:
+    found: list[np.ndarray[Any, Any]] = []
+    for key, dtype, shape, default in zip(keys, types, map(as_shape, shapes), defaults, strict=True):
+        dims: list[Any] = shape.as_list()
+        if _varies(shape):
+            found.append(batch.padded(key, dtype, dims[1:], default.ravel()[0] if default.size else None))
+        else:
+            required = not default.size and shape.num_elements() != 0
+            found.append(batch.fixed(key, dtype, dims, None if required else default))
+    return found
+
+
+def _sparse_specs(types: Sequence[DType], rank: int) -> list[Spec]:
+    return [
+        *(Spec(int64, (None, rank)) for _ in types),
+        *(Spec(dtype, (None,)) for dtype in types),
+        *(Spec(int64, (rank,)) for _ in types),
+    ]
+
+
+def _single_specs(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    dense = [Spec(t, as_shape(s).as_dims) for t, s in zip(attrs["Tdense"], attrs["dense_shapes"], strict=True)]
+    return [*_sparse_specs(attrs["sparse_types"], 1), *dense]
+
+
+@host("ParseSingleExample", infer=_single_specs)
+def parse_single_example(
+    context: HostContext,
+    serialized: HostArray,
+    *dense_defaults: Any,
+    num_sparse: int,
+    sparse_keys: Any,
+    dense_keys: Any,
+    sparse_types: Sequence[DType],
+    Tdense: Any,
+    dense_shapes: Any,
+) -> Sequence[HostArray]:
+    del context, num_sparse
+    batch = ExampleBatch([serialized.item()])
+    sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
+    dense = _dense(batch, dense_keys, Tdense, dense_shapes, dense_defaults)
+    return (
+        *(found.indices[:, 1:] for found in sparse),
+        *(found.values for found in sparse),
+        *(found.dense_shape[1:] for found in sparse),
+        *(column[0] for column in dense),
+    )
+
+
+def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
+    """`parse_single_example` of many examples: each feature, all of which `all_fixed`, with a row for every example."""
+    batch = _batch(serialized.tolist(), None, attrs["dense_keys"], attrs["Tdense"])
+    return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
+
+
+def all_fixed(attrs: Attrs) -> bool:
+    """Whether all features that a `parse_single_example` asks for have the same shape in all examples."""
+    return not attrs["num_sparse"] and not any(_varies(as_shape(shape)) for shape in attrs["dense_shapes"])
+
+
+def _batch_specs(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    dims = inference.inputs[0].dims
+    count: tuple[int | None, ...] = (None,) if dims is None else dims
+    dense = [
+        Spec(t, None if (inner := as_shape(s).as_dims) is None else (*count, *inner))
+        for t, s in zip(attrs["Tdense"], attrs["dense_shapes"], strict=True)
+    ]
+    return [*_sparse_specs(attrs["sparse_types"], 2), *dense]
+
+
+@host("ParseExample", infer=_batch_specs)
+def parse_example(
+    context: HostContext,
+    serialized: HostArray,
+    names: HostArray,
+    *rest: HostArray,
+    Nsparse: int,
+    Ndense: int,
+    sparse_types: Sequence[DType],
+    Tdense: Sequence[DType],
+    dense_shapes: Sequence[TensorShape],
+) -> Sequence[HostArray]:
+    del context
+    keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
+    batch = _batch(serialized.tolist(), names.tolist() or None, keys, (*sparse_types, *Tdense))
+    sparse = [batch.sparse(key, dtype) for key, dtype in zip(keys[:Nsparse], sparse_types, strict=True)]
+    dense = _dense(batch, keys[Nsparse:], Tdense, dense_shapes, rest[Nsparse + Ndense :])
+    return (
+        *(found.indices for found in sparse),
+        *(found.values for found in sparse),
+        *(found.dense_shape for found in sparse),
+        *dense,
+    )
+
+
+def _merged_specs(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    rank = None if dims is None else dims[1]
+    return [Spec(int64, (None, rank)), Spec(inference.inputs[2].dtype, (None,))]
+
+
+@host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T")
+def sparse_feature(
+    context: HostContext,
+    indices: HostArray,
+    ids: HostArray,
+    values: HostArray,
+    *,
+    size: int,
+    already_sorted: bool = False,
+) -> Sequence[HostArray]:
+    """Values at the places that another feature names: ``indices`` but with ``ids`` in place of the last column."""
+    del context
+    if len(ids) != len(values):
+        raise InvalidArgumentError(None, None, f"{len(ids)} indices for {len(values)} values of a sparse feature")
+    if ((ids < 0) | (ids >= size)).any():
+        raise InvalidArgumentError(None, None, f"an index of a sparse feature is not in [0, {size})")
+    merged = np.concatenate([indices[:, :-1], ids[:, None]], axis=1)
+    if not already_sorted:
+        order = np.lexsort(merged.T[::-1])
+        merged, values = merged[order], values[order]
+    return merged, values
+
+
+def _csv_specs(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(dtype, dims) for dtype in inference.attrs["OUT_TYPE"]]
+
+
+@host("DecodeCSV", infer=_csv_specs, inputs="records:string, record_defaults:OUT_TYPE**")
+def decode_csv(
+    context: HostContext,
+    records: HostArray,
+    *record_defaults: HostArray,
+    OUT_TYPE: Sequence[DType],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Any = (),
+) -> Sequence[HostArray]:
+    del context
+    count = len(OUT_TYPE)
+    rows: list[list[str]] = []
+    for index, record in enumerate(records.ravel()):
+        fields = _fields(record, index, field_delim, use_quote_delim)
+        if select_cols:
+            fields = [field for place, field in enumerate(fields) if place in select_cols]
+        if len(fields) != count:
+            raise InvalidArgumentError(None, None, f"Expect {count} fields but have {len(fields)} in record {index}")
+        rows.append(fields)
+    outputs: list[HostArray] = []
+    for place, (dtype, default) in enumerate(zip(OUT_TYPE, record_defaults, strict=True)):
+        outputs.append(_column([row[place] for row in rows], place, dtype, default, na_value).reshape(records.shape))
+    return tuple(outputs)
+
+
+def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str]:
+    """The fields of one line; bytes that are no UTF-8 come through unharmed."""
+    text = record.decode(errors="surrogateescape")
+    if not text:
+        return []
+    if not quoted or '"' not in text:
+        return text.split(delimiter)
+    if re.search(rf'(^|{re.escape(delimiter)})[^"{re.escape(delimiter)}]+"', re.sub(r'"([^"]|"")*"', "", text)):
+        raise InvalidArgumentError(None, None, f"Unquoted fields cannot have quotes inside: record {index}")
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise InvalidArgumentError(None, None, f"record {index} is no line of separated values: {error}") from None
+
+
+def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_value: str) -> HostArray:
+    absent = [text in ("", na_value) for text in texts]
+    if any(absent) and not default.size:
+        record = absent.index(True)
+        raise InvalidArgumentError(None, None, f"Field {place} is required but missing in record {record}!")
+    filler = default.ravel()[0] if default.size else None
+    if dtype == string:
+        values = np.empty(len(texts), object)
+        values[:] = [
+            filler if gone else text.encode(errors="surrogateescape") for text, gone in zip(texts, absent, strict=True)
+        ]
+        return values
+    return np.array(
+        [
+            filler if gone else _number(text, place, record, dtype)
+            for record, (text, gone) in enumerate(zip(texts, absent, strict=True))
+        ],
+        dtype.numpy_dtype,
+    )
+
+
+def _number(text: str, place: int, record: int, dtype: DType) -> HostArray:
+    try:
+        return string_to_number(None, np.array(text.strip().encode(), object), out_type=dtype)
+    except (InvalidArgumentError, ValueError):
+        raise InvalidArgumentError(
+            None, None, f"Field {place} in record {record} is not a valid {dtype.name}: {text}"
+        ) from None
+
+
+def _tensor_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["out_type"], None)]
+
+
+@host("ParseTensor", infer=_tensor_spec, inputs="serialized:string")
+def parse_tensor(context: HostContext, serialized: HostArray, *, out_type: DType) -> HostArray:
+    del context
+    try:
+        array = make_ndarray(tensor_pb2.TensorProto.FromString(serialized.item()))
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise InvalidArgumentError(None, None, f"Could not parse a TensorProto: {error}") from None
+    if array.dtype != out_type.numpy_dtype:
+        raise InvalidArgumentError(
+            None, None, f"Type mismatch between parsed tensor ({array.dtype}) and dtype ({out_type.name})"
+        )
+    return array
+
+
+@host("SerializeTensor", infer=fixed(string, ()), inputs="tensor:T")
+def serialize_tensor(context: HostContext, tensor: HostArray) -> HostArray:
+    del context
+    return make_tensor_proto(tensor).SerializeToString()
+
+
+def _same(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = inference.inputs[0].dims
+    return [Spec(string, dims)]
+
+
+@host("DecodeCompressed", infer=_same, inputs="bytes:string")
+def decode_compressed(context: HostContext, bytes: HostArray, *, compression_type: str = "") -> HostArray:
+    result = np.empty(bytes.shape, object)
+    for index, data in np.ndenumerate(bytes):
+        result[index] = inflate(data, compression_type, f"operation '{context.op_name}'")
+    return result

@@ -1,0 +1,193 @@
+"""Random numbers that follow from a counter and a key, bit for bit as TensorFlow's generator Philox.
+
+Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64:
+128 bits of the counter, low first, and the key. Each number of a result has 256 counters of its own, of which most
+kinds use a quarter of one, and numbers that are drawn again until they fit use more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType, float32, int64, uint32, uint64
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.graph.ops.common import as_ints
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+#: How far one number of a result moves the counter.
+STRIDE: Final = 256
+
+_MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_HALF: Final = np.uint64(32)
+_64: Final = (1 << 64) - 1
+
+
+def blocks(counters: Sequence[int], key: int) -> HostArray:
+    """Four numbers of 32 bits for each counter of 128 bits, as uint64 of shape (counters, 4)."""
+    parts: list[HostArray] = [
+        np.array([(counter >> shift) & 0xFFFFFFFF for counter in counters], np.uint64) for shift in (0, 32, 64, 96)
+    ]
+    keys = [key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF]
+    for _ in range(10):
+        first, second = parts[0] * _MULTIPLIERS[0], parts[2] * _MULTIPLIERS[1]
+        parts = [
+            (second >> _HALF) ^ parts[1] ^ np.uint64(keys[0]),
+            second & _LOW,
+            (first >> _HALF) ^ parts[3] ^ np.uint64(keys[1]),
+            first & _LOW,
+        ]
+        keys = [(each + weyl) & 0xFFFFFFFF for each, weyl in zip(keys, _WEYL, strict=True)]
+    return np.stack(parts, 1)
+
+
+def _pairs(words: HostArray) -> HostArray:
+    """Numbers of 64 bits, of two of 32 each, the low half first."""
+    return words[..., 0::2] | (words[..., 1::2] << _HALF)
+
+
+def _units(words: HostArray, dtype: DType) -> HostArray:
+    """Numbers from 0 to below 1: the mantissas of those from 1 to below 2."""
+    if dtype == float32:
+        bits = (words & np.uint64(0x7FFFFF)) | np.uint64(127 << 23)
+        return bits.astype(np.uint32).view(np.float32) - np.float32(1)
+    high = (words[..., 0::2] & np.uint64(0xFFFFF)) | np.uint64(1023 << 20)
+    return ((high << _HALF) | words[..., 1::2]).view(np.float64) - 1.0
+
+
+def _normals(words: HostArray, dtype: DType) -> HostArray:
+    """Box and Muller's numbers of every two units."""
+    units = _units(words, dtype)
+    least = dtype.numpy_dtype.type(1e-7)
+    angle = dtype.numpy_dtype.type(2 * np.pi) * units[..., 1::2]
+    radius = np.sqrt(dtype.numpy_dtype.type(-2) * np.log(np.maximum(units[..., 0::2], least)))
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], -1).reshape(*units.shape)
+
+
+def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
+    """Normal numbers below 2 in size: of each group of them, as many as a block gives, those that come first."""
+    group = 4 if dtype == float32 else 2
+    found: list[HostArray] = []
+    for at in range(-(-count // group)):
+        counter, kept = start + at * group * STRIDE // 4, np.zeros(0, dtype.numpy_dtype)
+        while len(kept) < group:
+            drawn = _normals(blocks([counter], key), dtype)[0]
+            kept = np.concatenate([kept, drawn[np.abs(drawn) < 2]])
+            counter += 1
+        found.append(kept[:group])
+    return np.concatenate(found)[:count] if found else np.zeros(0, dtype.numpy_dtype)
+
+
+def _given(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["dtype"], inference.partial(1))]
+
+
+def _taken(context: HostContext, ref: Any, algorithm: int, count: int) -> tuple[int, int]:
+    """The counter and the key of a variable, which moves on by what ``count`` numbers may need."""
+    if algorithm != 1:
+        raise InvalidArgumentError(None, None, f"Unsupported algorithm id: {algorithm}")
+    with context.resources.lock:
+        if not ref.initialized:
+            raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {ref.name}")
+        low, high, key = (int(each) & _64 for each in np.asarray(ref.value))
+        start = low | (high << 64)
+        after = (start + count * STRIDE) & ((1 << 128) - 1)
+        moved = np.array([after & _64, after >> 64, key], np.uint64).view(np.int64)
+        ref.value = jnp.asarray(moved, dtype=moved.dtype)
+        ref.counts[ref.slot] += 1
+    return start, key
+
+
+def _words(start: int, key: int, count: int, bits: int) -> HostArray:
+    return blocks([start + at for at in range(-(-count * bits // 128))], key)
+
+
+def _bits(dtype: DType) -> int:
+    return dtype.numpy_dtype.itemsize * 8
+
+
+@host("PhiloxUniform", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
+def uniform(
+    context: HostContext, state: Any, shape: HostArray, *, dtype: DType = float32, algorithm: int = 1
+) -> HostArray:
+    """Numbers from 0 to below 1."""
+    wanted = as_ints(shape)
+    count = math.prod(wanted)
+    start, key = _taken(context, state, algorithm, count)
+    return _units(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
+
+
+@host("PhiloxNormal", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
+def normal(
+    context: HostContext,
+    state: Any,
+    shape: HostArray,
+    *,
+    dtype: DType = float32,
+    algorithm: int = 1,
+    truncated: bool = False,
+) -> HostArray:
+    """Normal numbers; within two standard deviations where ``truncated``."""
+    wanted = as_ints(shape)
+    count = math.prod(wanted)
+    start, key = _taken(context, state, algorithm, count)
+    if truncated:
+        return _truncated(start, key, count, dtype).reshape(wanted)
+    return _normals(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
+
+
+@host("PhiloxIntegers", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
+def integers(
+    context: HostContext, state: Any, shape: HostArray, *, dtype: DType = uint64, algorithm: int = 1
+) -> HostArray:
+    """Numbers of all their bits."""
+    wanted = as_ints(shape)
+    count = math.prod(wanted)
+    start, key = _taken(context, state, algorithm, count)
+    words = _words(start, key, count, _bits(dtype))
+    found = _pairs(words) if _bits(dtype) == 64 else words.astype(np.uint32)
+    return found.reshape(-1)[:count].view(dtype.numpy_dtype).reshape(wanted)
+
+
+@host(
+    "PhiloxIntegersBetween",
+    inputs="state:int64, shape:S|int32_or_64=int32, low:dtype, high:dtype",
+    infer=_given,
+    refs=(0,),
+)
+def integers_between(
+    context: HostContext,
+    state: Any,
+    shape: HostArray,
+    low: HostArray,
+    high: HostArray,
+    *,
+    dtype: DType = int64,
+    algorithm: int = 1,
+) -> HostArray:
+    """Integers from ``low`` to below ``high``.
+
+    Raises:
+      InvalidArgumentError: there is none.
+    """
+    if int(low) >= int(high):
+        raise InvalidArgumentError(None, None, f"Need minval < maxval, got {int(low)} >= {int(high)}")
+    wide = integers(context, state, shape, dtype=uint64 if _bits(dtype) == 64 else uint32, algorithm=algorithm)
+    span = wide.dtype.type(int(high) - int(low))
+    with np.errstate(over="ignore"):
+        return ((wide % span) + np.asarray(low).astype(wide.dtype)).view(dtype.numpy_dtype)
+
+
+@host("PhiloxSkip", inputs="state:int64, delta:int64", infer=lambda inference: [Spec(int64, ())], refs=(0,))
+def skip(context: HostContext, state: Any, delta: HostArray, *, algorithm: int = 1) -> HostArray:
+    """Moves a state on by what ``delta`` numbers may need; gives ``delta``."""
+    _taken(context, state, algorithm, int(delta))
+    return delta

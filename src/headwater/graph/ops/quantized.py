@@ -1,0 +1,330 @@
+"""Numbers as integers of few bits between two bounds, and back. How TensorFlow 1.15 rounds is said at each mode."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType, float32, qint8, qint16, qint32, quint8, quint16
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.convolution import conv2d, max_pool, pool_spec, summed_windows
+from headwater.graph.ops.define import host, pure
+from headwater.graph.registry import HostArray, Inference, Spec, lookup
+from headwater.graph.resources.host_context import HostContext
+
+#: The smallest and the largest number of each type.
+_BOUNDS: Final[dict[DType, tuple[int, int]]] = {
+    qint8: (-128, 127),
+    quint8: (0, 255),
+    qint16: (-32768, 32767),
+    quint16: (0, 65535),
+    qint32: (-(2**31), 2**31 - 1),
+}
+
+
+def _bounds(dtype: DType) -> tuple[int, int]:
+    return _BOUNDS[dtype.base_dtype]
+
+
+def _three(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["T"], inference.inputs[0].dims), Spec(float32, ()), Spec(float32, ())]
+
+
+def _as_floats(inference: Inference) -> Sequence[Spec]:
+    return [Spec(float32, inference.inputs[0].dims)]
+
+
+def _away(values: Any) -> Any:
+    """To the next integer, halves away from zero."""
+    return np.sign(values) * np.floor(np.abs(values) + 0.5)
+
+
+@host("QuantizeV2", inputs="input:float32, min_range:float32, max_range:float32", infer=_three)
+def quantize(
+    context: HostContext,
+    input: HostArray,
+    min_range: HostArray,
+    max_range: HostArray,
+    *,
+    T: Any,
+    mode: str = "MIN_COMBINED",
+    round_mode: str = "HALF_AWAY_FROM_ZERO",
+) -> tuple[HostArray, HostArray, HostArray]:
+    """The nearest of the numbers of type ``T``, which stand for a range of others, and the bounds of that range.
+
+    ``MIN_COMBINED`` and ``MIN_FIRST`` spread the numbers evenly over the range, which is widened to hold 0; ``SCALED``
+    multiplies, so that 0 is 0, and leaves out the lowest number of a signed type.
+
+    Raises:
+      InvalidArgumentError: the range is empty the wrong way round, or a way to round that the mode does not have.
+    """
+    del context
+    if mode != "SCALED" and round_mode != "HALF_AWAY_FROM_ZERO":
+        raise InvalidArgumentError(
+            None, None, f"Round mode '{round_mode}' only supported for mode 'SCALED', but mode is '{mode}'."
+        )
+    low, high = float(min_range), float(max_range)
+    if low > high:
+        raise InvalidArgumentError(None, None, "input_max_range must be larger than input_min_range.")
+    epsilon = max(1.0, abs(low), abs(high)) / 100.0
+    low, high = min(0.0, low), max(0.0, max(high, low + epsilon))
+    least, most = _bounds(T)
+    x = np.asarray(input, np.float32)
+    if mode == "SCALED":
+        return _scaled(x, low, high, T, round_mode)
+    clipped = np.clip(x, np.float32(low), np.float32(high))
+    if mode == "MIN_COMBINED":
+        spread = np.float32((most - least) / (high - low))
+        found = (clipped - np.float32(low)) * spread
+        if least < 0:
+            found = found - np.float32((most - least + 1) / 2)
+        rounded = _away(found.astype(np.float64))
+    else:
+        spread = np.float64(most - least) / (high - low)
+        rounded = _away(clipped.astype(np.float64) * spread) - (_away(low * spread) - least)
+    return (
+        np.clip(rounded, least, most).astype(T.numpy_dtype),
+        np.asarray(low, np.float32),
+        np.asarray(high, np.float32),
+    )
+
+
+def _scaled(x: HostArray, low: float, high: float, dtype: DType, round_mode: str) -> Any:
+    least, most = _bounds(dtype)
+    signed = least < 0
+    largest = float(np.finfo(np.float32).max)
+    scale = min(least / low if signed and low < 0 else largest, most / high if high > 0 else largest)
+    bounds = (least / scale if signed else 0.0, most / scale)
+    scaled = np.clip(x, np.float32(bounds[0]), np.float32(bounds[1])) * np.float32(scale)
+    rounded = np.rint(scaled) if round_mode == "HALF_TO_EVEN" else _away(scaled.astype(np.float64))
+    return rounded.astype(dtype.numpy_dtype), np.asarray(bounds[0], np.float32), np.asarray(bounds[1], np.float32)
+
+
+@host("Dequantize", inputs="input:T|quantized, min_range:float32, max_range:float32", infer=_as_floats)
+def dequantize(
+    context: HostContext,
+    input: HostArray,
+    min_range: HostArray,
+    max_range: HostArray,
+    *,
+    T: Any,
+    mode: str = "MIN_COMBINED",
+) -> HostArray:
+    """What `quantize` made integers of, float32. The bounds are those that it gave."""
+    del context
+    low, high = np.float32(min_range), np.float32(max_range)
+    least, most = _bounds(T)
+    x = np.asarray(input).astype(np.float32)
+    if mode == "SCALED":
+        scale = max(low / np.float32(least), high / np.float32(most)) if least < 0 else high / np.float32(most)
+        return x * np.float32(scale)
+    step = (high - low) / np.float32(most - least)
+    if mode == "MIN_COMBINED":
+        middle = np.float32((most - least + 1) / 2 if least < 0 else 0)
+        return (x + middle) * step + low
+    nearest = np.float32(round(float(low) / float(step)) * float(step)) if step else low
+    return nearest + (x - np.float32(least)) * step
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6, 7))
+def _through(
+    x: jax.Array, low: jax.Array, high: jax.Array, signed: bool, bits: int, given: bool, mode: str, narrow: bool
+) -> jax.Array:
+    if not given:
+        low, high = jnp.min(x), jnp.max(x)
+    least = (-(2 ** (bits - 1)) + narrow if signed else int(narrow)) * 1.0
+    most = (2 ** (bits - 1) - 1 if signed else 2**bits - 1) * 1.0
+    of_low = jnp.where(least * low > 0, least / low, jnp.inf)
+    of_high = jnp.where(most * high > 0, most / high, jnp.inf)
+    scale = jnp.minimum(of_low, of_high)
+    scale = jnp.where(jnp.isfinite(scale), scale, 1.0).astype(x.dtype)
+    bottom, top = jnp.where(of_low < of_high, low, least / scale), jnp.where(of_low < of_high, most / scale, high)
+    scaled = (jnp.clip(x, bottom, top) if given else x) * scale
+    rounded = jnp.round(scaled) if mode == "HALF_TO_EVEN" else jnp.floor(scaled + 0.5)
+    return (rounded / scale).astype(x.dtype)
+
+
+def _through_forward(
+    x: jax.Array, low: jax.Array, high: jax.Array, signed: bool, bits: int, given: bool, mode: str, narrow: bool
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return _through(x, low, high, signed, bits, given, mode, narrow), (low, high)
+
+
+def _through_backward(
+    signed: bool, bits: int, given: bool, mode: str, narrow: bool, kept: tuple[jax.Array, jax.Array], grad: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    del signed, bits, given, mode, narrow
+    return grad, jnp.zeros_like(kept[0]), jnp.zeros_like(kept[1])
+
+
+_through.defvjp(_through_forward, _through_backward)
+
+
+def _first(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[0].dtype.base_dtype, inference.inputs[0].dims)]
+
+
+@pure("QuantizeAndDequantizeV2", inputs="input:T|floating, input_min:T, input_max:T", infer=_first)
+def quantize_and_dequantize(
+    input: Any,
+    input_min: Any,
+    input_max: Any,
+    *,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    round_mode: str = "HALF_TO_EVEN",
+    narrow_range: bool = False,
+) -> jax.Array:
+    """The nearest numbers that ``num_bits`` bits can hold, scaled so that 0 is one; the gradient passes as it is."""
+    return _through(
+        jnp.asarray(input),
+        jnp.asarray(input_min),
+        jnp.asarray(input_max),
+        signed_input,
+        num_bits,
+        range_given,
+        round_mode,
+        narrow_range,
+    )
+
+
+# Layers on quantised numbers -----------------------------------------------------------------------------------------
+
+_POOLED: Final = "input:T|quantized, min_input:float32, max_input:float32"
+
+
+def _with_range(spec: Spec) -> Sequence[Spec]:
+    return [spec, Spec(float32, ()), Spec(float32, ())]
+
+
+def _pooled(inference: Inference) -> Sequence[Spec]:
+    return _with_range(pool_spec(inference)[0])
+
+
+def _of_8_bits(what: str, *arrays: jax.Array) -> None:
+    """Raises InvalidArgumentError where an array is not of ``quint8``, as TensorFlow's kernels want it."""
+    if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
+        raise InvalidArgumentError(
+            None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8"
+        )
+
+
+@pure("QuantizedAvgPool", inputs=_POOLED, infer=_pooled)
+def quantized_avg_pool(
+    input: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The mean of each window, rounded down; the range stays."""
+    _of_8_bits("QuantizedAvgPool", input)
+    total, counts = summed_windows(jnp.asarray(input, jnp.int32), ksize, strides, padding)
+    return (total // counts).astype(input.dtype), min_input, max_input
+
+
+@pure("QuantizedMaxPool", inputs=_POOLED, infer=_pooled)
+def quantized_max_pool(
+    input: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The maximum of each window; the range stays."""
+    _of_8_bits("QuantizedMaxPool", input)
+    return max_pool(input, ksize=ksize, strides=strides, padding=padding), min_input, max_input
+
+
+def _scale(low: jax.Array, high: jax.Array) -> jax.Array:
+    """Steps of ``quint8`` for 1, between the bounds."""
+    return 255.0 / (high - low)
+
+
+def _rounded(values: jax.Array) -> jax.Array:
+    return jnp.sign(values) * jnp.floor(jnp.abs(values) + 0.5)
+
+
+def _zero(low: jax.Array, high: jax.Array) -> jax.Array:
+    """The number that stands for 0, beyond those of ``quint8`` where the range does not hold it."""
+    return -_rounded(low * _scale(low, high)).astype(jnp.int32)
+
+
+def _activated(inference: Inference) -> Sequence[Spec]:
+    return _with_range(Spec(inference.attrs["out_type"], inference.inputs[0].dims))
+
+
+@pure(
+    "QuantizedReluX",
+    inputs="features:Tinput|quantized, max_value:float32, min_features:float32, max_features:float32",
+    infer=_activated,
+)
+def quantized_relu_x(
+    features: jax.Array,
+    max_value: jax.Array,
+    min_features: jax.Array,
+    max_features: jax.Array,
+    *,
+    out_type: DType = quint8,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """What is below the number for 0 becomes that, what is above the one for ``max_value`` that; the range stays."""
+    _of_8_bits("QuantizedReluX", features)
+    if out_type.base_dtype != quint8:
+        raise InvalidArgumentError(None, None, f"QuantizedReluX gives quint8, not {out_type.name}")
+    zero = _zero(min_features, max_features)
+    most = jnp.clip(zero + _rounded(max_value * _scale(min_features, max_features)), 0, 255).astype(jnp.int32)
+    kept = jnp.clip(jnp.asarray(features, jnp.int32), jnp.clip(zero, 0, 255), most)
+    return kept.astype(features.dtype), min_features, max_features
+
+
+def _convolved(inference: Inference) -> Sequence[Spec]:
+    (found,) = lookup("Conv2D").infer(dataclasses.replace(inference, inputs=inference.inputs[:2]))
+    return _with_range(Spec(inference.attrs["out_type"], found.dims))
+
+
+@pure(
+    "QuantizedConv2D",
+    inputs=(
+        "input:Tinput|quantized, filter:Tfilter|quantized, min_input:float32, max_input:float32, "
+        "min_filter:float32, max_filter:float32"
+    ),
+    infer=_convolved,
+)
+def quantized_conv2d(
+    input: jax.Array,
+    filter: jax.Array,
+    min_input: jax.Array,
+    max_input: jax.Array,
+    min_filter: jax.Array,
+    max_filter: jax.Array,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    out_type: DType = qint32,
+    dilations: Sequence[int] = (1, 1, 1, 1),
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """A convolution of the integers less those for 0, and the range for which all of int32 would stand."""
+    _of_8_bits("QuantizedConv2D", input, filter)
+    if out_type.base_dtype != qint32:
+        raise InvalidArgumentError(None, None, f"QuantizedConv2D gives qint32, not {out_type.name}")
+    if tuple(dilations) != (1, 1, 1, 1):
+        raise InvalidArgumentError(None, None, "Current implementation only supports dilations of 1")
+    found = conv2d(
+        jnp.asarray(input, jnp.int32) - _zero(min_input, max_input),
+        jnp.asarray(filter, jnp.int32) - _zero(min_filter, max_filter),
+        strides=strides,
+        padding=padding,
+    )
+    step = (max_input - min_input) / 255.0 * ((max_filter - min_filter) / 255.0)
+    return found, step * -(2.0**31), step * (2.0**31 - 1)

@@ -1,0 +1,180 @@
+"""Operations on queues. They run on the host of the task that the queue is placed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.dtypes import bool_, int32, resource
+from headwater.graph.ops.define import fixed, host, no_outputs
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.graph.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
+from headwater.shapes import Dims, TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+
+_handle = fixed(resource, ())
+
+
+def as_handle(queue: object) -> HostArray:
+    """A queue or its like as the value of the tensor that stands for it."""
+    handle = np.empty((), object)
+    handle[()] = queue
+    return handle
+
+
+def _dims(shapes: Sequence[TensorShape]) -> list[Dims]:
+    return [as_shape(shape).as_dims for shape in shapes]
+
+
+def _queue(context: HostContext, container: str, shared_name: str, make: Callable[[], Queue]) -> HostArray:
+    return as_handle(context.resource(container, shared_name, Queue, make))
+
+
+@host("FIFOQueueV2", infer=_handle, keeps=True)
+def fifo_queue(
+    context: HostContext,
+    *,
+    component_types: Sequence[DType],
+    shapes: Sequence[TensorShape] = (),
+    capacity: int = -1,
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
+    del component_types
+    return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
+
+
+@host("PaddingFIFOQueueV2", infer=_handle, keeps=True)
+def padding_fifo_queue(
+    context: HostContext,
+    *,
+    component_types: Sequence[DType],
+    shapes: Sequence[TensorShape] = (),
+    capacity: int = -1,
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
+    del component_types
+    return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
+
+
+@host("RandomShuffleQueueV2", infer=_handle, keeps=True)
+def random_shuffle_queue(
+    context: HostContext,
+    *,
+    component_types: Sequence[DType],
+    shapes: Sequence[TensorShape] = (),
+    capacity: int = -1,
+    min_after_dequeue: int = 0,
+    seed: int = 0,
+    seed2: int = 0,
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
+    del component_types
+    order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
+    return _queue(
+        context,
+        container,
+        shared_name,
+        lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order),
+    )
+
+
+@host("PriorityQueueV2", infer=_handle, keeps=True)
+def priority_queue(
+    context: HostContext,
+    *,
+    component_types: Sequence[DType] = (),
+    shapes: Sequence[TensorShape] = (),
+    capacity: int = -1,
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
+    del component_types
+    dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
+    return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))
+
+
+@host("QueueEnqueueV2", infer=no_outputs, blocking=True, keeps=True)
+def enqueue(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
+    del timeout_ms
+    handle.item().enqueue(context.step, components)
+
+
+@host("QueueEnqueueManyV2", infer=no_outputs, blocking=True, keeps=True)
+def enqueue_many(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
+    del timeout_ms
+    handle.item().enqueue_many(context.step, components)
+
+
+def _components(batch: Callable[[Inference], tuple[int | None, ...]]) -> Callable[[Inference], Sequence[Spec]]:
+    def infer(inference: Inference) -> Sequence[Spec]:
+        types = inference.attrs["component_types"]
+        shapes: Sequence[Any] = inference.attrs.get("_shapes") or [None] * len(types)
+        specs: list[Spec] = []
+        for dtype, shape in zip(types, shapes, strict=True):
+            dims = as_shape(shape).as_dims
+            specs.append(Spec(dtype, None if dims is None else batch(inference) + dims))
+        return specs
+
+    return infer
+
+
+def _count(inference: Inference) -> tuple[int | None, ...]:
+    value = inference.constant(1)
+    return (None if value is None else int(value),)
+
+
+_one = _components(lambda inference: ())
+
+
+@host("QueueDequeueV2", infer=_one, blocking=True, keeps=True)
+def dequeue(
+    context: HostContext, handle: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
+) -> Sequence[HostArray]:
+    del component_types, timeout_ms
+    return tuple(handle.item().dequeue(context.step))
+
+
+@host("QueueDequeueManyV2", infer=_components(_count), blocking=True, keeps=True)
+def dequeue_many(
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
+) -> Sequence[HostArray]:
+    del timeout_ms
+    return _typed(handle.item().dequeue_many(context.step, int(n)), component_types)
+
+
+@host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True, keeps=True)
+def dequeue_up_to(
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1
+) -> Sequence[HostArray]:
+    del timeout_ms
+    return _typed(handle.item().dequeue_many(context.step, int(n), at_most=True), component_types)
+
+
+def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[HostArray, ...]:
+    return tuple(column.astype(dtype.numpy_dtype, copy=False) for column, dtype in zip(batch, types, strict=True))
+
+
+@host("QueueCloseV2", infer=no_outputs, keeps=True)
+def close(context: HostContext, handle: HostArray, *, cancel_pending_enqueues: bool = False) -> None:
+    del context
+    handle.item().close(cancel_pending_enqueues)
+
+
+@host("QueueSizeV2", infer=fixed(int32, ()), keeps=True)
+def size(context: HostContext, handle: HostArray) -> np.integer:
+    del context
+    return np.int32(handle.item().size())
+
+
+@host("QueueIsClosedV2", infer=fixed(bool_, ()), keeps=True)
+def is_closed(context: HostContext, handle: HostArray) -> Any:
+    del context
+    return np.bool_(handle.item().closed)

@@ -1,0 +1,136 @@
+"""Operations on the rows of ragged tensors: where they begin and end. They run on the host."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from headwater.dtypes import int64, string
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+
+def _refuse(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, message)
+
+
+def _splits_of(lengths: HostArray, dtype: np.dtype[np.integer]) -> HostArray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(dtype)
+
+
+def _splits_spec(inference: Inference) -> Sequence[Spec]:
+    rows, count = inference.constant(0), inference.constant(1)
+    number = None
+    if count is not None and count >= 0:
+        number = int(count) + 1
+    elif count is not None and rows is not None:
+        number = int(rows[-1]) + 2 if rows.size else 1
+    return [Spec(inference.inputs[0].dtype, (number,))]
+
+
+def _rows_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[0].dtype, (None,))]
+
+
+def _same_as_first(inference: Inference) -> Sequence[Spec]:
+    return [inference.inputs[0]]
+
+
+@host("RaggedCheckedSplits", inputs="splits:T|index, count:T", infer=_same_as_first)
+def checked_splits(context: HostContext, splits: HostArray, count: HostArray) -> HostArray:
+    """The splits, where they are those of this number of values."""
+    del context
+    if splits.ndim != 1 or not splits.size or splits[0] != 0:
+        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:zero")
+    if (np.diff(splits) < 0).any():
+        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:monotonic")
+    if splits[-1] != count:
+        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor: row_splits[-1] != nvals")
+    return splits
+
+
+@host("RaggedRowsToSplits", inputs="rows:T|index, count:T", infer=_splits_spec)
+def rows_to_splits(context: HostContext, rows: HostArray, count: HostArray) -> HostArray:
+    """From the row of each value and the number of rows (-1: as many as values say)."""
+    del context
+    if (np.diff(rows) < 0).any() or (rows.size and rows[0] < 0):
+        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor:rows must ascend, from 0 on")
+    number = int(count) if count >= 0 else int(rows[-1]) + 1 if rows.size else 0
+    if rows.size and rows[-1] >= number:
+        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: nrows is less than a row")
+    return _splits_of(np.bincount(rows, minlength=number), rows.dtype)
+
+
+@host("RaggedSplitsToRows", inputs="splits:T|index", infer=_rows_spec)
+def splits_to_rows(context: HostContext, splits: HostArray) -> HostArray:
+    """The row of each value."""
+    del context
+    return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
+
+
+def _range_specs(inference: Inference) -> Sequence[Spec]:
+    known = [spec.dims for spec in inference.inputs]
+    rows = [dims[0] for dims in known if dims] or [1]
+    count = next((size + 1 for size in rows if size is not None), None) if None not in known else None
+    return [Spec(inference.attrs.get("Tsplits", int64), (count,)), Spec(inference.inputs[0].dtype, (None,))]
+
+
+@host("RaggedRange", inputs="starts:T|numeric, limits:T, deltas:T", infer=_range_specs)
+def ragged_range(
+    context: HostContext, starts: HostArray, limits: HostArray, deltas: HostArray, *, Tsplits: object = int64
+) -> tuple[HostArray, HostArray]:
+    """For each row the numbers from a start to a limit."""
+    del context
+    count = max([len(part) for part in (starts, limits, deltas) if part.ndim], default=1)
+    sizes = {len(part) for part in (starts, limits, deltas) if part.ndim}
+    if len(sizes) > 1:
+        raise _refuse("starts, limits, and deltas must have the same shape")
+    if (deltas == 0).any():
+        raise _refuse("Requires delta != 0")
+    columns = (np.broadcast_to(part, (count,)) for part in (starts, limits, deltas))
+    rows = [np.arange(start, limit, delta, dtype=starts.dtype) for start, limit, delta in zip(*columns, strict=True)]
+    values = np.concatenate(rows) if rows else np.empty(0, starts.dtype)
+    kind = getattr(Tsplits, "as_numpy_dtype", np.int64)
+    return _splits_of(np.array([len(row) for row in rows], np.int64), np.dtype(kind)), values
+
+
+def _ngram_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(string, (None,)), Spec(inference.inputs[1].dtype, inference.inputs[1].dims)]
+
+
+@host("StringNGrams", inputs="data:string, data_splits:T|index", infer=_ngram_specs)
+def string_ngrams(
+    context: HostContext,
+    data: HostArray,
+    data_splits: HostArray,
+    *,
+    separator: str = "",
+    ngram_widths: Sequence[int] = (),
+    left_pad: str = "",
+    right_pad: str = "",
+    pad_width: int = 0,
+    preserve_short_sequences: bool = False,
+) -> tuple[HostArray, HostArray]:
+    """The n-grams of each row."""
+    del context
+    found: list[bytes] = []
+    lengths: list[int] = []
+    between, left, right = separator.encode(), left_pad.encode(), right_pad.encode()
+    for begin, end in itertools.pairwise(data_splits):
+        row = list(data[begin:end])
+        count = len(found)
+        for width in ngram_widths:
+            pads = min(pad_width if pad_width >= 0 else width - 1, width - 1)
+            padded = [left] * pads + row + [right] * pads
+            found += [between.join(padded[at : at + width]) for at in range(len(padded) - width + 1)]
+            # A row that is too short for the width is one n-gram, where nothing else came of it.
+            if preserve_short_sequences and len(found) == count and row:
+                found.append(between.join(padded))
+        lengths.append(len(found) - count)
+    values = np.empty(len(found), object)
+    values[:] = found
+    return values, _splits_of(np.array(lengths, np.int64), data_splits.dtype)

@@ -1,0 +1,165 @@
+"""Images resized. Shapes are [batch, height, width, channels]; places and weights are computed as TensorFlow does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType, float32
+from headwater.graph.ops.common import as_ints
+from headwater.graph.ops.define import pure
+from headwater.graph.registry import HostArray, Inference, Spec
+
+
+def _resized(dtype: DType | None) -> Any:
+    def infer(inference: Inference) -> list[Spec]:
+        images = inference.inputs[0]
+        size = inference.constant(1)
+        if size is not None and size.shape != (2,):
+            raise ValueError(f"Dimension must be 2 but is {size.size} for the size of {inference.op_type!r}")
+        height, width = (None, None) if size is None else (int(size[0]), int(size[1]))
+        batch, channels = (None, None) if images.dims is None else (images.dims[0], images.dims[-1])
+        return [Spec(dtype or images.dtype.base_dtype, (batch, height, width, channels))]
+
+    return infer
+
+
+def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
+    """Where in ``size`` pixels each of ``count`` pixels lies."""
+    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
+    steps = jnp.arange(count, dtype=jnp.float32)
+    if half_pixel_centers:
+        return (steps + 0.5) * jnp.float32(scale) - 0.5
+    return steps * jnp.float32(scale)
+
+
+def _between(values: jax.Array, places: jax.Array, axis: int) -> jax.Array:
+    """Values at fractional places along a dimension, by the two next to each."""
+    last = values.shape[axis] - 1
+    floor = jnp.floor(places)
+    low = jnp.clip(floor, 0, last).astype(jnp.int32)
+    high = jnp.clip(floor + 1, 0, last).astype(jnp.int32)
+    shape = [1] * values.ndim
+    shape[axis] = -1
+    share = (places - floor).reshape(shape)
+    below, above = jnp.take(values, low, axis=axis), jnp.take(values, high, axis=axis)
+    return below + (above - below) * share
+
+
+@pure("ResizeBilinear", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
+def resize_bilinear(
+    images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
+    """Each pixel from the four around its place."""
+    height, width = as_ints(size)
+    values = images.astype(jnp.float32)
+    values = _between(values, _places(height, images.shape[1], align_corners, half_pixel_centers), 1)
+    return _between(values, _places(width, images.shape[2], align_corners, half_pixel_centers), 2)
+
+
+def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
+    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
+    steps = jnp.arange(count, dtype=jnp.float32) + (0.5 if half_pixel_centers else 0.0)
+    places = steps * jnp.float32(scale)
+    # To the nearest, halves away from zero; or down.
+    chosen = jnp.floor(places + 0.5) if align_corners else jnp.floor(places)
+    return jnp.clip(chosen, 0, size - 1).astype(jnp.int32)
+
+
+@pure("ResizeNearestNeighbor", inputs="images:T|real, size:int32", static=(1,), infer=_resized(None))
+def resize_nearest(
+    images: jax.Array, size: jax.Array, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
+    """Each pixel as the one nearest to its place."""
+    height, width = as_ints(size)
+    rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
+    columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
+    return jnp.take(jnp.take(images, rows, axis=1), columns, axis=2)
+
+
+# Bicubic ----------------------------------------------------------------------------------------------------------
+
+#: Places between two pixels that TensorFlow tells apart.
+_STEPS: Final = 1024
+
+
+def _cubic(distance: HostArray, a: float) -> HostArray:
+    """Keys's kernel of cubic convolution at distances from 0 to 2.
+
+    ``(a + 2) x³ - (a + 3) x² + 1`` up to 1, ``a x³ - 5 a x² + 8 a x - 4 a`` beyond. R. Keys, "Cubic convolution
+    interpolation for digital image processing", 1981, takes a = -1/2.
+    """
+    x = distance
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, far)
+
+
+def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> tuple[HostArray, HostArray]:
+    """For each of ``count`` pixels the four of ``size`` that it is made of, and their weights: [count, 4] each.
+
+    With ``half_pixel_centers`` a = -1/2, and pixels beyond the edge do not count; otherwise a = -3/4, and the pixel at
+    the edge stands for them.
+    """
+    scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
+    steps = np.arange(count, dtype=np.float32)
+    places = (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel_centers else steps * scale
+    floor = np.floor(places)
+    between = np.rint((places - floor) * _STEPS) / _STEPS
+    distances = np.stack([1 + between, between, 1 - between, 2 - between], 1)
+    wanted = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
+    taps = np.clip(wanted, 0, size - 1)
+    weights = _cubic(distances, -0.5 if half_pixel_centers else -0.75)
+    if half_pixel_centers:
+        weights = np.where(taps == wanted, weights, 0)
+        weights /= weights.sum(1, keepdims=True)
+    return taps, weights.astype(np.float32)
+
+
+def _weighted(values: jax.Array, taps: HostArray, weights: HostArray, axis: int) -> jax.Array:
+    shape = [1] * values.ndim
+    shape[axis] = -1
+    parts = [jnp.take(values, taps[:, k], axis=axis) * weights[:, k].reshape(shape) for k in range(taps.shape[1])]
+    return sum(parts[1:], parts[0])
+
+
+@pure("ResizeBicubic", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
+def resize_bicubic(
+    images: Any, size: object, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
+    """Each pixel from the sixteen around its place."""
+    values = images.astype(jnp.float32)
+    for axis, count in enumerate(as_ints(size), 1):
+        taps, weights = _cubic_taps(count, values.shape[axis], align_corners, half_pixel_centers)
+        values = _weighted(values, taps, weights, axis)
+    return values
+
+
+# Area -------------------------------------------------------------------------------------------------------------
+
+
+def _shares(count: int, size: int, align_corners: bool) -> HostArray:
+    """The share that each of ``size`` pixels has in each of ``count``: [count, size]; rows add up to 1."""
+    scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
+    shares = np.zeros((count, size), np.float32)
+    for pixel in range(count):
+        begin = np.float32(pixel) * scale
+        end = np.float32(pixel + 1) * scale
+        for covered in range(int(np.floor(begin)), int(np.ceil(end))):
+            part = scale if covered < begin and covered + 1 > end else min(covered + 1, end) - max(covered, begin)
+            shares[pixel, min(covered, size - 1)] += part
+    return shares / scale
+
+
+@pure("ResizeArea", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32), differentiable=False)
+def resize_area(images: jax.Array, size: jax.Array, *, align_corners: bool = False) -> jax.Array:
+    """Each pixel the mean of the part of the image that it covers."""
+    height, width = as_ints(size)
+    rows = _shares(height, images.shape[1], align_corners)
+    columns = _shares(width, images.shape[2], align_corners)
+    exact = jax.lax.Precision.HIGHEST
+    values = jnp.einsum("hr,brwc->bhwc", rows, images.astype(jnp.float32), precision=exact)
+    return jnp.einsum("vw,bhwc->bhvc", columns, values, precision=exact)

@@ -1,0 +1,100 @@
+"""Recurrence along sequences: one body, once per element, as one compiled loop with a gradient.
+
+Unlike a general loop (`headwater.graph.ops.control_flow`) a scan knows how many turns it takes and which slices each of
+them
+reads and writes: `jax.lax.scan` keeps for the gradient just what every turn computed, and its backward pass is a scan
+too. With `headwater.graph.ops.bodies` a body is the same as that of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType
+from headwater.graph.ops.bodies import decode_body, evaluate, interpret, static_inputs
+from headwater.graph.ops.define import host, pure
+from headwater.graph.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.shapes import TensorShape
+
+_lax: Any = jax.lax
+
+
+def _declared(inference: Inference) -> Sequence[Spec]:
+    types: Sequence[DType] = inference.attrs["Tout"]
+    shapes: Sequence[TensorShape] = inference.attrs["output_shapes"]
+    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(types, shapes, strict=True)]
+
+
+def _static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    begin = attrs["states"] + attrs["sequences"]
+    return frozenset(i for i in static_inputs(decode_body(attrs["body"])) if i >= begin)
+
+
+@pure("StatelessScan", infer=_declared, static_of=_static, types={})
+def stateless_scan(
+    *inputs: jax.Array,
+    body: FunctionAttr,
+    states: int,
+    sequences: int,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+) -> tuple[jax.Array, jax.Array]:
+    """The last states, then for each further result of the body its values in all turns, stacked.
+
+    Args:
+      inputs: the states before the first turn, the sequences (whose first dimensions are equal), and what stays the
+        same in every turn. The body takes them in this order, with one slice of each sequence, and gives the states
+        after the turn and its further results.
+      states: the number of states.
+      sequences: the number of sequences.
+    """
+    del output_shapes
+    decoded = decode_body(body)
+    fixed = inputs[states + sequences :]
+    start = tuple(jnp.asarray(value) for value in inputs[:states])
+
+    def step(carry: Any, slices: Any) -> Any:
+        turn, values = carry
+        results = evaluate(decoded, [*values, *slices, *fixed], None, turn)
+        typed = [
+            _lax.convert_element_type(value, dtype.base_dtype.numpy_dtype)
+            for value, dtype in zip(results, Tout, strict=True)
+        ]
+        return (turn + 1, tuple(typed[:states])), tuple(typed[states:])
+
+    xs = tuple(jnp.asarray(value) for value in inputs[states : states + sequences])
+    (_, last), stacked = _lax.scan(step, (jnp.int32(0), start), xs)
+    return (*last, *stacked)
+
+
+@host("Scan", infer=_declared, ref_attr="refs", types={}, blocking=True)
+def run_scan(
+    context: HostContext,
+    *inputs: Any,
+    body: FunctionAttr,
+    states: int,
+    sequences: int,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> tuple[HostArray, ...]:
+    """As `stateless_scan`, on the host: for bodies that change variables, print or handle text. Has no gradient."""
+    del output_shapes, refs
+    decoded = decode_body(body)
+    values = list(inputs[:states])
+    xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
+    rows: list[list[HostArray]] = [[] for _ in Tout[states:]]
+    for turn in range(len(xs[0])):
+        context.step.check()
+        results = interpret(decoded, context, (*values, *(x[turn] for x in xs), *fixed), turn)
+        values = list(results[:states])
+        for row, value in zip(rows, results[states:], strict=True):
+            row.append(value)
+    return (*values, *(np.stack(row) for row in rows))

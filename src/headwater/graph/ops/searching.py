@@ -1,0 +1,178 @@
+"""Finding values. Operations whose outputs' shapes depend on values run in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import DType, int32, int64
+from headwater.graph.ops.common import as_ints, constant_int, output
+from headwater.graph.ops.define import host, pure
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.shapes import merge_dims
+
+
+def _where_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(int64, (None, None if dims is None else len(dims)))]
+
+
+@host("Where", inputs="input:T", infer=_where_spec)
+def where(context: HostContext, input: HostArray) -> HostArray:
+    """The places of all true (or not zero) elements, one per row, in row-major order."""
+    del context
+    return np.argwhere(input).astype(np.int64)
+
+
+def _unique_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    if dims is not None and len(dims) != 1:
+        raise ValueError(f"Shape must be rank 1 but is rank {len(dims)}")
+    places = inference.attrs.get("out_idx", int32)
+    found = [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(places, dims or (None,))]
+    return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
+
+
+_WORTH_A_CALL: Final = 256
+"""Fewer numbers are through before numba is loaded."""
+
+
+def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
+    """The different elements as they first appear, for each element which one it is, and how often each is there."""
+    if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
+        from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
+
+        first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
+        return x[first], places, np.bincount(places, minlength=len(first))
+    order: dict[Any, int] = {}
+    places = np.array([order.setdefault(item, len(order)) for item in x.tolist()], np.int64)
+    values = np.empty(len(order), x.dtype)
+    values[:] = list(order)
+    return values, places, np.bincount(places, minlength=len(order))
+
+
+@host("Unique", inputs="x:T", infer=_unique_spec)
+def unique(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+    """The different elements as they first appear, and for each element which one it is."""
+    del context
+    values, places, _ = _unique(x)
+    return values, places.astype(out_idx.numpy_dtype)
+
+
+@host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
+def unique_with_counts(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+    """As `unique`, and how often each is there."""
+    del context
+    values, places, counts = _unique(x)
+    return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
+
+
+def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(inference.attrs.get("out_idx", int32), (None,))]
+
+
+@host("ListDiff", inputs="x:T, y:T", infer=_list_diff_spec)
+def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
+    """The elements of x that are not in y, and where they are in x."""
+    del context
+    gone = set(y.tolist())
+    places = np.array([i for i, item in enumerate(x.tolist()) if item not in gone], out_idx.numpy_dtype)
+    return x[places], places
+
+
+def _partition_spec(inference: Inference) -> Sequence[Spec]:
+    data, partitions = inference.inputs[0], inference.inputs[1].dims
+    if data.dims is not None and partitions is not None:
+        merge_dims(data.dims[: len(partitions)], partitions)
+    dims = None if data.dims is None or partitions is None else (None, *data.dims[len(partitions) :])
+    return [Spec(data.dtype.base_dtype, dims)] * inference.attrs["num_partitions"]
+
+
+@host("DynamicPartition", inputs="data:T, partitions:int32", infer=_partition_spec)
+def dynamic_partition(
+    context: HostContext, data: HostArray, partitions: HostArray, *, num_partitions: int
+) -> Sequence[HostArray]:
+    """The slices of data that belong to each partition, in order."""
+    del context
+    if partitions.size and not (partitions.min() >= 0 and partitions.max() < num_partitions):
+        raise ValueError(f"partitions must be in [0, {num_partitions}), got {partitions.min()} to {partitions.max()}")
+    return tuple(data[partitions == part] for part in range(num_partitions))
+
+
+def _bins_spec(inference: Inference) -> Sequence[Spec]:
+    size = inference.constant(1)
+    return output(inference, (None if size is None else int(size),), 2)
+
+
+@host("Bincount", inputs="arr:int32, size:int32, weights:T|numeric", infer=_bins_spec)
+def bincount(context: HostContext, arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
+    """How often each of 0, 1 … size - 1 is in ``arr``, or the sum of its weights where there are some."""
+    del context
+    count = int(size)
+    flat = arr.ravel()
+    if flat.size and flat.min() < 0:
+        raise ValueError("Input arr must be non-negative!")
+    result = np.zeros(count, weights.dtype)
+    inside = flat < count
+    np.add.at(result, flat[inside], weights.ravel()[inside] if weights.size else 1)
+    return result
+
+
+# Ordered rows -----------------------------------------------------------------------------------------------------
+
+
+def _bound_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("out_type", int32), inference.inputs[1].dims)]
+
+
+def _bound(op_type: str, side: str) -> None:
+    def lower(sorted_inputs: object, values: jax.Array, *, out_type: DType = int32) -> jax.Array:
+        """Where in each ascending row each value belongs: before its equals, or behind them."""
+        search = partial(jnp.searchsorted, side=side)
+        return jax.vmap(search)(jnp.asarray(sorted_inputs), jnp.asarray(values)).astype(out_type.numpy_dtype)
+
+    pure(op_type, inputs="sorted_inputs:T|real, values:T", infer=_bound_spec, differentiable=False)(lower)
+
+
+_bound("LowerBound", "left")
+_bound("UpperBound", "right")
+
+
+def _unravel_spec(inference: Inference) -> Sequence[Spec]:
+    indices, dims = inference.inputs[0].dims, inference.inputs[1].dims
+    return output(inference, None if indices is None or dims is None else (dims[0], *indices))
+
+
+@pure(
+    "UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec, differentiable=False
+)
+def unravel_index(indices: jax.Array, dims: HostArray) -> jax.Array:
+    """The coordinates, one row for each dimension, of places in a tensor that is laid out flat."""
+    return jnp.stack(jnp.unravel_index(indices, as_ints(dims))).astype(indices.dtype)
+
+
+def _histogram_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("dtype", int32), (constant_int(inference, 2),))]
+
+
+@pure(
+    "HistogramFixedWidth",
+    inputs="values:T|real, value_range:T, nbins:int32",
+    static=(2,),
+    infer=_histogram_spec,
+    differentiable=False,
+)
+def histogram_fixed_width(
+    values: jax.Array, value_range: jax.Array, nbins: HostArray, *, dtype: DType = int32
+) -> jax.Array:
+    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    count = int(nbins)
+    step = (value_range[1] - value_range[0]) / count
+    places = jnp.clip(jnp.floor((jnp.ravel(values) - value_range[0]) / step), 0, count - 1).astype(np.int32)
+    return jax.ops.segment_sum(jnp.ones(places.shape, dtype.numpy_dtype), places, count)

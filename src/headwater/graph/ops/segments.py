@@ -1,0 +1,163 @@
+"""Rows combined by segment: sums and their like over rows with the same segment id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.graph.ops.common import constant_int, constant_ints, output
+from headwater.graph.ops.define import host, pure
+from headwater.graph.ops.table_rows import add_rows
+from headwater.graph.registry import Inference, Spec
+from headwater.shapes import Dims
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+
+# With any ids, and a given number of segments ---------------------------------------------------------------------
+
+
+def _segments(op_type: str, compute: Callable[..., object]) -> None:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; negative ids are left out."""
+
+    def lower(data: jax.Array, segment_ids: jax.Array, num_segments: jax.Array) -> object:
+        count = int(num_segments)
+        rows = jnp.reshape(data, (segment_ids.size, *data.shape[segment_ids.ndim :]))
+        ids = jnp.ravel(segment_ids)
+        return compute(rows, jnp.where(ids < 0, count, ids), count)
+
+    pure(
+        op_type,
+        inputs="data:T|numeric, segment_ids:Tindices|index, num_segments:Tnumsegments=int32",
+        static=(2,),
+        infer=_unsorted_spec,
+    )(lower)
+
+
+def _unsorted_spec(inference: Inference) -> Sequence[Spec]:
+    data, ids = inference.inputs[0].dims, inference.inputs[1].dims
+    count = constant_int(inference, 2)
+    if data is None or ids is None:
+        return output(inference, None)
+    for have, want in zip(data, ids, strict=False):
+        if None not in (have, want) and have != want:
+            raise ValueError(f"Dimensions must be equal: segment_ids' shape {ids} begins data's {data}")
+    if len(ids) > len(data):
+        raise ValueError(f"Shape must be at least rank {len(ids)} but is rank {len(data)}")
+    return output(inference, (count, *data[len(ids) :]))
+
+
+_segments("UnsortedSegmentSum", lambda rows, ids, count: _added(rows, ids, count))
+_segments("UnsortedSegmentProd", lambda rows, ids, count: _product(rows, ids, count))
+_segments("UnsortedSegmentMax", lambda rows, ids, count: _bounded(jax.ops.segment_max, rows, ids, count, "min"))
+_segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segment_min, rows, ids, count, "max"))
+
+
+def _added(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    return add_rows(jnp.zeros((count, *rows.shape[1:]), rows.dtype), ids, rows)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    return jax.ops.segment_prod(rows, ids, count)
+
+
+@_product.defjvp
+def _product_jvp(
+    ids: jax.Array, count: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    # The slope for a row is the product of the others: of the whole by the row, unless there are zeros.
+    rows = primals[0]
+    zero = rows == 0
+    zeros = jax.ops.segment_sum(zero.astype(np.int32), ids, count)[ids]
+    rest = jax.ops.segment_prod(jnp.where(zero, 1, rows), ids, count)[ids]
+    others = jnp.where(zeros == 0, rest / jnp.where(zero, 1, rows), jnp.where(zero & (zeros == 1), rest, 0))
+    return _product(rows, ids, count), jax.ops.segment_sum(others * tangents[0], ids, count)
+
+
+def _bounded(compute: Callable[..., Any], rows: jax.Array, ids: jax.Array, count: int, bound: str) -> jax.Array:
+    """An empty segment gives the type's lowest or highest finite value, as TensorFlow has it."""
+    limits = jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
+    size = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
+    filled = (size > 0).reshape((count,) + (1,) * (rows.ndim - 1))
+    return jnp.where(filled, compute(rows, ids, count), jnp.asarray(getattr(limits, bound), rows.dtype))
+
+
+# With ascending ids, whose last one says the number of segments ----------------------------------------------------
+
+
+def _sorted_spec(inference: Inference) -> Sequence[Spec]:
+    data = inference.inputs[0].dims
+    dims: Dims = None if data is None else (None, *data[1:])
+    ids = constant_ints(inference, 1)
+    if ids and dims is not None:
+        dims = (ids[-1] + 1, *dims[1:])
+    return output(inference, dims)
+
+
+def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int = 0) -> None:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give ``empty``."""
+
+    def lower(context: object, data: Any, segment_ids: HostArray) -> object:
+        del context
+        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
+            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        result = np.full((count, *data.shape[1:]), empty, data.dtype)
+        if count:
+            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
+            result[filled] = reduce.reduceat(data, starts, axis=0)
+            if mean:
+                result[filled] = result[filled] / sizes.reshape((-1,) + (1,) * (data.ndim - 1))
+        return result
+
+    host(op_type, inputs="data:T|numeric, segment_ids:Tindices|index", infer=_sorted_spec)(lower)
+
+
+_sorted_segments("SegmentSum", np.add)
+_sorted_segments("SegmentMean", np.add, mean=True)
+_sorted_segments("SegmentProd", np.multiply, empty=1)
+_sorted_segments("SegmentMax", np.maximum)
+_sorted_segments("SegmentMin", np.minimum)
+
+
+# Of chosen rows ---------------------------------------------------------------------------------------------------
+
+
+def _chosen_spec(inference: Inference) -> Sequence[Spec]:
+    data = inference.inputs[0].dims
+    count = constant_int(inference, 3) if len(inference.inputs) > 3 else None
+    return output(inference, None if data is None else (count, *data[1:]))
+
+
+def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
+    """As the segment sums, of the rows that ``indices`` lists; divided by what follows from their number."""
+
+    def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+        del context
+        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
+            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        found = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        count = found if num_segments is None else int(num_segments)
+        result = np.zeros((count, *data.shape[1:]), data.dtype)
+        if segment_ids.size:
+            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
+            sums = np.add.reduceat(data[indices], starts, axis=0)
+            result[filled] = sums / divisor(sizes.reshape((-1,) + (1,) * (data.ndim - 1)))
+        return result
+
+    inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
+    host(op_type, inputs=inputs, infer=_chosen_spec)(lower)
+    more = f"{inputs}, num_segments:Tnumsegments|index=int32"
+    host(f"{op_type}WithNumSegments", inputs=more, infer=_chosen_spec)(lower)
+
+
+_chosen_segments("SparseSegmentSum", np.ones_like)
+_chosen_segments("SparseSegmentMean", lambda sizes: sizes)
+_chosen_segments("SparseSegmentSqrtN", np.sqrt)

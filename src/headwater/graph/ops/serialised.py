@@ -1,0 +1,167 @@
+"""Operations that take sequence examples apart, and that write sparse tensors as text and read them. On the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from headwater.dtypes import DType, int64, string
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.io.example import Example, SequenceExample
+from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
+from headwater.shapes import Dims
+from headwater.tensorboard_protos import tensor_pb2
+
+# Sequence examples --------------------------------------------------------------------------------------------------
+
+
+def _steps_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(string, (None,)), Spec(int64, inference.inputs[0].dims)]
+
+
+@host("FeatureListSteps", infer=_steps_specs, inputs="serialized:string")
+def feature_list_steps(
+    context: HostContext, serialized: HostArray, *, key: str, required: bool
+) -> tuple[HostArray, HostArray]:
+    """The steps of one feature list of ``SequenceExample`` messages.
+
+    Returns:
+      An ``Example`` with the feature ``key`` for each step of each message, and how many steps each message has.
+
+    Raises:
+      InvalidArgumentError: a message cannot be read, or lacks the list though it is ``required``.
+    """
+    del context
+    steps: list[bytes] = []
+    counts: list[int] = []
+    for packed in serialized.ravel():
+        try:
+            lists = SequenceExample.FromString(packed).feature_lists.feature_list
+        except DecodeError as error:
+            raise InvalidArgumentError(None, None, f"Could not parse example input: {error}") from error
+        if required and key not in lists:
+            raise InvalidArgumentError(
+                None, None, f"Feature list '{key}' is required but could not be found; allow_missing=True takes none"
+            )
+        features = lists[key].feature if key in lists else ()
+        counts.append(len(features))
+        for feature in features:
+            step = Example()
+            step.features.feature[key].CopyFrom(feature)
+            steps.append(step.SerializeToString())
+    found = np.empty(len(steps), object)
+    found[:] = steps
+    return found, np.array(counts, np.int64).reshape(serialized.shape)
+
+
+def _padded_spec(inference: Inference) -> Sequence[Spec]:
+    rows, counts = inference.inputs
+    dims: Dims = None
+    if rows.dims is not None and counts.dims is not None:
+        dims = (counts.dims[0], None, *rows.dims[1:])
+    return [Spec(rows.dtype.base_dtype, dims)]
+
+
+@host("PadSteps", infer=_padded_spec, inputs="rows:T, counts:int64")
+def pad_steps(context: HostContext, rows: HostArray, counts: HostArray) -> HostArray:
+    """``[examples, steps, …]``: the rows of each example, ``counts`` many, filled up with zeros or empty text."""
+    del context
+    longest = int(counts.max()) if counts.size else 0
+    padded = np.full((len(counts), longest, *rows.shape[1:]), b"" if rows.dtype == object else 0, rows.dtype)
+    padded[np.arange(longest) < counts[:, None]] = rows
+    return padded
+
+
+# Sparse tensors as text ---------------------------------------------------------------------------------------------
+
+
+def _packed(*arrays: HostArray) -> list[bytes]:
+    return [make_tensor_proto(array).SerializeToString() for array in arrays]
+
+
+def _text(rows: list[list[bytes]]) -> HostArray:
+    found = np.empty((len(rows), 3), object)
+    for index, row in enumerate(rows):
+        found[index] = row
+    return found
+
+
+def _one_spec(inference: Inference) -> Sequence[Spec]:
+    del inference
+    return [Spec(string, (3,))]
+
+
+@host("SerializeSparse", infer=_one_spec, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
+def serialize_sparse(
+    context: HostContext, sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray
+) -> HostArray:
+    """Indices, values and shape as three ``TensorProto`` messages."""
+    del context
+    return _text([_packed(sparse_indices, sparse_values, sparse_shape)])[0]
+
+
+def _many_spec(inference: Inference) -> Sequence[Spec]:
+    del inference
+    return [Spec(string, (None, 3))]
+
+
+@host("SerializeManySparse", infer=_many_spec, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
+def serialize_many_sparse(
+    context: HostContext, sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray
+) -> HostArray:
+    """As `serialize_sparse`, each slice along the first dimension by itself."""
+    del context
+    if len(sparse_shape) < 2:
+        raise InvalidArgumentError(None, None, "Rank of input SparseTensor should be > 1")
+    rows: list[list[bytes]] = []
+    for number in range(int(sparse_shape[0])):
+        mine = sparse_indices[:, 0] == number
+        rows.append(_packed(sparse_indices[mine][:, 1:], sparse_values[mine], sparse_shape[1:]))
+    return _text(rows)
+
+
+def _read_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int64, (None, None)), Spec(inference.attrs["dtype"], (None,)), Spec(int64, (None,))]
+
+
+@host("DeserializeSparse", infer=_read_specs, inputs="serialized_sparse:string")
+def deserialize_sparse(
+    context: HostContext, serialized_sparse: HostArray, *, dtype: DType
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Sparse tensors of equal rank, put together along new first dimensions: those of ``serialized_sparse[…, 3]``.
+
+    Raises:
+      InvalidArgumentError: a part cannot be read, has another type, or another rank than the first one.
+    """
+    del context
+    places = serialized_sparse.shape[:-1]
+    indices: list[HostArray] = []
+    values: list[HostArray] = []
+    largest: HostArray | None = None
+    for place in np.ndindex(*places):
+        at, held, shape = (_array(part) for part in serialized_sparse[place])
+        if held.dtype != dtype.numpy_dtype:
+            raise InvalidArgumentError(
+                None, None, f"Requested SparseTensor of type {dtype.name} but SparseTensor{list(place)} is {held.dtype}"
+            )
+        if largest is not None and largest.shape != shape.shape:
+            raise InvalidArgumentError(None, None, f"SparseTensor{list(place)} has another rank than the first one")
+        largest = shape if largest is None else np.maximum(largest, shape)
+        prefix = np.broadcast_to(np.array(place, np.int64), (len(at), len(place)))
+        indices.append(np.concatenate([prefix, at], axis=1))
+        values.append(held)
+    if largest is None:
+        raise InvalidArgumentError(None, None, "Serialized sparse input holds no sparse tensor")
+    return np.concatenate(indices), np.concatenate(values), np.array([*places, *largest], np.int64)
+
+
+def _array(packed: object) -> HostArray:
+    try:
+        return make_ndarray(tensor_pb2.TensorProto.FromString(packed))
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise InvalidArgumentError(None, None, f"Could not parse a part of a sparse tensor: {error}") from None

@@ -1,0 +1,294 @@
+"""Slices of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from headwater.dtypes import as_ref
+from headwater.errors import UnimplementedError
+from headwater.graph.ops.common import as_ints, constant_ints, output
+from headwater.graph.ops.define import pure, stateful
+from headwater.graph.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
+from headwater.shapes import Dims
+
+
+def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({2}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2})
+
+
+def _slice_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    begin, size = constant_ints(inference, 1), inference.partial(2)
+    if size is None:
+        return output(inference, None if dims is None else (None,) * len(dims))
+    if dims is not None and len(dims) != len(size):
+        raise ValueError(f"Shape must be rank {len(size)} but is rank {len(dims)}")
+    result: list[int | None] = []
+    for axis, wanted in enumerate(size):
+        there = None if dims is None else dims[axis]
+        first = None if begin is None else begin[axis]
+        if wanted is not None and wanted < -1:
+            raise ValueError(f"size {wanted} of a slice must be -1, for all that follow, or at least 0")
+        if wanted == -1:
+            result.append(None if there is None or first is None else there - first)
+        elif wanted is not None and first is not None and there is not None and first + wanted > there:
+            raise ValueError(f"slice of {wanted} from {first} of a dimension of {there}: end must be <= {there}")
+        else:
+            result.append(wanted)
+    return output(inference, tuple(result))
+
+
+@pure(
+    "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
+)
+def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
+    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    sizes = as_ints(size)
+    if not isinstance(begin, np.ndarray):
+        return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)
+    bounds = [
+        (first, there if count == -1 else first + count)
+        for first, count, there in zip(as_ints(begin), sizes, input.shape, strict=True)
+    ]
+    for axis, (first, last) in enumerate(bounds):
+        if not 0 <= first <= last <= input.shape[axis]:
+            raise ValueError(
+                f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
+                f"but got {first} to {last}"
+            )
+    return input[tuple(slice(first, last) for first, last in bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a strided slice does to one dimension of the input, or that it adds one."""
+
+    position: int  # which element of begin, end and strides says it; -1 for a dimension an ellipsis stands for
+    adds: bool = False
+    drops: bool = False
+    begin: bool = False  # whether begin counts, or the slice starts at the very end
+    end: bool = False
+
+
+def _entries(attrs: Attrs, count: int, rank: int) -> list[_Entry]:
+    """The slice written out: one entry for each dimension of the input, and for each new one."""
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: int(attrs.get(f"{name}_mask", 0)) for name in names}
+
+    def has(name: str, position: int) -> bool:
+        return bool(masks[name] >> position & 1)
+
+    ellipsis = next((i for i in range(count) if has("ellipsis", i)), count)
+    consuming = sum(1 for i in range(count) if i != ellipsis and not has("new_axis", i))
+    if consuming > rank:
+        raise ValueError(f"Index out of range using input dim {consuming - 1}; input has only {rank} dims")
+    result: list[_Entry] = []
+    for i in range(count):
+        if i == ellipsis:
+            result.extend([_Entry(-1)] * (rank - consuming))
+        elif has("new_axis", i):
+            result.append(_Entry(i, adds=True))
+        else:
+            drops = has("shrink_axis", i)
+            result.append(_Entry(i, drops=drops, begin=drops or not has("begin", i), end=not has("end", i)))
+    if ellipsis == count:
+        result.extend([_Entry(-1)] * (rank - consuming))
+    return result
+
+
+def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]:
+    """For each dimension that a strided slice takes one element of: where its ``begin`` says which, and its number."""
+    kept = (entry for entry in _entries(attrs, count, rank) if not entry.adds)
+    return [(entry.position, axis) for axis, entry in enumerate(kept) if entry.drops]
+
+
+def _strided_spec(inference: Inference) -> Sequence[Spec]:
+    return output(inference, _strided_dims(inference))
+
+
+def _strided_dims(inference: Inference) -> Dims:
+    """The static shape of a strided slice of the first input."""
+    dims = inference.inputs[0].dims
+    bounds = [constant_ints(inference, index) for index in (1, 2, 3)]
+    lengths = [inference.inputs[index].dims for index in (1, 2, 3)]
+    count = next((d[0] for d in lengths if d is not None and d[0] is not None), None)
+    if dims is None or count is None:
+        return None
+    begin, end, strides = bounds
+    result: list[int | None] = []
+    axis = 0
+    for entry in _entries(inference.attrs, count, len(dims)):
+        if entry.adds:
+            result.append(1)
+            continue
+        there = dims[axis]
+        axis += 1
+        if entry.position == -1:
+            result.append(there)
+        elif entry.drops:
+            first = None if begin is None else begin[entry.position]
+            if there is not None and first is not None and not -there <= first < there:
+                raise ValueError(f"slice index {first} of dimension {axis - 1} out of bounds.")
+        else:
+            result.append(_taken(there, entry, begin, end, strides))
+    return tuple(result)
+
+
+def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any) -> int | None:
+    """How many elements one entry takes of a dimension of size ``there``."""
+    if strides is None:
+        return None
+    step = strides[entry.position]
+    if step == 0:
+        raise ValueError("strides[i] must be non-zero")
+    if (entry.begin and begin is None) or (entry.end and end is None):
+        return None
+    first = begin[entry.position] if entry.begin else None
+    last = end[entry.position] if entry.end else None
+    if there is None:
+        if first is None or last is None or (first < 0) != (last < 0):
+            return None
+        return None if range(first, last, step) else 0
+    return len(range(*slice(first, last, step).indices(there)))
+
+
+def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
+
+
+def _masks(begin: int, end: int, ellipsis: int, new_axis: int, shrink_axis: int) -> Attrs:
+    return {
+        "begin_mask": begin,
+        "end_mask": end,
+        "ellipsis_mask": ellipsis,
+        "new_axis_mask": new_axis,
+        "shrink_axis_mask": shrink_axis,
+    }
+
+
+@pure(
+    "StridedSlice",
+    inputs="input:T, begin:Index|index, end:Index, strides:Index",
+    static_of=_strided_static,
+    infer=_strided_spec,
+    strings=True,
+)
+def strided_slice(
+    input: jax.Array,
+    begin: jax.Array,
+    end: object,
+    strides: HostArray,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> jax.Array | HostArray:
+    """Python's slicing: ``input[begin:end:strides, ...]``.
+
+    Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
+    ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
+    drops its dimension.
+    """
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    entries = _entries(masks, strides.shape[0], input.ndim)
+    if not isinstance(begin, np.ndarray):
+        return _index(input, entries, begin)
+    key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
+    result = input[key]
+    # One element of an object array comes bare.
+    return result if hasattr(result, "shape") else np.array(result, input.dtype)
+
+
+def _keys(
+    entries: Sequence[_Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
+) -> Iterator[object]:
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            yield None
+            continue
+        if entry.position == -1:
+            yield slice(None)
+        elif entry.drops:
+            first = begin[entry.position]
+            if not -sizes[axis] <= first < sizes[axis]:
+                raise ValueError(f"slice index {first} of dimension {axis} out of bounds.")
+            yield first
+        else:
+            first = begin[entry.position] if entry.begin else None
+            yield slice(first, end[entry.position] if entry.end else None, strides[entry.position])
+        axis += 1
+
+
+def _index(input: jax.Array, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array:
+    """A slice that takes single indices, known only when the step runs, and whole dimensions."""
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            input = jnp.expand_dims(input, axis)
+        elif entry.drops:
+            input = lax.dynamic_index_in_dim(input, begin[entry.position], axis, keepdims=False)
+            continue
+        axis += 1
+    return input
+
+
+# Assigned to ------------------------------------------------------------------------------------------------------
+
+
+def _assigned_spec(inference: Inference) -> Sequence[Spec]:
+    ref, value = inference.inputs[0], inference.inputs[4]
+    if ref.dtype.base_dtype != value.dtype.base_dtype:
+        raise TypeError(
+            f"Input 'value' of '{inference.op_type}' Op has type {value.dtype.base_dtype.name} that does not match "
+            f"type {ref.dtype.base_dtype.name} of argument 'ref'."
+        )
+    _strided_dims(inference)
+    return [Spec(as_ref(ref.dtype), ref.dims)]
+
+
+@stateful("StridedSliceAssign", refs=(0,), updates=(0,), infer=_assigned_spec, static_of=_strided_static)
+def strided_slice_assign(
+    ref: jax.Array,
+    begin: jax.Array,
+    end: object,
+    strides: HostArray,
+    value: jax.Array,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> tuple[jax.Array]:
+    """The variable with ``value`` in place of a slice of it; see `strided_slice`.
+
+    Raises:
+      UnimplementedError: ``value`` has another shape than the slice, which TensorFlow does not spread either.
+    """
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    ref, value = jnp.asarray(ref), jnp.asarray(value)
+    entries = _entries(masks, strides.shape[0], ref.ndim)
+    if isinstance(begin, np.ndarray):
+        key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
+    else:
+        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in entries)
+    taken = jax.eval_shape(lambda array: array[key], ref).shape
+    if value.shape != taken:
+        raise UnimplementedError(
+            None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
+        )
+    # A new dimension has size 1: without it the value fits the places.
+    kept = tuple(part for part in key if part is not None)
+    return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)

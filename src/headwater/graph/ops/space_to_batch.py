@@ -1,0 +1,135 @@
+"""Blocks of pixels moved to other dimensions: to channels, to the batch, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from headwater.graph.ops.common import as_ints, constant_ints, output
+from headwater.graph.ops.define import by_evaluation, pure
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.shapes import TensorShape
+
+
+def _blocks_spec(inference: Inference) -> Sequence[Spec]:
+    dims, block = inference.inputs[0].dims, inference.attrs["block_size"]
+    if dims is None:
+        return output(inference, (None,) * 4)
+    batch, height, width, depth = dims
+    if inference.op_type == "SpaceToDepth":
+        new = [None if d is None else d // block for d in (height, width)]
+        channels = None if depth is None else depth * block * block
+    else:
+        new = [None if d is None else d * block for d in (height, width)]
+        if depth is not None and depth % (block * block):
+            raise ValueError(f"Dimension size must be evenly divisible by {block * block} but is {depth}")
+        channels = None if depth is None else depth // (block * block)
+    for size, name in ((height, "height"), (width, "width")):
+        if inference.op_type == "SpaceToDepth" and size is not None and size % block:
+            raise ValueError(f"{name} {size} of {TensorShape(dims)} is no multiple of block_size {block}")
+    return output(inference, (batch, *new, channels))
+
+
+@pure("SpaceToDepth", inputs="input:T", infer=_blocks_spec)
+def space_to_depth(input: jax.Array, *, block_size: int) -> jax.Array:
+    """Blocks of pixels become channels (``NHWC``)."""
+    batch, height, width, depth = input.shape
+    parts = jnp.reshape(input, (batch, height // block_size, block_size, width // block_size, block_size, depth))
+    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(
+        batch, height // block_size, width // block_size, block_size * block_size * depth
+    )
+
+
+@pure("DepthToSpace", inputs="input:T", infer=_blocks_spec)
+def depth_to_space(input: jax.Array, *, block_size: int) -> jax.Array:
+    """Channels become blocks of pixels (``NHWC``)."""
+    batch, height, width, depth = input.shape
+    inner = depth // (block_size * block_size)
+    parts = jnp.reshape(input, (batch, height, width, block_size, block_size, inner))
+    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(batch, height * block_size, width * block_size, inner)
+
+
+def _pairs(value: object) -> list[tuple[int, int]]:
+    return [(int(before), int(after)) for before, after in np.asarray(value).reshape(-1, 2)]
+
+
+def _batched_spec(inference: Inference) -> Sequence[Spec]:
+    dims, block = inference.inputs[0].dims, constant_ints(inference, 1)
+    pads = inference.constant(2)
+    if dims is None or block is None or pads is None:
+        return output(inference, None if dims is None else (None,) * len(dims))
+    to_batch = inference.op_type == "SpaceToBatchND"
+    count = math.prod(block)
+    if len(_pairs(pads)) != len(block):
+        raise ValueError(f"{len(_pairs(pads))} pairs of numbers for {len(block)} dimensions of a block")
+    if not to_batch and dims[0] is not None and dims[0] % count:
+        raise ValueError(f"Dimension size must be evenly divisible by {count} but is {dims[0]}")
+    batch = None if dims[0] is None else (dims[0] * count if to_batch else dims[0] // count)
+    sizes: list[int | None] = []
+    for size, step, (before, after) in zip(dims[1:], block, _pairs(pads), strict=False):
+        if size is None:
+            sizes.append(None)
+        elif to_batch:
+            if (size + before + after) % step:
+                raise ValueError(f"padded size {size + before + after} is no multiple of the block's {step}")
+            sizes.append((size + before + after) // step)
+        else:
+            sizes.append(size * step - before - after)
+    return output(inference, (batch, *sizes, *dims[1 + len(block) :]))
+
+
+@pure(
+    "SpaceToBatchND",
+    inputs="input:T, block_shape:Tblock_shape|index=int32, paddings:Tpaddings|index=int32",
+    static=(1, 2),
+    infer=_batched_spec,
+)
+def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray) -> jax.Array:
+    """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
+    block = as_ints(block_shape)
+    rank = len(block)
+    padded = jnp.pad(input, [(0, 0), *_pairs(paddings), *[(0, 0)] * (input.ndim - 1 - rank)])
+    batch, rest = input.shape[0], input.shape[1 + rank :]
+    sizes = [size // step for size, step in zip(padded.shape[1:], block, strict=False)]
+    split = padded.reshape(batch, *(n for pair in zip(sizes, block, strict=True) for n in pair), *rest)
+    order = [*range(2, 2 * rank + 1, 2), 0, *range(1, 2 * rank, 2), *range(2 * rank + 1, split.ndim)]
+    return split.transpose(order).reshape(batch * math.prod(block), *sizes, *rest)
+
+
+@pure(
+    "BatchToSpaceND",
+    inputs="input:T, block_shape:Tblock_shape|index=int32, crops:Tcrops|index=int32",
+    static=(1, 2),
+    infer=_batched_spec,
+)
+def batch_to_space(input: jax.Array, block_shape: HostArray, crops: HostArray) -> jax.Array:
+    """The reverse of SpaceToBatchND: what it padded is cropped."""
+    block = as_ints(block_shape)
+    rank = len(block)
+    batch, rest = input.shape[0] // math.prod(block), input.shape[1 + rank :]
+    sizes = input.shape[1 : 1 + rank]
+    split = jnp.reshape(input, (*block, batch, *sizes, *rest))
+    order = [rank, *(n for i in range(rank) for n in (rank + 1 + i, i)), *range(2 * rank + 1, split.ndim)]
+    whole = split.transpose(order).reshape(batch, *(s * b for s, b in zip(sizes, block, strict=True)), *rest)
+    parts = [slice(before, size - after) for size, (before, after) in zip(whole.shape[1:], _pairs(crops), strict=False)]
+    return whole[(slice(None), *parts)]
+
+
+def _image_patches(
+    images: jax.Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> jax.Array:
+    """The window around every place, flattened into the channels: rows first, then columns, then channels."""
+    found = lax.conv_general_dilated_patches(
+        images, ksizes[1:3], strides[1:3], padding, rhs_dilation=rates[1:3], dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    channels = images.shape[3]
+    split = found.reshape(*found.shape[:3], channels, ksizes[1] * ksizes[2])
+    return jnp.swapaxes(split, 3, 4).reshape(found.shape)
+
+
+pure("ExtractImagePatches", inputs="images:T|numeric", infer=by_evaluation(_image_patches))(_image_patches)

@@ -1,0 +1,296 @@
+"""Sparse tensors whose number of elements depends on values: in NumPy, on the host."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.dtypes import DType, bool_, int32, int64
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.ops.fingerprints import concatenated, fingerprint64
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation, Tensor
+
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+def _reordered(inference: Inference) -> Sequence[Spec]:
+    indices, values = inference.inputs[:2]
+    return [Spec(int64, indices.dims), Spec(values.dtype.base_dtype, values.dims)]
+
+
+def _reorder_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
+    """Each element's gradient goes back to where it came from."""
+    graph = op.graph
+    count = graph.create_op("Shape", [op.inputs[1]], {"out_type": int64}).outputs[0]
+    order = graph.create_op("SparseOrder", [op.inputs[0], count]).outputs[0]
+    return [None, graph.create_op("UnsortedSegmentSum", [grads[1], order, count]).outputs[0], None]
+
+
+def _order(indices: HostArray) -> HostArray:
+    return np.lexsort(indices.T[::-1]) if indices.size else np.arange(len(indices))
+
+
+@host("SparseOrder", infer=lambda inference: [Spec(int64, (None,))])
+def order(context: HostContext, indices: HostArray, count: HostArray) -> HostArray:
+    """For each element in row-major order where it was."""
+    del context, count
+    return _order(indices).astype(np.int64)
+
+
+@host(
+    "SparseReorder",
+    infer=_reordered,
+    inputs="input_indices:int64, input_values:T, input_shape:int64",
+    gradient=_reorder_gradient,
+)
+def reorder(context: HostContext, indices: HostArray, values: HostArray, shape: HostArray) -> Sequence[HostArray]:
+    """The elements in row-major order."""
+    del context, shape
+    places = _order(indices)
+    return indices[places], values[places]
+
+
+def _filled(inference: Inference) -> Sequence[Spec]:
+    indices, values, shape = inference.inputs[:3]
+    rank = None if indices.dims is None else indices.dims[-1]
+    rows = inference.partial(2)
+    del shape
+    return [
+        Spec(int64, (None, rank)),
+        Spec(values.dtype.base_dtype, (None,)),
+        Spec(bool_, (rows[0] if rows else None,)),
+        Spec(int64, (None,)),
+    ]
+
+
+def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
+    """The gradients of the elements that were there, and the sum of the others for the default."""
+    graph = op.graph
+    axis = graph.create_op("Const", [], {"value": np.array(0, np.int32), "dtype": int32}).outputs[0]
+    kept = graph.create_op("GatherV2", [grads[1], op.outputs[3], axis]).outputs[0]
+    total = graph.create_op("Sum", [grads[1], axis]).outputs[0]
+    own = graph.create_op("Sum", [kept, axis]).outputs[0]
+    return [None, kept, None, graph.create_op("Sub", [total, own]).outputs[0]]
+
+
+@host(
+    "SparseFillEmptyRows",
+    infer=_filled,
+    inputs="indices:int64, values:T, dense_shape:int64, default_value:T",
+    gradient=_fill_gradient,
+)
+def fill_empty_rows(
+    context: HostContext, indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
+) -> Sequence[HostArray]:
+    """The elements, with one of ``default`` in each row that has none; which rows that were; where elements went."""
+    del context
+    rows = int(dense_shape[0])
+    counts = np.bincount(indices[:, 0], minlength=rows) if len(indices) else np.zeros(rows, np.int64)
+    empty = counts == 0
+    missing = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
+    missing[:, 0] = np.flatnonzero(empty)
+    added = np.empty(len(missing), values.dtype)
+    added[:] = default.item() if values.dtype == object else default
+    whole = np.concatenate([indices, missing])
+    places = np.argsort(whole[:, 0], kind="stable")
+    went = np.empty(len(whole), np.int64)
+    went[places] = np.arange(len(whole))
+    return whole[places], np.concatenate([values, added])[places], empty, went[: len(indices)]
+
+
+def _reshaped(inference: Inference) -> Sequence[Spec]:
+    indices, _, shape = inference.inputs
+    count = None if indices.dims is None else indices.dims[0]
+    rank = None if shape.dims is None else shape.dims[0]
+    return [Spec(int64, (count, rank)), Spec(int64, (rank,))]
+
+
+@host("SparseReshape", infer=_reshaped, inputs="input_indices:int64, input_shape:int64, new_shape:int64")
+def reshape(context: HostContext, indices: HostArray, shape: HostArray, new_shape: HostArray) -> Sequence[HostArray]:
+    """The same elements in another shape, one size of which may be -1."""
+    del context
+    sizes = [int(size) for size in new_shape]
+    total = int(np.prod(shape))
+    if -1 in sizes:
+        known = int(np.prod([size for size in sizes if size != -1]))
+        sizes[sizes.index(-1)] = total // known if known else 0
+    if int(np.prod(sizes)) != total:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Input to reshape is a tensor with {total} dense values, but the requested shape has "
+            f"{int(np.prod(sizes))}",
+        )
+    flat = np.ravel_multi_index(tuple(indices.T), tuple(int(s) for s in shape)) if len(indices) else indices[:, 0]
+    places = np.stack(np.unravel_index(flat, sizes), 1) if len(indices) else np.zeros((0, len(sizes)), np.int64)
+    return places.astype(np.int64), np.array(sizes, np.int64)
+
+
+def _crossed(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int64, (None, 2)), Spec(inference.attrs["out_type"], (None,)), Spec(int64, (2,))]
+
+
+@host("SparseCross", infer=_crossed)
+def cross(
+    context: HostContext,
+    *inputs: HostArray,
+    N: int,
+    hashed_output: bool,
+    num_buckets: int,
+    hash_key: int,
+    out_type: DType,
+    internal_type: DType | None = None,
+    sparse_types: Sequence[HostArray] = (),
+    dense_types: Sequence[HostArray] = (),
+) -> Sequence[HostArray]:
+    """For each row all combinations of one value of every input: joined text, or a number.
+
+    Args:
+      inputs: the indices, the values and the shapes of ``N`` sparse matrices, then dense matrices.
+      hashed_output: give numbers, below ``num_buckets`` unless that is 0.
+      hash_key: what the numbers begin with.
+    """
+    del context, internal_type, sparse_types, dense_types
+    indices, values, shapes, dense = inputs[:N], inputs[N : 2 * N], inputs[2 * N : 3 * N], inputs[3 * N :]
+    rows = int(shapes[0][0]) if shapes else len(dense[0])
+    columns: list[list[list[Any]]] = []
+    for places, found in zip(indices, values, strict=True):
+        column: list[list[Any]] = [[] for _ in range(rows)]
+        for place, value in zip(places[:, 0].tolist(), found.tolist(), strict=True):
+            column[place].append(value)
+        columns.append(column)
+    columns.extend([row.tolist() for row in matrix] for matrix in dense)
+    out_places: list[tuple[int, int]] = []
+    out_values: list[object] = []
+    widest = 0
+    for row in range(rows):
+        combined = list(itertools.product(*(column[row] for column in columns)))
+        widest = max(widest, len(combined))
+        for number, combination in enumerate(combined):
+            out_places.append((row, number))
+            out_values.append(
+                _number(combination, hash_key, num_buckets) if hashed_output else b"_X_".join(map(_text, combination))
+            )
+    result = np.empty(len(out_values), out_type.numpy_dtype)
+    result[:] = out_values
+    return np.array(out_places, np.int64).reshape(-1, 2), result, np.array([rows, widest], np.int64)
+
+
+def _text(value: HostArray) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
+    found = key & _MASK
+    for value in values:
+        found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)
+    # Without buckets any number that an int64 holds.
+    return found % (buckets or 0x7FFFFFFFFFFFFFFF)
+
+
+# Two at a time ----------------------------------------------------------------------------------------------------
+
+_TWO = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
+_Elements = dict[tuple[int, ...], Any]
+
+
+def _pair_spec(inference: Inference) -> Sequence[Spec]:
+    ranks = [inference.inputs[place].dims for place in (0, 3)]
+    rank = next((dims[1] for dims in ranks if dims is not None), None)
+    return [Spec(int64, (None, rank)), Spec(inference.inputs[1].dtype.base_dtype, (None,))]
+
+
+def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
+    """The places of either of two sparse tensors in order, and what their elements there, or zeros, make."""
+    if not np.array_equal(a[2], b[2]):
+        raise InvalidArgumentError(
+            None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
+        )
+    first: _Elements = dict(zip(map(tuple, a[0].tolist()), a[1], strict=True))
+    second: _Elements = dict(zip(map(tuple, b[0].tolist()), b[1], strict=True))
+    places = sorted(first.keys() | second.keys())
+    none = a[1].dtype.type(0)
+    values = [combine(first.get(place, none), second.get(place, none)) for place in places]
+    return np.array(places, np.int64).reshape(-1, len(a[2])), np.array(values, a[1].dtype)
+
+
+def _add_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
+    graph = op.graph
+    found = graph.create_op("SparseAddGrad", [grads[1], op.inputs[0], op.inputs[3], op.outputs[0]])
+    return [None, found.outputs[0], None, None, found.outputs[1], None, None]
+
+
+@host(
+    "SparseAdd",
+    infer=lambda inference: [*_pair_spec(inference), Spec(int64, inference.inputs[2].dims)],
+    inputs=f"{_TWO}, thresh:Treal",
+    gradient=_add_gradient,
+)
+def add(
+    context: HostContext,
+    a_indices: HostArray,
+    a_values: HostArray,
+    a_shape: HostArray,
+    b_indices: HostArray,
+    b_values: HostArray,
+    b_shape: HostArray,
+    thresh: HostArray,
+) -> Sequence[HostArray]:
+    """The sum, without elements whose absolute value is below ``thresh``."""
+    del context
+    places, values = _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), lambda x, y: x + y)
+    kept = np.abs(values) >= thresh
+    return places[kept], values[kept], a_shape
+
+
+@host(
+    "SparseAddGrad",
+    infer=lambda inference: [
+        Spec(inference.inputs[0].dtype.base_dtype, None if spec.dims is None else spec.dims[:1])
+        for spec in inference.inputs[1:3]
+    ],
+    inputs="backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",
+)
+def add_grad(
+    context: HostContext,
+    backprop_val_grad: HostArray,
+    a_indices: HostArray,
+    b_indices: HostArray,
+    sum_indices: HostArray,
+) -> Sequence[HostArray]:
+    """For the elements of both the gradient of the sum's at their place; 0 where the sum left it out."""
+    del context
+    found: _Elements = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
+    none = backprop_val_grad.dtype.type(0)
+    return [
+        np.array([found.get(tuple(place), none) for place in places.tolist()], backprop_val_grad.dtype)
+        for places in (a_indices, b_indices)
+    ]
+
+
+def _compared(op_type: str, choose: object) -> None:
+    def lower(
+        context: HostContext,
+        a_indices: HostArray,
+        a_values: HostArray,
+        a_shape: HostArray,
+        b_indices: HostArray,
+        b_values: HostArray,
+        b_shape: HostArray,
+    ) -> Sequence[HostArray]:
+        del context
+        return _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), choose)
+
+    host(op_type, infer=_pair_spec, inputs=_TWO)(lower)
+
+
+_compared("SparseSparseMaximum", np.maximum)
+_compared("SparseSparseMinimum", np.minimum)

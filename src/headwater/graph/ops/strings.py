@@ -1,0 +1,376 @@
+"""Text: joined, split, changed, and turned into numbers and back. All of it runs in Python."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, bool_, float32, int32, int64, string
+from headwater.graph.ops.common import as_ints, constant_ints, output
+from headwater.graph.ops.define import fixed, host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.shapes import Dims, broadcast_dims
+
+# Element by element -----------------------------------------------------------------------------------------------
+
+
+def _same_shape(dtype: DType) -> Callable[[Inference], Sequence[Spec]]:
+    return lambda inference: [Spec(dtype, inference.inputs[0].dims)]
+
+
+def each(function: Callable[[Any], object], values: HostArray, dtype: DType = string) -> HostArray:
+    """``function`` of every element."""
+    flat = np.empty(values.size, dtype.numpy_dtype)
+    for index, value in enumerate(values.ravel()):
+        flat[index] = function(value)
+    return flat.reshape(values.shape)
+
+
+def _number_format(kind: str, precision: int, width: int, fill: str, scientific: bool, shortest: bool) -> str:
+    """A format for Python's ``%`` operator."""
+    if fill not in ("", " ", "0", "-", "+"):
+        raise ValueError(f"Fill argument not supported: {fill!r}")
+    letter = "d" if kind in "iu" else "g" if shortest else "e" if scientific else "f"
+    room = str(width) if width >= 0 else ""
+    digits = f".{precision}" if precision >= 0 and letter != "d" else ""
+    return f"%{fill}{room}{digits}{letter}"
+
+
+@host("AsString", inputs="input:T|numeric_or_bool", infer=_same_shape(string))
+def as_string(
+    context: HostContext,
+    input: HostArray,
+    *,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+) -> HostArray:
+    """Numbers as text, formatted as C's ``printf`` does."""
+    del context
+    kind = input.dtype.kind
+    if kind == "b":
+        return each(lambda value: b"true" if value else b"false", input)
+    layout = _number_format(kind, precision, width, fill, scientific, shortest)
+    if kind == "c":
+        return each(lambda value: f"({layout % value.real},{layout % value.imag})".encode(), input)
+    return each(lambda value: (layout % value).encode(), input)
+
+
+def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
+    stripped = text.strip()
+    try:
+        if dtype.kind == "f":
+            value = float.fromhex(stripped.decode()) if b"x" in stripped.lower() else float(stripped)
+        elif b"_" in stripped:
+            raise ValueError
+        else:
+            value = int(stripped)
+            if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                raise ValueError
+    except ValueError:
+        shown = text.decode(errors="replace")
+        raise ValueError(f"StringToNumberOp could not correctly convert string: {shown}") from None
+    return value
+
+
+def _wanted_type(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("out_type", float32), inference.inputs[0].dims)]
+
+
+@host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
+def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
+    """Each text as the number it shows."""
+    del context
+    return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
+
+
+def _unary(op_type: str, function: Callable[[bytes], object], dtype: DType = string) -> None:
+    def lower(context: HostContext, input: HostArray) -> HostArray:
+        del context
+        return each(function, input, dtype)
+
+    host(op_type, inputs="input:string", infer=_same_shape(dtype))(lower)
+
+
+def _cased(op_type: str, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str]) -> None:
+    def lower(context: HostContext, input: HostArray, *, encoding: str = "") -> HostArray:
+        del context
+        change = (lambda item: of_text(item.decode()).encode()) if encoding == "utf-8" else of_bytes
+        return each(change, input)
+
+    host(op_type, inputs="input:string", infer=_same_shape(string))(lower)
+
+
+_cased("StringLower", bytes.lower, str.lower)
+_cased("StringUpper", bytes.upper, str.upper)
+_unary("StringStrip", bytes.strip)
+
+
+@host("StringLength", inputs="input:string", infer=_same_shape(int32))
+def string_length(context: HostContext, input: HostArray, *, unit: str = "BYTE") -> HostArray:
+    """The number of bytes, or of characters in UTF-8."""
+    del context
+    return each(len if unit == "BYTE" else lambda item: len(item.decode(errors="replace")), input, int32)
+
+
+@host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
+def encode_base64(context: HostContext, input: HostArray, *, pad: bool = False) -> HostArray:
+    """Base64 with ``-`` and ``_``, as for the web."""
+    del context
+    return each(
+        lambda item: base64.urlsafe_b64encode(item) if pad else base64.urlsafe_b64encode(item).rstrip(b"="), input
+    )
+
+
+def _decode_base64(item: bytes) -> bytes:
+    try:
+        return base64.b64decode(item + b"=" * (-len(item) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"Invalid base64 text: {error}") from None
+
+
+_unary("DecodeBase64", _decode_base64)
+
+
+def _rewriter(pattern: str | bytes, rewrite: str | bytes, replace_global: bool) -> Callable[[bytes], bytes]:
+    expression, new = _as_bytes(pattern), re.sub(rb"\\(\d)", rb"\\g<\1>", _as_bytes(rewrite))
+    compiled = re.compile(expression)
+    return lambda item: compiled.sub(new, item, count=0 if replace_global else 1)
+
+
+def _as_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+@host("StaticRegexReplace", inputs="input:string", infer=_same_shape(string))
+def static_regex_replace(
+    context: HostContext, input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True
+) -> HostArray:
+    """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
+    del context
+    return each(_rewriter(pattern, rewrite, replace_global), input)
+
+
+@host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape(string))
+def regex_replace(
+    context: HostContext, input: HostArray, pattern: Any, rewrite: Any, *, replace_global: bool = True
+) -> HostArray:
+    """As StaticRegexReplace."""
+    del context
+    return each(_rewriter(pattern[()], rewrite[()], replace_global), input)
+
+
+@host("StaticRegexFullMatch", inputs="input:string", infer=_same_shape(bool_))
+def static_regex_full_match(context: HostContext, input: HostArray, *, pattern: str) -> HostArray:
+    """Whether the whole text matches a regular expression."""
+    del context
+    return each(lambda item: re.fullmatch(_as_bytes(pattern), item) is not None, input, bool_)
+
+
+@host("RegexFullMatch", inputs="input:string, pattern:string", infer=_same_shape(bool_))
+def regex_full_match(context: HostContext, input: Any, pattern: Any) -> HostArray:
+    """As StaticRegexFullMatch."""
+    del context
+    return each(lambda item: re.fullmatch(pattern[()], item) is not None, input, bool_)
+
+
+def _part(text: bytes, start: int, length: int) -> bytes:
+    if not -len(text) <= start <= len(text):
+        raise ValueError(f"pos {start} out of range for string b'{text.decode(errors='replace')}'")
+    first = start + len(text) if start < 0 else start
+    return text[first : first + length]
+
+
+def _part_of_text(text: bytes, start: int, length: int) -> bytes:
+    letters = text.decode()
+    if not -len(letters) <= start <= len(letters):
+        raise ValueError(f"pos {start} out of range for string {letters!r}")
+    first = start + len(letters) if start < 0 else start
+    return letters[first : first + length].encode()
+
+
+@host("Substr", inputs="input:string, pos:T|index, len:T", infer=_same_shape(string))
+def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
+    """``len`` bytes, or characters in UTF-8, from ``pos`` on; all three broadcast."""
+    del context
+    texts, starts, lengths = np.broadcast_arrays(input, pos, len)
+    take = _part if unit == "BYTE" else _part_of_text
+    flat = np.empty(texts.size, object)
+    for index, (text, start, length) in enumerate(zip(texts.flat, starts.flat, lengths.flat, strict=True)):
+        flat[index] = take(text, int(start), int(length))
+    return flat.reshape(texts.shape)
+
+
+# Joined and split -------------------------------------------------------------------------------------------------
+
+
+def _joined_spec(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = ()
+    for spec in inference.inputs:
+        dims = broadcast_dims(dims, spec.dims) if spec.dims != () else dims
+    return [Spec(string, dims)]
+
+
+@host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
+def string_join(context: HostContext, *inputs: HostArray, separator: str = "") -> HostArray:
+    """The texts at each place joined; a single text goes with all."""
+    del context
+    between = _as_bytes(separator)
+    parts = np.broadcast_arrays(*inputs)
+    flat = np.empty(parts[0].size, object)
+    for index, texts in enumerate(zip(*(part.flat for part in parts), strict=True)):
+        flat[index] = between.join(texts)
+    return flat.reshape(parts[0].shape)
+
+
+def _reduced_spec(inference: Inference) -> Sequence[Spec]:
+    dims, axes = inference.inputs[0].dims, constant_ints(inference, 1)
+    if dims is None or axes is None:
+        return output(inference, None)
+    gone = {axis % len(dims) for axis in axes}
+    if inference.attrs.get("keep_dims"):
+        return output(inference, tuple(1 if i in gone else d for i, d in enumerate(dims)))
+    return output(inference, tuple(d for i, d in enumerate(dims) if i not in gone))
+
+
+@host("ReduceJoin", inputs="inputs:string, reduction_indices:int32", infer=_reduced_spec)
+def reduce_join(
+    context: HostContext,
+    inputs: HostArray,
+    reduction_indices: HostArray,
+    *,
+    keep_dims: bool = False,
+    separator: str = "",
+) -> HostArray:
+    """The texts along dimensions joined: first along the first that is given, the results along the next."""
+    del context
+    between = _as_bytes(separator)
+    axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
+    rest = [axis for axis in range(inputs.ndim) if axis not in axes]
+    moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
+    shape = [1 if axis in axes else size for axis, size in enumerate(inputs.shape)] if keep_dims else moved.shape[:-1]
+    flat = np.empty(int(np.prod(moved.shape[:-1])), object)
+    for index, texts in enumerate(moved.reshape(-1, moved.shape[-1]) if axes else inputs.reshape(-1, 1)):
+        flat[index] = between.join(texts)
+    return flat.reshape(shape if axes else inputs.shape)
+
+
+def _segments_spec(inference: Inference) -> Sequence[Spec]:
+    dims, ids, count = inference.inputs[0].dims, inference.inputs[1].dims, constant_ints(inference, 2)
+    if dims is None or ids is None:
+        return output(inference, None)
+    if len(ids) > len(dims) or any(None not in pair and pair[0] != pair[1] for pair in zip(dims, ids, strict=False)):
+        raise ValueError(f"segment_ids of shape {ids} must have the first dimensions of inputs, {dims}")
+    return output(inference, (None if count is None else count[0], *dims[len(ids) :]))
+
+
+@host(
+    "UnsortedSegmentJoin",
+    inputs="inputs:string, segment_ids:Tindices|index, num_segments:Tnumsegments|index=int32",
+    infer=_segments_spec,
+)
+def unsorted_segment_join(
+    context: HostContext,
+    inputs: HostArray,
+    segment_ids: HostArray,
+    num_segments: HostArray,
+    *,
+    separator: str = "",
+) -> HostArray:
+    """The texts of each segment joined; nothing for a segment without any."""
+    del context
+    between, count = _as_bytes(separator), int(num_segments)
+    ids = segment_ids.ravel()
+    if ((ids < 0) | (ids >= count)).any():
+        raise ValueError(f"segment_ids must be in [0, {count}), not from {ids.min()} to {ids.max()}")
+    rest = inputs.shape[segment_ids.ndim :]
+    rows = inputs.reshape(len(ids), int(np.prod(rest)))
+    found = np.empty((count, rows.shape[1]), object)
+    for segment, column in np.ndindex(*found.shape):
+        found[segment, column] = between.join(rows[ids == segment, column])
+    return found.reshape(count, *rest)
+
+
+def _sparse_specs(inference: Inference) -> Sequence[Spec]:
+    del inference
+    return [Spec(int64, (None, 2)), Spec(string, (None,)), Spec(int64, (2,))]
+
+
+def _sparse(rows: list[list[bytes]]) -> tuple[HostArray, HostArray, HostArray]:
+    """Lists of texts as the indices, values and shape of a sparse matrix."""
+    indices = [(row, column) for row, texts in enumerate(rows) for column in range(len(texts))]
+    values = np.array([text for texts in rows for text in texts] or [b""], object)[: len(indices)]
+    widest = max(map(len, rows), default=0)
+    return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(rows), widest], np.int64)
+
+
+def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
+    if delimiters:
+        parts = re.split(b"[" + re.escape(delimiters) + b"]", text)
+    else:
+        parts = [text[i : i + 1] for i in range(len(text))]
+    return [part for part in parts if part or not skip_empty] if text or skip_empty else []
+
+
+@host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
+def string_split(
+    context: HostContext, input: HostArray, delimiter: HostArray, *, skip_empty: bool = True
+) -> Sequence[HostArray]:
+    """Texts split at any of the delimiter's characters; at every character when it is empty."""
+    del context
+    return _sparse([_split_at(text, delimiter.ravel()[0], skip_empty) for text in input])
+
+
+@host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
+def string_split_v2(
+    context: HostContext, input: HostArray, sep: HostArray, *, maxsplit: int = -1
+) -> Sequence[HostArray]:
+    """Texts split at a separator as Python's ``split`` does."""
+    del context
+    separator = sep[()] or None
+    return _sparse([text.split(separator, maxsplit) for text in input])
+
+
+# Bytes as numbers -------------------------------------------------------------------------------------------------
+
+
+def _raw_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(inference.attrs["out_type"], None if dims is None else (*dims, None))]
+
+
+@host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
+def decode_raw(context: HostContext, bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
+    """The bytes of each text as numbers, along a further dimension."""
+    del context
+    dtype = out_type.numpy_dtype
+    texts = bytes.ravel().tolist()
+    size = len(texts[0]) if texts else 0
+    for index, text in enumerate(texts):
+        if len(text) != size:
+            raise ValueError(
+                "DecodeRaw requires input strings to all be the same size, but element "
+                f"{index} has size {size} != {len(text)}"
+            )
+    if size % dtype.itemsize:
+        raise ValueError(
+            f"Input to DecodeRaw has length {size} that is not a multiple of {dtype.itemsize}, the size of "
+            f"{out_type.name}"
+        )
+    order = dtype.newbyteorder("<" if little_endian else ">")
+    return np.frombuffer(b"".join(texts), order).astype(dtype).reshape(*bytes.shape, -1)
+
+
+@host("Fact", inputs="", infer=fixed(string, ()))
+def fact(context: HostContext) -> HostArray:
+    """A fact about factorials."""
+    del context
+    return np.array(b"0! == 1", object)

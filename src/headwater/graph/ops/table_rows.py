@@ -1,0 +1,196 @@
+"""Rows of an array, read, written and added up by their indices: what lookups in tables and their updates are made of.
+
+XLA's code for CPUs takes tens of nanoseconds for each element of a row that is updated. Where there are enough rows, an
+executable for a CPU calls `headwater.tables.xla_calls` instead, which does the same: in place where the array is the
+executable's to change, each row in the order in which it stands. An index outside of the array updates nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
+
+_WORTH_ROWS: Final = 64
+"""Fewer rows take XLA less than it takes to load what is called instead."""
+_COPIED: Final = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "complex64"})
+_ADDED: Final = frozenset({"float32"})
+_INDICES: Final = frozenset({"int32", "int64"})
+_registered: set[str] = set()
+_registering: Final = threading.Lock()
+
+
+def take_rows(array: object, indices: object, *, nearest: bool = False) -> jax.Array:
+    """``array[indices]`` along the first dimension.
+
+    Args:
+      nearest: an index outside of the array gives the nearest row instead of zeros.
+    """
+    array, indices = jnp.asarray(array), jnp.asarray(indices)
+    if not _worth_a_call(array, indices, _COPIED):
+        return _taken(array, indices, nearest)
+    rows = _take(array, _flat(indices), nearest)
+    return rows.reshape(*indices.shape, *array.shape[1:])
+
+
+def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> jax.Array:
+    """``array`` with ``array[indices] = rows``; of equal indices the last counts."""
+    if not _worth_a_call(array, indices, _COPIED):
+        return _put(array, indices, rows)
+    return _changed("headwater_put_rows", _put, array, _flat(indices), rows)
+
+
+def add_rows(array: jax.Array, indices: jax.Array, rows: object) -> Any:
+    """``array`` with ``array[indices] += rows``, one after the other."""
+    if not _worth_a_call(array, indices, _ADDED):
+        return _add(array, indices, rows)
+    return _added(array, _flat(indices), rows)
+
+
+def sum_equal_rows(rows: jax.Array, indices: jax.Array) -> tuple[Any, Any]:
+    """Rows with the same index added up; see the operation ``SumEqualRows``."""
+    if not _worth_a_call(rows, indices, _ADDED):
+        return _summed(rows, indices)
+    shapes = jax.ShapeDtypeStruct(rows.shape, rows.dtype), jax.ShapeDtypeStruct(indices.shape, np.int64)
+    sums, distinct = _on_cpus(_call("headwater_sum_rows", shapes), _summed, rows, _flat(indices))
+    return sums, jnp.minimum(distinct, jnp.iinfo(indices.dtype).max).astype(indices.dtype)
+
+
+def adagrad_rows(
+    array: Any, squares: Any, rate: Any, rows: jax.Array, indices: jax.Array
+) -> tuple[object, object] | None:
+    """The array and its slot after Adagrad's update of the rows at ``indices``, which are distinct; None where XLA does
+    as well. See `headwater.graph.ops.optimizers.adagrad`."""
+    if not _worth_a_call(array, indices, _ADDED):
+        return None
+
+    def alone(array: jax.Array, squares: jax.Array, rate: jax.Array, rows: jax.Array, indices: jax.Array) -> object:
+        sums = _taken(squares, indices, nearest=True) + rows * rows
+        updated = _taken(array, indices, nearest=True) - rows * rate * jax.lax.rsqrt(sums)
+        return _put(array, indices, updated), _put(squares, indices, sums)
+
+    shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (array, squares))
+    call = _call("headwater_adagrad", shapes, input_output_aliases={0: 0, 1: 1})
+    return _on_cpus(call, alone, array, squares, jnp.asarray(rate, array.dtype), rows, _flat(indices))
+
+
+# Called by the executable -----------------------------------------------------------------------------------------
+
+
+def _worth_a_call(array: Any, indices: Any, dtypes: frozenset[str]) -> bool:
+    """Whether there are enough rows, and of a type that can be called with."""
+    return (
+        array.ndim > 1
+        and isinstance(indices.size, int)
+        and indices.size >= _WORTH_ROWS
+        and array.dtype.name in dtypes
+        and indices.dtype.name in _INDICES
+        and all(isinstance(size, int) for size in array.shape)
+    )
+
+
+def _register(name: str) -> None:
+    """Has XLA know a function that it is to call."""
+    with _registering:
+        if name not in _registered:
+            from headwater.tables import xla_calls  # noqa: PLC0415  with numba: only where it is needed
+
+            _jax.ffi.register_ffi_target(name, _jax.ffi.pycapsule(xla_calls.address_of(name)), platform="cpu")
+            _registered.add(name)
+
+
+def _call(name: str, results: Any, **options: Any) -> Callable[..., object]:
+    _register(name)
+    return _jax.ffi.ffi_call(name, results, vmap_method="sequential", **options)
+
+
+def _on_cpus(call: Callable[..., object], otherwise: Callable[..., object], *inputs: object) -> Any:
+    return _jax.lax.platform_dependent(*inputs, cpu=call, default=otherwise)
+
+
+def _flat(indices: jax.Array) -> jax.Array:
+    return jnp.ravel(indices).astype(np.int64)
+
+
+def _changed(name: str, otherwise: Callable[..., object], array: Any, indices: jax.Array, rows: jax.Array) -> Any:
+    shape = jax.ShapeDtypeStruct(array.shape, array.dtype)
+    call = _call(name, shape, input_output_aliases={0: 0})
+    rows = jnp.asarray(rows, array.dtype).reshape(indices.size, *array.shape[1:])
+    return _on_cpus(call, otherwise, array, indices, rows)
+
+
+@partial(_jax.custom_vjp, nondiff_argnums=(2,))
+def _take(array: jax.Array, indices: jax.Array, nearest: bool) -> jax.Array:
+    name = "headwater_take_nearest" if nearest else "headwater_take_or_zeros"
+    shape = jax.ShapeDtypeStruct((indices.size, *array.shape[1:]), array.dtype)
+    return _on_cpus(_call(name, shape), partial(_taken, nearest=nearest), array, indices)
+
+
+def _take_forward(array: jax.Array, indices: jax.Array, nearest: bool) -> object:
+    return _take(array, indices, nearest), (array, indices)
+
+
+def _take_backward(nearest: bool, saved: tuple[jax.Array, jax.Array], slope: object) -> object:
+    array, indices = saved
+    if nearest:
+        indices = jnp.clip(indices, 0, array.shape[0] - 1)
+    return add_rows(jnp.zeros_like(array), indices, slope), None
+
+
+_take.defvjp(_take_forward, _take_backward)
+
+
+@_jax.custom_vjp
+def _added(array: jax.Array, indices: jax.Array, rows: jax.Array) -> jax.Array:
+    return _changed("headwater_add_rows", _add, array, indices, rows)
+
+
+def _added_forward(array: jax.Array, indices: jax.Array, rows: jax.Array) -> object:
+    return _added(array, indices, rows), indices
+
+
+def _added_backward(indices: jax.Array, slope: object) -> object:
+    return slope, None, take_rows(slope, indices)
+
+
+_added.defvjp(_added_forward, _added_backward)
+
+
+# By XLA alone -----------------------------------------------------------------------------------------------------
+
+
+def _taken(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
+    if not array.shape[0]:
+        # In a loop over no rows this is traced, and never computed; elsewhere it is a fault, which is noticed.
+        return jnp.zeros(jnp.shape(indices) + array.shape[1:], array.dtype)
+    at = array.at[indices]
+    if nearest:
+        return at.get(mode="clip", wrap_negative_indices=False)
+    return at.get(mode="fill", fill_value=0, wrap_negative_indices=False)
+
+
+def _put(array: Any, indices: jax.Array, rows: jax.Array) -> Any:
+    return array.at[indices].set(rows, mode="drop", wrap_negative_indices=False)
+
+
+def _add(array: jax.Array, indices: jax.Array, rows: object) -> object:
+    return array.at[indices].add(rows, mode="drop", wrap_negative_indices=False)
+
+
+def _summed(rows: jax.Array, indices: jax.Array) -> tuple[object, object]:
+    if indices.size == 0:
+        return rows, indices
+    order = jnp.argsort(indices, stable=True)
+    ordered = indices[order]
+    first = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+    segment = jnp.cumsum(first) - 1
+    outside = jnp.full_like(indices, jnp.iinfo(indices.dtype).max)
+    return jnp.zeros_like(rows).at[segment].add(rows[order]), outside.at[segment].set(ordered)

@@ -1,0 +1,270 @@
+"""Lookup tables: dictionaries of the task that they are placed on. They run on its host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, int64, resource, string, uint8
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import fixed, host, no_outputs
+from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, old_hash, sip_hash
+from headwater.graph.ops.queues import as_handle
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+from headwater.graph.resources.lookup_tables import Table, as_column
+from headwater.io import files
+from headwater.shapes import as_shape
+
+WHOLE_LINE, LINE_NUMBER = -2, -1
+"""Columns of a text file that are none: the line itself, and its number from 0."""
+
+
+@host("HashTableV2", infer=fixed(resource, ()), keeps=True)
+def hash_table(
+    context: HostContext,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
+    use_node_name_sharing: bool = False,
+) -> HostArray:
+    """A table that an initialiser fills."""
+    del use_node_name_sharing
+
+    def make() -> Table:
+        return Table(context.op_name, key_dtype, value_dtype, fixed=True)
+
+    return as_handle(context.resource(container, shared_name, Table, make))
+
+
+@host("MutableHashTableV2", infer=fixed(resource, ()), keeps=True)
+def mutable_hash_table(
+    context: HostContext,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
+    use_node_name_sharing: bool = False,
+) -> HostArray:
+    """A table that steps change."""
+    del use_node_name_sharing
+
+    def make() -> Table:
+        return Table(context.op_name, key_dtype, value_dtype, fixed=False)
+
+    return as_handle(context.resource(container, shared_name, Table, make))
+
+
+@host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()), keeps=True)
+def mutable_hash_table_of_tensors(
+    context: HostContext,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
+    use_node_name_sharing: bool = False,
+    value_shape: Any = (),
+) -> HostArray:
+    """A table that steps change, whose values are tensors of one shape."""
+    del use_node_name_sharing
+    shape = [size or 0 for size in as_shape(value_shape).as_list()]
+
+    def make() -> Table:
+        return Table(context.op_name, key_dtype, value_dtype, fixed=False, shape=shape)
+
+    return as_handle(context.resource(container, shared_name, Table, make))
+
+
+@host("InitializeTableV2", infer=no_outputs, keeps=True)
+def initialize(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+    """Fills a table with pairs."""
+    del context
+    handle.item().fill(keys, values)
+
+
+@host("InitializeTableFromTextFileV2", infer=no_outputs, keeps=True)
+def initialize_from_file(
+    context: HostContext,
+    handle: HostArray,
+    filename: HostArray,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    key_index: int,
+    value_index: int,
+    vocab_size: int = -1,
+    delimiter: str = "\t",
+) -> None:
+    """Fills a table with columns of a text file, an entry a line.
+
+    Args:
+      key_index, value_index: columns; `WHOLE_LINE` or `LINE_NUMBER`.
+      vocab_size: number of lines to take; -1 for all.
+
+    Raises:
+      InvalidArgumentError: the file has fewer lines or columns, or text that is no number.
+    """
+    del context
+    path = filename.item().decode()
+    with files.open_file(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    lines = [line.removesuffix(b"\r") for line in lines]
+    if vocab_size >= 0:
+        if len(lines) < vocab_size:
+            raise InvalidArgumentError(
+                None, None, f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}"
+            )
+        lines = lines[:vocab_size]
+
+    def column(index: int, dtype: DType) -> HostArray:
+        return as_column(
+            [_cell(path, number, line, index, dtype, delimiter) for number, line in enumerate(lines)], dtype
+        )
+
+    handle.item().fill(column(key_index, key_dtype), column(value_index, value_dtype))
+
+
+def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimiter: str) -> int | bytes | float:
+    if index == LINE_NUMBER:
+        return number
+    text = line
+    if index != WHOLE_LINE:
+        parts = line.split(delimiter.encode())
+        if index >= len(parts):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): "
+                f"expected at least {index + 1} got {len(parts)}",
+            )
+        text = parts[index]
+    if dtype == string:
+        return text
+    try:
+        return float(text) if dtype.is_floating else int(text)
+    except ValueError:
+        raise InvalidArgumentError(
+            None, None, f"Field {text.decode(errors='replace')} in {path} line {number} is not a valid {dtype.name}."
+        ) from None
+
+
+def _like_default(inference: Inference) -> Sequence[Spec]:
+    keys, default = inference.inputs[1].dims, inference.inputs[2]
+    known = keys is not None and default.dims is not None
+    return [Spec(default.dtype.base_dtype, (*(keys or ()), *(default.dims or ())) if known else None)]
+
+
+@host("LookupTableFindV2", infer=_like_default, keeps=True)
+def find(context: HostContext, handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
+    """For each key its value, or ``default``."""
+    del context
+    return handle.item().find(keys, default)
+
+
+@host("LookupTableInsertV2", infer=no_outputs, keeps=True)
+def insert(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+    """Adds or replaces entries."""
+    del context
+    handle.item().insert(keys, values)
+
+
+@host("LookupTableImportV2", infer=no_outputs, keeps=True)
+def replace(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
+    """Makes these the only entries."""
+    del context
+    handle.item().replace(keys, values)
+
+
+@host("LookupTableRemoveV2", infer=no_outputs, keeps=True)
+def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
+    """Takes entries out."""
+    del context
+    handle.item().remove(keys)
+
+
+@host("LookupTableSizeV2", infer=fixed(int64, ()), keeps=True)
+def size(context: HostContext, handle: HostArray) -> np.integer:
+    """How many entries a table has."""
+    del context
+    return np.int64(handle.item().size())
+
+
+def _exported(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["Tkeys"], (None,)), Spec(inference.attrs["Tvalues"], None)]
+
+
+@host("LookupTableExportV2", infer=_exported, keeps=True)
+def export(context: HostContext, handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
+    """All keys and values."""
+    del context, Tkeys, Tvalues
+    return handle.item().export()
+
+
+def _buckets(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int64, inference.inputs[0].dims)]
+
+
+@host("StringToHashBucketStrong", inputs="input:string", infer=_buckets)
+def to_hash_bucket_strong(context: HostContext, input: HostArray, *, num_buckets: int, key: Sequence[int]) -> HostArray:
+    """For each text a number below ``num_buckets``, by Sip hash with a secret key."""
+    del context
+    flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
+    return np.array(flat, np.int64).reshape(input.shape)
+
+
+@host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
+def to_hash_bucket(context: HostContext, string_tensor: HostArray, *, num_buckets: int) -> HostArray:
+    """For each text a number below ``num_buckets``, by the hash of the first versions."""
+    del context
+    flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
+    return np.array(flat, np.int64).reshape(string_tensor.shape)
+
+
+def _fingerprints(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(uint8, (None if dims is None else dims[0], 8))]
+
+
+@host("Fingerprint", inputs="data:T, method:string", infer=_fingerprints)
+def fingerprint(context: HostContext, data: HostArray, method: HostArray) -> HostArray:
+    """FarmHash's fingerprint of each row's bytes; of several texts that of their fingerprints."""
+    del context
+    if method.item() != b"farmhash64":
+        raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")
+    rows: list[int] = []
+    for row in data.reshape(len(data), -1):
+        if data.dtype == object:
+            numbers = [fingerprint64(text) for text in row]
+            several = data.ndim > 1
+            rows.append(fingerprint64(np.array(numbers, "<u8").tobytes()) if several else numbers[0])
+        else:
+            rows.append(fingerprint64(row.tobytes()))
+    return np.array(rows, "<u8").view(np.uint8).reshape(len(data), 8)
+
+
+def _two_numbers(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(int64, (None if dims is None else dims[0], 2))]
+
+
+@host("SdcaFprint", inputs="input:string", infer=_two_numbers)
+def sdca_fprint(context: HostContext, input: HostArray) -> HostArray:
+    """FarmHash's fingerprint of 128 bits of each text, the low half first."""
+    del context
+    return np.array([fingerprint128(text) for text in input], np.uint64).reshape(-1, 2).view(np.int64)
+
+
+@host("StringToHashBucketFast", inputs="input:string", infer=_buckets)
+def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
+    """For each text a number below ``num_buckets``, the same everywhere."""
+    del context
+    flat = [fingerprint64(text) % num_buckets for text in input.ravel()]
+    return np.array(flat, np.int64).reshape(input.shape)

@@ -1,0 +1,191 @@
+"""Text as characters of Unicode, and back. These operations run on the host."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from headwater.dtypes import int32, int64, string
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+
+def _codec(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {name}") from None
+
+
+def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Iterator[tuple[int, int]]:
+    """Each character with the place of its first byte.
+
+    Raises:
+      InvalidArgumentError: ``errors`` is "strict" and there are bytes that are none.
+    """
+    at = 0
+    while at < len(data):
+        try:
+            good, bad = data[at:].decode(encoding), 0
+        except UnicodeDecodeError as error:
+            good, bad = data[at : at + error.start].decode(encoding), error.end - error.start
+        for character in good:
+            yield ord(character), at
+            at += len(character.encode(encoding))
+        if bad and errors == "strict":
+            raise InvalidArgumentError(None, None, "Invalid formatting on input string")
+        if bad and errors == "replace":
+            yield replacement, at
+        at += bad
+
+
+def encoded(points: Sequence[int], encoding: str, errors: str, replacement: int) -> bytes:
+    """The text of characters.
+
+    Raises:
+      InvalidArgumentError: ``errors`` is "strict" and a number is no character.
+    """
+    text: list[str] = []
+    for point in points:
+        valid = 0 <= point <= 0x10FFFF and not 0xD800 <= point <= 0xDFFF
+        if not valid and errors == "strict":
+            raise InvalidArgumentError(None, None, "Code point is out of range for Unicode, or a noncharacter.")
+        if valid or errors == "replace":
+            text.append(chr(point if valid else replacement))
+    return "".join(text).encode(encoding)
+
+
+def _without_controls(point: int, replacement: int, replaces: bool) -> int:
+    return replacement if replaces and point < 0x20 else point
+
+
+def _texts(values: Sequence[bytes]) -> HostArray:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def more(inference: Inference, index: int, further: int) -> tuple[int | None]:
+    """The length of a vector that has ``further`` elements more than input ``index``."""
+    dims = inference.inputs[index].dims
+    return (None if not dims or dims[0] is None else dims[0] + further,)
+
+
+def _decoded_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int64, more(inference, 0, 1)), Spec(int32, (None,)), Spec(int64, (None,))]
+
+
+@host("UnicodeDecodeWithOffsets", inputs="input:string", infer=_decoded_specs)
+def decode_with_offsets(
+    context: HostContext,
+    input: HostArray,
+    *,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Of a vector of texts: splits, characters, and the places of their first bytes."""
+    del context
+    encoding = _codec(input_encoding)
+    rows = [list(characters(bytes(text), encoding, errors, replacement_char)) for text in input]
+    points = [
+        _without_controls(point, replacement_char, replace_control_characters) for row in rows for point, _ in row
+    ]
+    splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    places = [place for row in rows for _, place in row]
+    return splits, np.array(points, np.int32), np.array(places, np.int64)
+
+
+def _encoded_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(string, more(inference, 1, -1))]
+
+
+@host("UnicodeEncode", inputs="input_values:int32, input_splits:Tsplits|index", infer=_encoded_specs)
+def encode(
+    context: HostContext,
+    input_values: HostArray,
+    input_splits: HostArray,
+    *,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+) -> HostArray:
+    """The text of each row of characters."""
+    del context
+    encoding = _codec(output_encoding)
+    pairs = itertools.pairwise(input_splits)
+    return _texts(
+        [encoded(input_values[begin:end].tolist(), encoding, errors, replacement_char) for begin, end in pairs]
+    )
+
+
+@host("UnicodeTranscode", inputs="input:string", infer=lambda inference: [inference.inputs[0]])
+def transcode(
+    context: HostContext,
+    input: HostArray,
+    *,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+) -> HostArray:
+    """Texts in another encoding."""
+    del context
+    source, target = _codec(input_encoding), _codec(output_encoding)
+    found = [
+        encoded(
+            [
+                _without_controls(point, replacement_char, replace_control_characters)
+                for point, _ in characters(bytes(text), source, errors, replacement_char)
+            ],
+            target,
+            errors,
+            replacement_char,
+        )
+        for text in input.ravel()
+    ]
+    return _texts(found).reshape(input.shape)
+
+
+def _bytes_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(string, (None,)), Spec(int64, more(inference, 0, 1))]
+
+
+@host("StringSplitBytes", inputs="input:string", infer=_bytes_specs)
+def split_bytes(context: HostContext, input: HostArray) -> tuple[HostArray, HostArray]:
+    """Of a vector of texts: the bytes, and splits."""
+    del context
+    rows = [bytes(text) for text in input]
+    splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return _texts([row[at : at + 1] for row in rows for at in range(len(row))]), splits
+
+
+@functools.cache
+def _scripts() -> tuple[HostArray, HostArray]:
+    """The first character of each run of one script, and the number of the script, as ICU has them."""
+    text = (Path(__file__).parent / "unicode_scripts.txt").read_text("ascii").partition("\n")[2]
+    runs = [run.partition(".") for run in text.split()]
+    begins = np.cumsum([int(gap, 16) for gap, _, _ in runs])
+    return begins, np.asarray([int(number) for _, _, number in runs], np.int32)
+
+
+def _same_shape_of_numbers(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int32, inference.inputs[0].dims)]
+
+
+@host("UnicodeScript", inputs="input:int32", infer=_same_shape_of_numbers)
+def unicode_script(context: HostContext, input: HostArray) -> HostArray:
+    """The script of each character, by ICU's number; -1 for what is no character."""
+    del context
+    begins, numbers = _scripts()
+    found = numbers[np.searchsorted(begins, np.maximum(input, 0), "right") - 1]
+    return np.where((input < 0) | (input > 0x10FFFF), np.int32(-1), found).astype(np.int32)

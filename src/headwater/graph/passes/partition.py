@@ -1,0 +1,173 @@
+"""Partition: which operations run together, and in which round of a step.
+
+A *lane* is where operations run one after the other: a device of a task (compiled operations) or the host of a task
+(Python). A *level* counts how often a value had to cross between lanes before an operation can run. All operations of
+one lane and level form a *segment*; segments of compiled operations become one executable each. Because every crossing
+raises the level, running segments by level cannot deadlock.
+
+An edge into an input whose value must be known when compiling also raises the level, unless the value follows from
+constants and static shapes.
+
+Operations are moved to the highest level that their users allow, so that they join the executable that uses them.
+Constants are copied to wherever they are used and groups (``NoOp``) are dissolved into the dependencies they stand
+for: neither ever crosses a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.passes.place import Placement, runs_on_host
+from headwater.graph.passes.prune import dependencies
+from headwater.graph.registry import Kind
+
+_DISSOLVED = frozenset({"Const", "NoOp"})
+SHAPE_OPS = frozenset({"Shape", "Size", "Rank", "ShapeN"})
+
+
+class Lane(NamedTuple):
+    """Where operations run one after the other.
+
+    Attributes:
+      task: full task name, e.g. ``/job:ps/replica:0/task:0``.
+      device: e.g. ``CPU:0``; empty for the host.
+    """
+
+    task: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Operations with their lanes and levels.
+
+    Attributes:
+      placement: devices.
+      lanes: for each operation that runs; constants and groups have none.
+      levels: likewise.
+      before: what each operation really waits for, groups dissolved.
+    """
+
+    placement: Placement
+    lanes: Mapping[Operation, Lane]
+    levels: Mapping[Operation, int]
+    before: Mapping[Operation, Sequence[Operation]]
+
+
+def task_of(placement: Placement, op: Operation) -> str:
+    """Full name of the task that ``op`` is placed on."""
+    device = placement.devices[op]
+    return f"/job:{device.job}/replica:{device.replica or 0}/task:{device.task}"
+
+
+def partition(placement: Placement) -> Partition:
+    """Assigns lanes and levels."""
+    fed = set(placement.pruned.request.feeds)
+    lanes: dict[Operation, Lane] = {}
+    before: dict[Operation, list[Operation]] = {}
+    for op in placement.pruned.ops:
+        if op.outputs and all(t in fed for t in op.outputs):
+            continue
+        needed = dependencies(op, fed)
+        if op in placement.pruned.after:
+            needed.append(placement.pruned.after[op])
+        before[op] = _dissolved(needed, before)
+        if op.type not in _DISSOLVED:
+            device = placement.devices[op]
+            on_host = runs_on_host(op) and op.type != "VariableV2"
+            lanes[op] = Lane(task_of(placement, op), "" if on_host else f"{device.device_type}:{device.device_index}")
+    known = _statically_known(placement, fed)
+    running = [op for op in placement.pruned.ops if op in lanes]
+    levels: dict[Operation, int] = {}
+    for op in running:
+        static = _static_edges(op, known, fed)
+        levels[op] = max((levels[d] + _cost(lanes, d, op, static) for d in before[op] if d in lanes), default=0)
+    fetched = {t.op for t in placement.pruned.request.fetches}
+    _move_up(running, lanes, levels, before, known, fed, fetched)
+    return Partition(placement, lanes, levels, before)
+
+
+def _dissolved(deps: Sequence[Operation], before: Mapping[Operation, Sequence[Operation]]) -> list[Operation]:
+    """``deps`` with every group, and every constant, replaced by what it waits for itself."""
+    result: dict[Operation, None] = {}
+    for op in deps:
+        if op.type in _DISSOLVED:
+            result.update(dict.fromkeys(before.get(op, ())))
+        else:
+            result[op] = None
+    return list(result)
+
+
+def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
+    """Operations whose values follow from constants and shapes, so that the compiler has them."""
+    known: set[Operation] = set()
+    for op in placement.pruned.ops:
+        if op.type in SHAPE_OPS or op.type == "Const":
+            known.add(op)
+        elif op.definition.kind is Kind.PURE and op.inputs and op.type != "Placeholder":
+            integers = all(t.dtype.is_integer or t.dtype.is_bool for t in op.outputs)
+            if integers and all(t.op in known and t not in fed for t in op.inputs):
+                known.add(op)
+    return known
+
+
+def _static_edges(op: Operation, known: set[Operation], fed: set[Tensor]) -> set[Operation]:
+    """Producers of inputs whose value ``op`` needs when compiled and that only a run can give."""
+    if runs_on_host(op):
+        return set()
+    positions = op.definition.static_positions(op.attrs, len(op.inputs))
+    inputs = [op.inputs[i] for i in positions]
+    return {t.op for t in inputs if t not in fed and t.op not in known}
+
+
+def _cost(lanes: Mapping[Operation, Lane], source: Operation, op: Operation, static: set[Operation]) -> int:
+    return 0 if lanes[source] == lanes[op] and source not in static else 1
+
+
+def _move_up(
+    running: Sequence[Operation],
+    lanes: Mapping[Operation, Lane],
+    levels: dict[Operation, int],
+    before: Mapping[Operation, Sequence[Operation]],
+    known: set[Operation],
+    fed: set[Tensor],
+    fetched: set[Operation],
+) -> None:
+    """Moves operations to the highest level that those who use them allow.
+
+    These are the pure ones, and what only reads and changes variables of its own lane and is of no use outside: one
+    executable then does it all in place, and what other tasks wait for is sent without waiting for it. Reads that are
+    fetched stay where they are, so that they need not be copied before an update in place.
+    """
+    latest: dict[Operation, int] = {}
+    last: dict[Lane, int] = {}
+    inside: set[Operation] = set()  # needs nothing of another lane
+    used_outside = set(fetched)
+    for op in running:
+        last[lanes[op]] = max(last.get(lanes[op], 0), levels[op])
+        sources = [source for source in before[op] if source in lanes]
+        if all(source in inside and lanes[source] == lanes[op] for source in sources):
+            inside.add(op)
+        used_outside.update(source for source in sources if lanes[source] != lanes[op])
+    for op in reversed(running):
+        pure = op.definition.kind in (Kind.PURE, Kind.RANDOM) and not any(t.dtype.is_ref for t in op.inputs)
+        if not runs_on_host(op) and (pure or (op in inside and op not in used_outside)):
+            unused = last[lanes[op]] if op.definition.updates else 0
+            levels[op] = max(levels[op], latest.get(op, unused))
+        static = _static_edges(op, known, fed)
+        for source in before[op]:
+            if source in lanes:
+                allowed = levels[op] - _cost(lanes, source, op, static)
+                latest[source] = min(latest.get(source, allowed), allowed)
+
+
+def verify_partition(part: Partition) -> None:
+    """Every dependency runs at a level that is not later, and earlier where it crosses lanes."""
+    for op, lane in part.lanes.items():
+        for source in part.before[op]:
+            if source in part.lanes:
+                crosses = part.lanes[source] != lane
+                assert part.levels[source] + crosses <= part.levels[op], f"{source.name} -> {op.name}"

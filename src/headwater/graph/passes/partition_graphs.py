@@ -1,0 +1,75 @@
+"""What each device does in a step, as graphs: ``partition_graphs`` of a ``RunMetadata``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from headwater.graph.attr_value import attr_value
+from headwater.graph.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
+from headwater.tensorboard_protos import graph_pb2
+
+_HOST = "CPU:0"
+
+
+def partition_graphs(plans: Iterable[TaskPlan]) -> list[Any]:
+    """A ``GraphDef`` for each device that has a part in a step.
+
+    Operations have their names, types, inputs, attributes and devices; variables, which plans only refer to, their
+    names. A value that comes with the request is an ``_Arg``, one that goes back a ``_Retval``, as in TensorFlow;
+    tensors that another task sends or gets are ``_Recv`` and ``_Send``.
+
+    Args:
+      plans: what each task does.
+    """
+    graphs: list[object] = []
+    for plan in plans:
+        devices: dict[str, Any] = {}
+        for item in plan.instructions:
+            _add(devices, plan.task, item)
+        for name, variable in plan.variables.items():
+            _node(devices, plan.task, variable.device, name, "VariableV2")
+        for name in plan.constants:
+            op = name.rpartition(":")[0]
+            if all(op != node.name for graph in devices.values() for node in graph.node):
+                _node(devices, plan.task, _HOST, op, "Const")
+        for number, name in enumerate(plan.feeds):
+            _node(devices, plan.task, _HOST, f"_arg_{_joined(name)}_{number}", "_Arg")
+        for number, name in enumerate(plan.fetches):
+            _node(devices, plan.task, _HOST, f"_retval_{_joined(name)}_{number}", "_Retval", [name])
+        graphs += [devices[device] for device in sorted(devices)]
+    return graphs
+
+
+def _add(devices: dict[str, object], task: str, item: object) -> None:
+    match item:
+        case Compute():
+            for node in item.nodes:
+                _operation(devices, task, item.device, node)
+        case Host():
+            _operation(devices, task, _HOST, item.node)
+        case Receive():
+            for name in item.tensors:
+                _node(devices, task, _HOST, f"{_joined(name)}/_recv_{item.transfer}", "_Recv")
+        case Send():
+            for name in item.tensors:
+                _node(devices, task, _HOST, f"{_joined(name)}/_send_{item.transfer}", "_Send", [name])
+        case _:
+            raise TypeError(f"no instruction: {item}")
+
+
+def _operation(devices: dict[str, object], task: str, device: str, node: Node) -> None:
+    proto = _node(devices, task, device, node.name, node.type, node.inputs)
+    for key, value in node.attrs.items():
+        proto.attr[key].CopyFrom(attr_value(value))
+
+
+def _node(devices: dict[str, Any], task: str, device: str, name: str, kind: str, inputs: Iterable[str] = ()) -> Any:
+    graph = devices.setdefault(device, graph_pb2.GraphDef())
+    taken = [each.removesuffix(":0") for each in inputs]
+    return graph.node.add(name=name, op=kind, device=f"{task}/device:{device}", input=taken)
+
+
+def _joined(tensor: str) -> str:
+    """The name of a tensor as part of another one: ``x_0`` for ``x:0``."""
+    return tensor.replace(":", "_")

@@ -1,0 +1,183 @@
+"""Place: which device every operation runs on.
+
+Operations that share variables, or that were colocated by the program, form groups; a group goes to one device. The
+device asked for may be given in part. Of the devices that fit, a GPU comes before a CPU if everything in the group can
+run there, then the first job by name, the lowest task and the lowest device, as TensorFlow places.
+
+Groups are those of the whole graph, not of what a request needs of it, so that a variable has the same device in all
+plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headwater.cluster.devices import Device, parse_device
+from headwater.dtypes import resource, string
+from headwater.errors import InvalidArgumentError
+from headwater.graph.operation import Operation
+from headwater.graph.passes.groups import Groups
+from headwater.graph.passes.prune import Pruned
+from headwater.graph.registry import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Operations with their devices.
+
+    Attributes:
+      pruned: the operations.
+      devices: for each, the device in full.
+    """
+
+    pruned: Pruned
+    devices: Mapping[Operation, Device]
+
+
+def runs_on_host(op: Operation) -> bool:
+    """Whether ``op`` runs in Python on its task's CPU: host operations, and whatever handles strings."""
+    return op.definition.kind is Kind.HOST or _handles_text(op)
+
+
+def _handles_text(op: Operation) -> bool:
+    return any(t.dtype.base_dtype in (string, resource) for t in (*op.inputs, *op.outputs))
+
+
+def _needs_cpu(op: Operation) -> bool:
+    """Whether ``op`` belongs to a CPU. One that only looks at a variable from Python does so wherever that is."""
+    if op.definition.kind is Kind.HOST and op.definition.refs:
+        return _handles_text(op)
+    return runs_on_host(op)
+
+
+def place(pruned: Pruned, devices: Sequence[Device], *, soft_placement: bool = False) -> Placement:
+    """Chooses a device for every operation; see `Placer` for what it raises."""
+    return Placer(devices, soft_placement=soft_placement).place(pruned)
+
+
+class Placer:
+    """Places the operations of one graph, which may grow: each once, whatever requests need it.
+
+    Args:
+      devices: all there are.
+      soft_placement: use another device where the one asked for does not exist.
+    """
+
+    def __init__(self, devices: Sequence[Device], *, soft_placement: bool = False) -> None:
+        self._devices = sorted(devices, key=_preference)
+        self._soft = soft_placement
+        self._groups = Groups()
+        self._chosen: dict[Operation, Device] = {}
+
+    def place(self, pruned: Pruned) -> Placement:
+        """Devices of the operations that a request needs.
+
+        Raises:
+          InvalidArgumentError: no device is as asked for, or a group is asked to be in two places; the message names
+            the operation and lists the devices there are.
+        """
+        if not pruned.ops:
+            return Placement(pruned, {})
+        self._groups.extend(pruned.ops[0].graph.get_operations())
+        needed = set(pruned.ops)
+        for op in pruned.ops:
+            if op not in self._chosen:
+                self._place_group(op, needed)
+        return Placement(pruned, {op: self._chosen[op] for op in pruned.ops})
+
+    def _place_group(self, op: Operation, needed: set[Operation]) -> None:
+        members = self._groups.members(op)
+        settled = next((each for each in _anchors_first(members) if each in self._chosen), None)
+        wanted = _wanted(members, needed, self._soft)
+        if settled is None:
+            device = _choose(members, wanted, self._devices, self._soft)
+        else:
+            device = self._chosen[settled]  # the graph has grown since, and what joins the group follows it
+        for each in members:
+            self._chosen.setdefault(each, device)
+
+
+def _preference(device: Device) -> tuple[bool, str, int, int, int]:
+    return (
+        device.device_type != "GPU",
+        device.job or "",
+        device.replica or 0,
+        device.task or 0,
+        device.device_index or 0,
+    )
+
+
+def _anchors_first(members: Sequence[Operation]) -> list[Operation]:
+    return sorted(members, key=lambda op: op.type != "VariableV2")
+
+
+def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
+    """What the group's operations ask for together. Variables decide where the others disagree with them; what the
+    request does not need may disagree."""
+    merged = Device()
+    for op in _anchors_first(members):
+        asked = parse_device(op.device)
+        for key in ("job", "replica", "task", "device_type", "device_index"):
+            have, want = getattr(merged, key), getattr(asked, key)
+            if have is None and want is not None:
+                if key == "device_index" and asked.device_type != merged.device_type:
+                    continue
+                merged = merged._replace(**{key: want})
+            elif (
+                want is not None and have != want and not soft_placement and op in needed and not op.attrs.get("_class")
+            ):
+                first = members[0]
+                raise InvalidArgumentError(
+                    None,
+                    op,
+                    f"Cannot colocate nodes '{op.name}' and '{first.name}': '{op.name}' asks for {op.device}, "
+                    f"and what it shares a variable with is on {merged.name()}",
+                )
+    return merged
+
+
+def _choose(members: Sequence[Operation], wanted: Device, devices: Sequence[Device], soft_placement: bool) -> Device:
+    host = next((op for op in members if _needs_cpu(op)), None)
+    fitting = [device for device in devices if _fits(device, wanted)]
+    able = [device for device in fitting if host is None or device.device_type == "CPU"]
+    if able:
+        return able[0]
+    if soft_placement:
+        anywhere = Device(job=wanted.job, replica=wanted.replica, task=wanted.task)
+        for device in devices:
+            if _fits(device, anywhere) and (host is None or device.device_type == "CPU"):
+                return device
+    op = next((op for op in members if op.device), members[0])
+    listed = ", ".join(device.name() for device in devices) or "none"
+    if fitting and host is not None:
+        raise InvalidArgumentError(
+            None,
+            host,
+            f"Cannot assign a device for operation {host.name}: {host.type} runs on a CPU only, and '{wanted.name()}' "
+            f"was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
+        )
+    raise InvalidArgumentError(
+        None,
+        op,
+        f"Cannot assign a device for operation {op.name}: Operation was explicitly assigned to '{wanted.name()}' but "
+        f"available devices are [ {listed} ]. Make sure the device specification refers to a valid device.",
+    )
+
+
+def _fits(device: Device, wanted: Device) -> bool:
+    for key in ("job", "replica", "task", "device_type", "device_index"):
+        want = getattr(wanted, key)
+        if want is not None and getattr(device, key) != want:
+            return False
+    return True
+
+
+def verify_placement(placement: Placement) -> None:
+    """Every operation has a full device, and what touches a variable is where the variable is."""
+    for op in placement.pruned.ops:
+        device = placement.devices[op]
+        assert None not in (device.job, device.task, device.device_type, device.device_index), op.name
+        for index in op.definition.ref_positions(op.attrs):
+            source = op.inputs[index].op
+            assert placement.devices.get(source, device) == device, f"{op.name} is not where {source.name} is"

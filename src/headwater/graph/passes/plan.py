@@ -1,0 +1,359 @@
+"""Plans: what one task does in a step, as a frozen list of instructions.
+
+A plan names tensors (``operation:output``) and operations; it needs no graph. It travels to its task once, as msgpack
+with the operations as ``GraphDef`` messages, and is compiled there. Workers of a job send plans that differ in the
+workers' names only: what they compute is packed by itself, so that a task reads it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgpack
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.attr_value import attr_value, read_attr
+from headwater.graph.registry import OpDef, lookup
+from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
+from headwater.tensorboard_protos import graph_pb2, tensor_pb2
+
+FORMAT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation of a plan.
+
+    Attributes:
+      name: the operation's name in its graph.
+      type: its operation type.
+      inputs: names of its input tensors.
+      refs: for inputs that are references, position -> name of the variable's operation.
+      attrs: its attributes.
+    """
+
+    name: str
+    type: str
+    inputs: tuple[str, ...]
+    refs: Mapping[int, str]
+    attrs: Mapping[str, Any]
+
+    @property
+    def definition(self) -> OpDef:
+        return lookup(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableInfo:
+    """A variable that a plan uses, which lives in a container of the task.
+
+    Attributes:
+      name: name of the variable's operation.
+      cell: its name in the container.
+      container: the container's name; empty for the default one.
+      device: the device it lives on, e.g. ``CPU:0``.
+    """
+
+    name: str
+    cell: str
+    container: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Wait for the tensors of a transfer.
+
+    Attributes:
+      transfer: number of the transfer within the step.
+      source: full name of the task that sends.
+      tensors: names of the tensors, in order.
+    """
+
+    transfer: int
+    source: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send tensors to another task; counterpart of its `Receive`."""
+
+    transfer: int
+    destination: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Compute:
+    """Run operations as one executable.
+
+    Attributes:
+      device: e.g. ``CPU:0``.
+      nodes: in order; constants among them.
+      inputs: tensors that come from elsewhere.
+      static: those of ``inputs`` whose values must be known when compiling.
+      outputs: tensors that something else uses. A reference among them stands for the variable's value at that point.
+      digest: BLAKE2b of all this as it travels; empty for one that has not travelled, and for a changed copy of one.
+    """
+
+    device: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    static: tuple[str, ...]
+    outputs: tuple[str, ...]
+    digest: bytes = field(default=b"", init=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Run one operation in Python. ``inputs`` that are references arrive as cells where the operation asks for it."""
+
+    node: Node
+
+
+Instruction = Receive | Send | Compute | Host
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What one task does in a step.
+
+    Attributes:
+      task: full task name.
+      instructions: in order.
+      variables: what the plan uses of the task's state, by operation name.
+      constants: values of constants that are used outside of executables, by tensor name.
+      feeds: tensors whose values come with the request to run, in order.
+      fetches: tensors whose values go back with the answer, in order.
+      block: maximum number of runs that one run may stand for, where that changes nothing, see
+        `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
+      isolated: whether its session has state of its own on the task, which ends with it.
+    """
+
+    task: str
+    instructions: tuple[Instruction, ...]
+    variables: Mapping[str, VariableInfo] = field(default_factory=dict[str, VariableInfo])
+    constants: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
+    feeds: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+    block: int = 1
+    isolated: bool = False
+
+    def describe(self) -> str:
+        """The plan for people, one line per instruction."""
+        lines = [f"{self.task}: feeds ({', '.join(self.feeds)}) fetches ({', '.join(self.fetches)})"]
+        for item in self.instructions:
+            match item:
+                case Receive():
+                    lines.append(f"  receive {item.transfer} from {item.source}: {', '.join(item.tensors)}")
+                case Send():
+                    lines.append(f"  send {item.transfer} to {item.destination}: {', '.join(item.tensors)}")
+                case Host():
+                    lines.append(f"  host {item.node.type} {item.node.name}")
+                case Compute():
+                    static = f" static ({', '.join(item.static)})" if item.static else ""
+                    lines.append(f"  compute on {item.device}: ({', '.join(item.inputs)}){static}")
+                    lines.extend(f"    {node.type} {node.name}" for node in item.nodes if node.type != "Const")
+                    lines.append(f"    -> ({', '.join(item.outputs)})")
+        return "\n".join(lines)
+
+
+def encode_plan(plan: TaskPlan) -> bytes:
+    """``plan`` as bytes for its task."""
+    instructions: list[list[Any]] = []
+    for item in plan.instructions:
+        match item:
+            case Receive():
+                instructions.append(["receive", item.transfer, item.source, item.tensors])
+            case Send():
+                instructions.append(["send", item.transfer, item.destination, item.tensors])
+            case Compute():
+                instructions.append(["compute", encode_compute(item)])
+            case Host():
+                instructions.append(["host", *_packed([item.node])])
+    return msgpack.packb(
+        {
+            "format": FORMAT,
+            "task": plan.task,
+            "instructions": instructions,
+            "variables": [[v.name, v.cell, v.container, v.device] for v in plan.variables.values()],
+            "constants": [[name, make_tensor_proto(v).SerializeToString()] for name, v in plan.constants.items()],
+            "feeds": plan.feeds,
+            "fetches": plan.fetches,
+            "block": plan.block,
+            "isolated": plan.isolated,
+        }
+    )
+
+
+def encode_compute(item: Compute) -> bytes:
+    """``item`` as bytes, which are the same for equal ones."""
+    return msgpack.packb([item.device, *_packed(item.nodes), item.inputs, item.static, item.outputs])
+
+
+def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
+    """Operations as a ``GraphDef``, and the positions and names of the references of each."""
+    graph = graph_pb2.GraphDef()
+    refs: list[list[list[Any]]] = []
+    for node in nodes:
+        proto = graph.node.add(name=node.name, op=node.type, input=node.inputs)
+        for key, value in node.attrs.items():
+            proto.attr[key].CopyFrom(attr_value(value))
+        refs.append([[position, name] for position, name in node.refs.items()])
+    return graph.SerializeToString(deterministic=True), refs
+
+
+def decode_plan(data: bytes) -> TaskPlan:
+    """The plan that `encode_plan` wrote.
+
+    Raises:
+      InvalidArgumentError: anything in it is not as it should be, such as an operation type this version lacks.
+    """
+    try:
+        raw: Any = msgpack.unpackb(data, strict_map_key=True)
+        if raw["format"] != FORMAT:
+            raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
+        variables = [VariableInfo(*_texts(item)) for item in raw["variables"]]
+        constants: dict[str, np.ndarray[Any, Any]] = {
+            _text(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
+        }
+        plan = TaskPlan(
+            task=_text(raw["task"]),
+            instructions=tuple(_instruction(item) for item in raw["instructions"]),
+            variables={v.name: v for v in variables},
+            constants=constants,
+            feeds=_texts(raw["feeds"]),
+            fetches=_texts(raw["fetches"]),
+            block=_number(raw["block"]),
+            isolated=bool(raw["isolated"]),
+        )
+        check_plan(plan)
+        return plan
+    except (ValueError, TypeError, KeyError, IndexError, DecodeError) as error:
+        raise InvalidArgumentError(None, None, f"not a well-formed plan: {error}") from error
+
+
+def _instruction(item: Any) -> Instruction:
+    kind, *parts = item
+    if kind == "receive":
+        transfer, source, tensors = parts
+        return Receive(_number(transfer), _text(source), _texts(tensors))
+    if kind == "send":
+        transfer, destination, tensors = parts
+        return Send(_number(transfer), _text(destination), _texts(tensors))
+    if kind == "compute":
+        (packed,) = parts
+        return _decode_compute(packed)
+    if kind == "host":
+        (node,) = _unpacked(*parts)
+        return Host(node)
+    raise ValueError(f"no instruction: {str(item)[:80]}")
+
+
+_decoded: WeakValueDictionary[bytes, Compute] = WeakValueDictionary()
+
+
+def _decode_compute(data: bytes) -> Compute:
+    """What `encode_compute` wrote: the same object for equal bytes as long as somebody has it."""
+    digest = hashlib.blake2b(data).digest()
+    found = _decoded.get(digest)
+    if found is None:
+        device, graph, refs, inputs, static, outputs = msgpack.unpackb(data, strict_map_key=True)
+        nodes = tuple(_unpacked(graph, refs))
+        found = Compute(_text(device), nodes, _texts(inputs), _texts(static), _texts(outputs))
+        _check_compute(found)
+        object.__setattr__(found, "digest", digest)
+        _decoded[digest] = found
+    return found
+
+
+def _unpacked(graph: bytes, refs: Sequence[Any]) -> Iterator[Node]:
+    for proto, its in zip(graph_pb2.GraphDef.FromString(graph).node, refs, strict=True):
+        lookup(proto.op)  # KeyError for a type that is not there
+        attrs = {str(key): read_attr(value) for key, value in proto.attr.items()}
+        yield Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in its}, attrs)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name was expected, not {str(value)[:80]}")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(_text(value) for value in values)
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise TypeError(f"a number of something was expected, not {str(value)[:80]}")
+    return value
+
+
+def check_plan(plan: TaskPlan) -> None:
+    """Makes sure that every instruction finds what it uses.
+
+    Raises:
+      ValueError: one does not; the message names it and what is missing.
+    """
+    known = _Known({*plan.feeds, *plan.constants})
+    for item in plan.instructions:
+        match item:
+            case Receive():
+                known.tensors.update(item.tensors)
+            case Send():
+                known.need(item.tensors, f"send {item.transfer} to {item.destination}")
+            case Compute():
+                known.need(item.inputs, f"compute on {item.device}")
+                if not item.digest:
+                    _check_compute(item)
+                _need_variables(item.nodes, plan.variables)
+                known.tensors.update(item.outputs)
+            case Host():
+                known.add_node(item.node)
+                _need_variables((item.node,), plan.variables)
+    known.need(plan.fetches, "the answer")
+
+
+def _check_compute(item: Compute) -> None:
+    """Makes sure that every operation finds what it uses, but for the variables."""
+    where = f"compute on {item.device}"
+    inside = _Known(set(item.inputs))
+    inside.need(item.static, f"what is static in {where}")
+    for node in item.nodes:
+        inside.add_node(node)
+    inside.need(item.outputs, f"the end of {where}")
+
+
+def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]) -> None:
+    for node in nodes:
+        used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
+        if unknown := [name for name in used if name not in variables]:
+            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is there at a point of a plan: tensors, and all outputs of some operations."""
+
+    tensors: set[str]
+    ops: set[str] = field(default_factory=set[str])
+
+    def need(self, names: Iterable[str], what: str) -> None:
+        missing = [name for name in names if name not in self.tensors and name.rpartition(":")[0] not in self.ops]
+        if missing:
+            raise ValueError(f"{what} needs {', '.join(missing)}, which nothing before it gives")
+
+    def add_node(self, node: Node) -> None:
+        self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)
+        absent = [index for index in node.definition.ref_positions(node.attrs) if index not in node.refs]
+        if absent or any(index >= len(node.inputs) for index in node.refs):
+            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {absent or node.refs}")
+        self.ops.add(node.name)

@@ -1,0 +1,177 @@
+"""What a task keeps between steps: variables, queues and the like, in containers.
+
+Containers belong to the task, not to a session: sessions share them by name, and they end with the process or with
+`Resources.clear`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from headwater.graph.resources.recording import Recorder
+
+R = TypeVar("R")
+
+
+class Cell:
+    """A variable's place.
+
+    Attributes:
+      name: as in its container.
+      value: the current value (a ``jax.Array``), or None before the first assignment. Read and replaced under
+        `Resources.lock`, because an update donates the old value's buffer.
+      counts: how many times the value was replaced is number ``slot`` of these, which may be in a file; see
+        `headwater.graph.resources.update_counts`. Changed under `Resources.lock`.
+      slot: see ``counts``.
+    """
+
+    __slots__ = ("counts", "name", "slot", "value")
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+        self.value: Any = None
+        self.counts: list[int] | memoryview[int] = [0]
+        self.slot: int = 0
+
+    @property
+    def updates(self) -> int:
+        """How many times the value was replaced."""
+        return self.counts[self.slot]
+
+    @property
+    def initialized(self) -> bool:
+        return self.value is not None
+
+    def become(self, value: np.ndarray[Any, Any], updates: int) -> None:
+        """Goes on as the variable of another task, or of another life of this one, that was replaced ``updates`` times
+        and has this value, which is given away. `Resources.lock` is held."""
+        value.flags.writeable = False  # a program that fetches it gets a copy
+        self.value = value
+        self.counts[self.slot] = updates
+
+
+class Resources:
+    """The containers of one task.
+
+    Attributes:
+      lock: held while values are read from cells, handed to an executable, and replaced; never while waiting.
+      recorder: hears of each change of a variable by a plan that is compiled from then on; None where no other task
+        makes the same changes.
+    """
+
+    def __init__(self) -> None:
+        self.lock: threading.RLock = threading.RLock()
+        self.recorder: Recorder | None = None
+        self._cells: dict[tuple[str, str], Cell] = {}
+        self._others: dict[tuple[str, type, str], Any] = {}
+
+    def cell(self, container: str, name: str) -> Cell:
+        """The variable ``name``, made when it is not there."""
+        with self.lock:
+            key = (container, name)
+            if key not in self._cells:
+                self._cells[key] = Cell(name)
+            return self._cells[key]
+
+    def cells(self) -> dict[tuple[str, str], Cell]:
+        """All variables by container and name."""
+        with self.lock:
+            return dict(self._cells)
+
+    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
+        """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there."""
+        key = (container, kind, name)
+        found = self._others.get(key)
+        if found is not None:  # without the lock, which an update may have for long
+            return found
+        with self.lock:
+            if key not in self._others:
+                self._others[key] = make()
+            return self._others[key]
+
+    def find(self, container: str, name: str, kind: type[R]) -> R | None:
+        """The resource ``name`` of class ``kind``; None where there is none."""
+        return self._others.get((container, kind, name))
+
+    def kinds(self) -> set[type]:
+        """The classes of the resources that there are besides variables."""
+        return {kind for _, kind, _ in self.others()}
+
+    def others(self) -> dict[tuple[str, type, str], Any]:
+        """All resources besides variables, by container, class and name."""
+        with self.lock:
+            return dict(self._others)
+
+    def add(self, container: str, kind: type, name: str, made: object) -> None:
+        """Has a resource of class ``kind`` at a place where there is none."""
+        with self.lock:
+            self._others[container, kind, name] = made
+
+    def of_kind(self, kind: type[R]) -> dict[str, R]:
+        """All resources of a class by name."""
+        with self.lock:
+            return {name: found for (_, its, name), found in self._others.items() if its is kind}
+
+    def end_session(self, session: str, reason: str) -> None:
+        """Forgets the resources that belong to one session: those in the container of `session_container`."""
+        self._drop(lambda key: key[0] == session_container(session))
+        self.leave(session, reason)
+        for other in self._all_others():
+            forget_session = getattr(other, "forget_session", None)
+            if forget_session is not None:
+                forget_session(session)
+
+    def leave(self, session: str, reason: str) -> None:
+        """Tells the resources that have a method ``session_ended`` that the user of a session is gone, and may come
+        back. Where it does not, `end_session` calls their ``forget_session``."""
+        for other in self._all_others():
+            session_ended = getattr(other, "session_ended", None)
+            if session_ended is not None:
+                session_ended(session, reason)
+
+    def job_over(self, reason: str) -> None:
+        """Tells the resources that have a method ``job_over`` that the chief's program has ended without an error."""
+        for other in self._all_others():
+            job_over = getattr(other, "job_over", None)
+            if job_over is not None:
+                job_over(reason)
+
+    def _all_others(self) -> list[object]:
+        with self.lock:
+            return list(self._others.values())
+
+    def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
+        with self.lock:
+            for key in [key for key in self._others if ended(key)]:
+                closing = getattr(self._others.pop(key), "close_now", None)
+                if closing is not None:
+                    closing()
+
+    def clear(self, containers: list[str] | None = None) -> None:
+        """Forgets what is in ``containers`` (all of them by default; ``""`` is the default one).
+
+        A plan that is compiled already keeps its cells, so these lose their values rather than their place.
+        """
+        with self.lock:
+            for (container, _), cell in self._cells.items():
+                if not containers or container in containers:
+                    cell.value = None
+        self._drop(lambda key: not containers or key[0] in containers)
+
+
+_OF_SESSION: Final = "session "
+
+
+def session_container(session: str) -> str:
+    """Name of the container for what is not shared between sessions."""
+    return f"{_OF_SESSION}{session}"
+
+
+def is_of_session(container: str) -> bool:
+    """Whether a container is that of one session."""
+    return container.startswith(_OF_SESSION)

@@ -1,0 +1,325 @@
+"""Where the workers of a group of variables meet: performs what `headwater.consistency` decides."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from headwater.consistency import (
+    Apply,
+    Arrives,
+    Consistency,
+    DataEnd,
+    Decision,
+    Event,
+    Gave,
+    Go,
+    Left,
+    Member,
+    Restarted,
+    State,
+    Tick,
+    Updated,
+    decide,
+    from_text,
+    to_text,
+    waiting_text,
+)
+from headwater.errors import AbortedError
+from headwater.graph.resources import kept
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.queues import Waiting
+from headwater.graph.resources.replica_lives import Start
+
+_log = logging.getLogger("headwater")
+
+_SAY_EVERY_S = 5.0
+
+
+class Data(Protocol):
+    """What gradients are of, which knows when there is no more."""
+
+    @property
+    def name(self) -> str: ...
+
+    def given(self, step: Any, /) -> None:
+        """A step has given its gradient."""
+        ...
+
+    def is_starved(self) -> bool:
+        """Whether gradients are gathered, and no other can come before an update is made of them."""
+        ...
+
+
+class Gate(kept.Kept):
+    """The gate of one group.
+
+    A worker belongs to the session that it gave its latest gradient in, and leaves with it.
+
+    Args:
+      name: of the group, for messages.
+      choice: how consistent its training is.
+      clock: gives seconds that only grow.
+      lock: under which it changes, by default one of its own. With examples that are accounted for, it has to be that
+        of the task's resources: one who gives asks their account, and an update, which has that lock, tells the gate.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        choice: Consistency,
+        clock: Callable[[], float] = time.monotonic,
+        lock: threading.RLock | None = None,
+    ) -> None:
+        self._name = name
+        self._clock = clock
+        self._condition = threading.Condition(lock)
+        self._state = State(choice=choice, held=True)
+        self._go: dict[str, int] = {}
+        self._due: int | None = None
+        self._start = Start()
+        self._sessions: dict[str, str] = {}
+        self._updater: str | None = None
+        self._abandoned = False
+        self._given: dict[str, tuple[str, int]] = {}
+        self._data = ""
+        self._said = clock()
+
+    @property
+    def known(self) -> State:
+        """What is known."""
+        with self._condition:
+            return self._state
+
+    def choose(self, choice: Consistency) -> None:
+        """Changes the choice, where a program that was started anew makes another one."""
+        with self._condition:
+            if choice != self._state.choice:
+                _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
+                self._state = State(choice=choice, held=True, version=self._state.version)
+                self.changes += 1
+
+    def arrive(self, session: str, worker: str) -> None:
+        """A worker is about to begin its first step in ``session``."""
+        with self._condition:
+            self._sessions[worker] = session
+            self.changes += 1
+            self._hear(Arrives(worker))
+
+    @property
+    def start(self) -> int:
+        """The name of the latest start of the training; 0 before the first."""
+        with self._condition:
+            return self._start.name
+
+    def data_end(self, data: Data) -> None:
+        """No worker may be able to give another gradient before the next update, as ``data`` knows."""
+        with self._condition:
+            if data.name == self._data and data.is_starved():
+                self._hear(DataEnd())
+
+    def give(
+        self,
+        waiting: Waiting,
+        session: str,
+        worker: str,
+        version: int,
+        start: int,
+        number: int | None = None,
+        data: Data | None = None,
+    ) -> tuple[int, int]:
+        """A worker ends a step; waits until it may begin the next.
+
+        Args:
+          waiting: its step.
+          session: handle of the session it is in.
+          worker: its name.
+          version: of the variables that it read.
+          start: of the training, that its gradient is of.
+          number: of its step. One that has given its gradient, and asks once more, only goes on waiting.
+          data: what the gradient is of, where that knows when there is no more.
+
+        Returns:
+          The version of the variables that it begins the next step with, and the start that this is of.
+        """
+        with self._condition:
+            step = None if number is None else (session, number)
+            if step is None or self._given.get(worker) != step:
+                if step is not None:
+                    self._given[worker] = step
+                self._sessions[worker] = session
+                self._go.pop(worker, None)
+                self.changes += 1
+                self._hear(Gave(worker, version, void=not self._start.counts(start)))
+            if data is not None:
+                self._data = data.name
+                data.given(waiting)
+                if data.is_starved():
+                    self._hear(DataEnd())
+            waiting.wait_until(
+                self._condition,
+                # One that was taken for gone while its connection was lost waits for no other.
+                lambda: self._may_go(worker) or worker not in self._sessions,
+                f"the other workers ({self._name})",
+            )
+            self.changes += 1
+            return self._go.pop(worker, self._state.version), self._start.name
+
+    def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
+        """Waits until an update is due; gives how many gradients it is made of, and the name of the start of the
+        training since which they were given. Then `updated` must follow.
+
+        Raises:
+          AbortedError: a session that made an update is gone before its end. Set all up again with `restart`.
+        """
+        with self._condition:
+            waiting.wait_until(
+                self._condition, lambda: self._due is not None or self._abandoned, f"gradients ({self._name})"
+            )
+            self.changes += 1
+            if self._abandoned:
+                # Where this one is gone as well before it has set all up again, the next one hears of it.
+                self._updater, self._abandoned = session, False
+                raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
+            assert self._due is not None
+            due, self._due, self._updater = self._due, None, session
+            return due, self._start.name
+
+    def updated(self, session: str) -> None:
+        """The update that `take` asked for in ``session`` is done. It counts no more where training was started anew
+        meanwhile."""
+        with self._condition:
+            if self._updater != session:
+                return
+            # Also where the maker was taken for gone meanwhile: it came back and has made the update.
+            self._updater, self._abandoned = None, False
+            self.changes += 1
+            self._hear(Updated())
+
+    def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
+        """Training starts, and the variables are at ``version``; ``again`` says that it has started before, even if not
+        in the life of this task. ``name`` is a random number for this start."""
+        with self._condition:
+            self._start = Start(name, first=not (again or self._state.started))
+            self._due, self._updater, self._abandoned = None, None, False
+            self.changes += 1
+            self._hear(Restarted(version, again))
+
+    def session_ended(self, session: str, reason: str) -> None:
+        """A session is over, or its client is gone."""
+        with self._condition:
+            for worker in [worker for worker, its in self._sessions.items() if its == session]:
+                del self._sessions[worker]
+                self.changes += 1
+                self._hear(Left(worker, reason))
+            if self._updater == session:
+                self._abandoned = True
+                self.changes += 1
+                self._condition.notify_all()
+
+    def waiting_text(self) -> str:
+        """Which worker waits for which; empty without waits."""
+        with self._condition:
+            return waiting_text(self._state, self._clock())
+
+    def _may_go(self, worker: str) -> bool:
+        if worker not in self._go:
+            self._hear(Tick())
+        if worker in self._go:
+            return True
+        now = self._clock()
+        if now - self._said >= _SAY_EVERY_S:
+            self._said = now
+            text = waiting_text(self._state, now)
+            if text:
+                _log.warning("%s: waiting: %s", self._name, text)
+        return False
+
+    def _hear(self, event: Event) -> None:
+        """The condition is held."""
+        decision: Decision = decide(self._state, event, self._clock())
+        if decision.actions or decision.state is not self._state:
+            self.changes += 1
+        self._state = decision.state
+        if decision.reason:
+            _log.warning("%s: %s", self._name, decision.reason)
+        for action in decision.actions:
+            match action:
+                case Go(worker, version):
+                    self._go[worker] = version
+                    self._said = self._clock()
+                case Apply(gradients) if self._state.gathers:
+                    self._due = gradients
+                case _:
+                    pass  # the step that brought the gradient has applied it, or its accumulators have dropped it
+        if decision.actions:
+            self._condition.notify_all()
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition = threading.Condition(lock)
+
+    def state(self) -> kept.State:
+        known, now = self._state, self._clock()
+        members = {
+            name: (one.clock, one.gave, _ago(one.waits_since, now), now - one.busy_since)
+            for name, one in known.members.items()
+        }
+        return kept.State(
+            (
+                self._name,
+                to_text(known.choice),
+                (known.version, known.gathered, known.formed, known.updating, known.dropped, known.started),
+                members,
+                sorted(known.arriving),
+                sorted(known.void),
+                self._go,
+                self._due,
+                (self._start.name, self._start.first),
+                self._sessions,
+                (self._updater, self._abandoned),
+                self._given,
+                self._data,
+            )
+        )
+
+    def take_state(self, state: kept.State) -> None:
+        _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given, self._data = (
+            state.words
+        )
+        version, gathered, formed, updating, dropped, started = numbers
+        now = self._clock()
+        self._state = State(
+            choice=from_text(choice),
+            version=version,
+            members={
+                name: Member(
+                    clock=clock, gave=gave, waits_since=None if waits is None else now - waits, busy_since=now - busy
+                )
+                for name, (clock, gave, waits, busy) in members.items()
+            },
+            gathered=gathered,
+            formed=formed,
+            updating=updating,
+            dropped=dropped,
+            started=started,
+            held=True,
+            arriving=frozenset(arriving),
+            void=frozenset(void),
+        )
+        self._go, self._sessions, self._start = dict(go), dict(sessions), Start(*start)
+        self._updater, self._abandoned = update
+        self._given = {worker: (session, number) for worker, (session, number) in given.items()}
+
+    @classmethod
+    def made_of(cls, state: kept.State, resources: Resources) -> Gate:
+        name, choice, *_ = state.words
+        return cls(name, from_text(choice), lock=resources.lock)
+
+
+def _ago(then: float | None, now: float) -> float | None:
+    return None if then is None else now - then

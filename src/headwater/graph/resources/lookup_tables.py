@@ -1,0 +1,156 @@
+"""Lookup tables: dictionaries that a task keeps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, as_dtype
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.kept import Kept, State
+
+Array = np.ndarray[Any, Any]
+
+
+class Table(Kept):
+    """A dictionary of one element type to another.
+
+    Args:
+      name: for errors.
+      key: element type of the keys.
+      value: element type of the values.
+      fixed: filled once, by an initialiser, and never changed.
+      shape: of each value.
+    """
+
+    def __init__(self, name: str, key: DType, value: DType, *, fixed: bool, shape: Sequence[int] = ()) -> None:
+        self._name = name
+        self._shape = tuple(shape)
+        self._key, self._value = key, value
+        self._fixed = fixed
+        self._lock: Any = threading.Lock()
+        self._entries: dict[object, object] | None = None if fixed else {}
+
+    def fill(self, keys: Any, values: Any) -> None:
+        """Gives a fixed table its entries. A second time changes nothing.
+
+        Raises:
+          FailedPreconditionError: a key comes twice with different values, or the table is there with other entries.
+        """
+        found: dict[Any, Any] = {}
+        for key, value in zip(items(keys), items(values), strict=True):
+            if found.setdefault(key, value) != value:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
+                    f"{found[key]!r} and trying to add value {value!r}",
+                )
+        with self._lock:
+            if self._entries is not None and self._entries != found:
+                raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
+            self.changes += self._entries is None
+            self._entries = found
+
+    def _ready(self) -> dict[object, object]:
+        if self._entries is None:
+            raise FailedPreconditionError(
+                None, None, f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first."
+            )
+        return self._entries
+
+    def find(self, keys: Array, default: object) -> Array:
+        """For each key its value, or ``default``."""
+        with self._lock:
+            entries = self._ready()
+            missing = np.asarray(default).tolist()
+            result: Array = np.empty((keys.size, *self._shape), self._value.numpy_dtype)
+            for index, key in enumerate(items(keys)):
+                result[index] = entries.get(key, missing)
+        return result.reshape(keys.shape + self._shape)
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Adds or replaces entries."""
+        if self._fixed:
+            raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
+        entries = self._pairs(keys, values)
+        with self._lock:
+            self._ready().update(entries)
+            self.changes += 1
+
+    def replace(self, keys: Any, values: Any) -> None:
+        """Makes these the only entries."""
+        entries = self._pairs(keys, values)
+        with self._lock:
+            self._entries = entries
+            self.changes += 1
+
+    def _pairs(self, keys: Any, values: Any) -> dict[object, object]:
+        wanted = np.shape(keys) + self._shape
+        if np.shape(values) != wanted:
+            raise InvalidArgumentError(
+                None, None, f"Expected shape {wanted} for the values of table {self._name!r}, got {np.shape(values)}"
+            )
+        flat = np.asarray(values).reshape(np.size(keys), *self._shape).tolist()
+        return dict(zip(items(keys), flat, strict=True))
+
+    def remove(self, keys: Any) -> None:
+        """Takes entries out, where they are there."""
+        with self._lock:
+            entries = self._ready()
+            self.changes += 1
+            for key in items(keys):
+                entries.pop(key, None)
+
+    def export(self) -> tuple[Any, Any]:
+        """All keys and all values, in the same order."""
+        with self._lock:
+            entries = dict(self._ready())
+        return self._columns(entries)
+
+    def _columns(self, entries: dict[object, object]) -> tuple[Any, Any]:
+        values = np.empty((len(entries), *self._shape), self._value.numpy_dtype)
+        for index, value in enumerate(entries.values()):
+            values[index] = value
+        return as_column(list(entries), self._key), values
+
+    def size(self) -> int:
+        with self._lock:
+            return len(self._ready())
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    @property
+    def repeats(self) -> bool:
+        """A fixed table is filled once, perhaps from a file that the other copy does not have."""
+        return not self._fixed
+
+    def share(self, lock: threading.RLock) -> None:
+        self._lock = lock
+
+    def state(self) -> State:
+        words = self._name, self._key.name, self._value.name, self._fixed, self._shape, self._entries is not None
+        return State(words, () if self._entries is None else self._columns(self._entries))
+
+    def take_state(self, state: State) -> None:
+        self._entries = self._pairs(*state.arrays) if state.words[-1] else None
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> Table:
+        del resources
+        name, key, value, fixed, shape, _ = state.words
+        return cls(name, as_dtype(key), as_dtype(value), fixed=fixed, shape=shape)
+
+
+def items(array: Any) -> list[Any]:
+    return np.asarray(array).ravel().tolist()
+
+
+def as_column(items: Sequence[object], dtype: DType) -> Any:
+    result = np.empty(len(items), dtype.numpy_dtype)
+    result[:] = items
+    return result

@@ -1,0 +1,498 @@
+"""Queues of tuples of arrays, as a task keeps them between steps."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
+from headwater.graph.resources.kept import Kept, State, StillWaitsError
+from headwater.graph.resources.packing import packed, unpacked
+from headwater.graph.resources.rows import Rows
+from headwater.shapes import Dims, TensorShape
+
+if TYPE_CHECKING:
+    from headwater.graph.resources.containers import Resources
+
+Element = tuple[np.ndarray[Any, Any], ...]
+_ROW_BYTES: Final = 64 << 10
+"""Greater elements are kept as they come: a copy costs more than what there is to do for an element."""
+
+
+class Waiting(Protocol):
+    """What a queue needs of a step: to wait under a condition until something holds, or to be told to stop."""
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
+
+
+class Queue(Kept):
+    """A first-in, first-out queue with bounded capacity.
+
+    Args:
+      name: for messages.
+      capacity: maximum number of elements.
+      shapes: static shapes of an element's components; empty when they are not fixed.
+
+    Small elements of known shapes are rows of arrays, so that many are added or taken by one copy; what the queue holds
+    are then their places there, in place of the elements themselves.
+    """
+
+    kind = "FIFOQueue"
+    _shared = False
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        if capacity == 0 or capacity < -1:
+            raise InvalidArgumentError(None, None, f"capacity of queue {name!r} must be positive or -1, not {capacity}")
+        self.name = name
+        self._capacity = float("inf") if capacity < 0 else capacity
+        self._shapes = tuple(shapes)
+        self._condition = threading.Condition()
+        self._closed = False
+        self._cancelled = False
+        self._collecting = False
+        self._begun: dict[tuple[Any, ...], int] = {}
+        self._rows: Rows | None = None
+        self._of_one_shape = (
+            bool(self._shapes) and self._in_rows and all(dims is not None and None not in dims for dims in self._shapes)
+        )
+
+    # What kinds of queues differ in -----------------------------------------------------------------------------
+
+    _items: Any = None
+
+    def _start(self) -> None:
+        self._items = deque[Any]()
+
+    def _put(self, item: Any) -> None:
+        self._items.append(item)
+
+    def _get(self) -> Any:
+        return self._items.popleft()
+
+    def _get_some(self, count: int) -> list[Any]:
+        return [self._get() for _ in range(count)]
+
+    _held_back = 0
+    _in_rows = True
+
+    def _stack(self, elements: list[Element]) -> Element:
+        try:
+            return tuple(np.stack(column) for column in zip(*elements, strict=True))
+        except ValueError as error:
+            raise InvalidArgumentError(
+                None, None, f"elements of {self} have different shapes and cannot be one batch: {error}"
+            ) from None
+
+    # Operations -------------------------------------------------------------------------------------------------
+
+    def enqueue(self, step: Waiting, element: Element) -> None:
+        """Adds an element; waits while the queue is full.
+
+        Raises:
+          CancelledError: the queue is closed.
+          InvalidArgumentError: a component's shape does not fit.
+        """
+        self._check_shapes([component.shape for component in element])
+        with self._condition:
+            self._open()
+            self._wait_for_room(step)
+            self.changes += 1
+            self._add(element)
+            self._condition.notify_all()
+
+    def _add(self, element: Element) -> None:
+        rows = self._rows_for(sum(component.nbytes for component in element))
+        if rows is None:
+            self._put(element)
+        else:
+            self._put(rows.add([component[None] for component in element])[0])
+
+    def enqueue_many(self, step: Waiting, batch: Element) -> None:
+        """Adds the rows of ``batch`` one after the other, as many at once as there is room for."""
+        counts = {component.shape[0] if component.ndim else -1 for component in batch}
+        if len(counts) != 1 or -1 in counts:
+            raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
+        self._check_shapes([component.shape[1:] for component in batch])
+        (count,) = counts
+        with self._condition:
+            rows = self._rows_for(sum(component.nbytes for component in batch) // count) if count else None
+        alone: list[Element] = []
+        if rows is None:
+            # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
+            alone = [tuple(component[row, ...].copy() for component in batch) for row in range(count)]
+        key = getattr(step, "operation", None)
+        done = 0 if key is None else self._begun.pop(key, 0)
+        while done < count:
+            with self._condition:
+                if not done:
+                    self._open()
+                try:
+                    self._wait_for_room(step)
+                except StillWaitsError:
+                    if key is not None and done:
+                        self._begun[key] = done
+                    raise
+                except CancelledError as error:
+                    error.half_done = done > 0
+                    raise
+                self.changes += 1
+                stop = done + int(min(self._capacity - len(self._items), count - done))
+                items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
+                for item in items:
+                    self._put(item)
+                done = stop
+                self._condition.notify_all()
+
+    def dequeue(self, step: Waiting) -> Element:
+        """Takes an element; waits for one. OutOfRangeError when the queue is closed and empty."""
+        with self._condition:
+            (taken,) = self._take(step, 1, at_most=False)
+            if self._rows is None:
+                return taken
+            return tuple(column.reshape(column.shape[1:]) for column in self._rows.take([taken]))
+
+    def dequeue_many(self, step: Waiting, count: int, *, at_most: bool = False) -> Element:
+        """Takes ``count`` elements as one batch.
+
+        Args:
+          at_most: from a closed queue take what is left if it is fewer, but at least one.
+
+        Raises:
+          OutOfRangeError: the queue is closed and has too few.
+        """
+        if count < 0:
+            raise InvalidArgumentError(None, None, f"cannot take {count} elements from {self}")
+        if not self._shapes:
+            raise InvalidArgumentError(
+                None, None, f"{self}: DequeueMany and DequeueUpTo require the components to have specified shapes."
+            )
+        if count == 0:
+            return self._empty_batch()
+        with self._condition:
+            taken = self._take(step, count, at_most=at_most)
+            if self._rows is not None:
+                return self._rows.take(taken)
+        return self._stack(taken)
+
+    def dequeue_some(self, step: Waiting, count: int) -> Element:
+        """Takes as many elements as are there now as one batch, at most ``count``; waits for one.
+
+        Raises:
+          OutOfRangeError: the queue is closed and empty.
+        """
+        with self._condition:
+            taken = self._take(step, 1, at_most=False)
+            more = len(self._items) - (0 if self._closed else self._held_back)
+            if self._rows is not None:
+                taken += self._get_some(max(0, min(more, count - 1)))
+                self._condition.notify_all()
+                return self._rows.take(taken)
+            # Elements of other shapes wait for the next batch.
+            shapes = [component.shape for component in taken[0]]
+            while more > 0 and len(taken) < count:
+                element = self._get()
+                if [component.shape for component in element] != shapes:
+                    self._put_back([element])
+                    break
+                taken.append(element)
+                more -= 1
+            self._condition.notify_all()
+        return tuple(np.stack(column) for column in zip(*taken, strict=True))
+
+    def _empty_batch(self) -> Element:
+        if any(dims is None or None in dims for dims in self._shapes) or not self._shapes:
+            raise InvalidArgumentError(None, None, f"an empty batch of {self} needs fully known shapes")
+        return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
+
+    def _rows_for(self, size: int) -> Rows | None:
+        """Where elements of ``size`` bytes are kept; None where they are kept as they come."""
+        if self._of_one_shape and self._rows is None:
+            if size <= _ROW_BYTES:
+                self._rows = Rows(self._capacity)
+            else:
+                self._of_one_shape = False
+        return self._rows
+
+    def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
+        """Takes ``count`` elements: at once, or, where the queue cannot hold as many, bit by bit as they come."""
+        taken: list[Any] = []
+        most = self._capacity - self._held_back
+        if self._shared and count > most:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"cannot take {count} elements at once from {self}, which has two copies, and gives {most:g} at most",
+            )
+        with self._condition:
+            try:
+                while len(taken) < count:
+                    missing = count - len(taken)
+                    ready = functools.partial(self._may_take, missing, bool(taken))
+                    try:
+                        step.wait_until(self._condition, ready, f"elements of {self}")
+                    except CancelledError as error:
+                        raise _cancelled("Dequeue", error.message) from None
+                    available = len(self._items)
+                    if self._closed and available < missing:
+                        if not (at_most and available + len(taken)):
+                            raise OutOfRangeError(
+                                None,
+                                None,
+                                f"{self} is closed and has insufficient elements "
+                                f"(requested {count}, current size {available + len(taken)})",
+                            )
+                        count = len(taken) + available
+                    elif not self._closed:
+                        available -= self._held_back
+                    self.changes += 1
+                    taken += self._get_some(min(count - len(taken), available))
+                    self._collecting = len(taken) < count
+                    self._condition.notify_all()
+            except OpError:
+                self._put_back(taken)
+                raise
+            finally:
+                if taken:
+                    self._collecting = False
+                    self._condition.notify_all()
+        return taken
+
+    def _may_take(self, count: int, begun: bool) -> bool:
+        """Whether one who needs ``count`` elements may take some now; ``begun`` says that it has taken others."""
+        if self._collecting and not begun:
+            return False
+        full = len(self._items) >= self._capacity
+        return self._closed or full or len(self._items) - self._held_back >= count
+
+    def _put_back(self, items: list[Any]) -> None:
+        self._items.extendleft(reversed(items))
+
+    def _check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        for found, dims in zip(shapes, self._shapes, strict=False):
+            if dims != found and not TensorShape(dims).is_compatible_with(found):
+                raise InvalidArgumentError(
+                    None, None, f"Shape mismatch in {self}: expected {TensorShape(dims)}, got {list(found)}"
+                )
+
+    def size(self) -> int:
+        """How many elements it holds now."""
+        with self._condition:
+            return len(self._items)
+
+    @property
+    def capacity(self) -> float:
+        """How many elements it can hold at most; infinite where nothing limits it."""
+        return self._capacity
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self, cancel_pending: bool = False) -> None:
+        """Refuses further elements; what is in the queue can still be taken.
+
+        Args:
+          cancel_pending: end enqueue operations that wait for room, too.
+
+        Raises:
+          CancelledError: it is closed already, and ``cancel_pending`` asks for nothing more.
+        """
+        with self._condition:
+            if self._closed and not cancel_pending:
+                raise CancelledError(None, None, f"Queue '{self.name}' is already closed.")
+            self.changes += 1
+            self._closed = True
+            self._cancelled = self._cancelled or cancel_pending
+            self._condition.notify_all()
+
+    def close_now(self) -> None:
+        """Ends all that waits."""
+        self.close(cancel_pending=True)
+
+    def forget_session(self, session: str) -> None:
+        """A session is over."""
+        with self._condition:
+            for key in [key for key in self._begun if key[0] == session]:
+                del self._begun[key]
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition, self._shared = threading.Condition(lock), True
+        self._of_one_shape = False  # what it holds are elements, not their places
+
+    def state(self) -> State:
+        words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
+        return State(words, packed(self._held()))
+
+    def take_state(self, state: State) -> None:
+        _, self._closed, self._cancelled, begun = state.words
+        self._begun = {tuple(key): done for key, done in begun}
+        self._start()
+        for element in unpacked(state.arrays):
+            self._add(element)
+
+    def _as_made(self) -> tuple[Any, ...]:
+        """What it was made with."""
+        return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
+
+    def _held(self) -> list[Element]:
+        """The elements in it, in the order in which `_put` is to get them."""
+        items = list(self._items)
+        if self._rows is None or not items:
+            return items
+        columns = self._rows.look(items)
+        return [tuple(column[row, ...] for column in columns) for row in range(len(items))]
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> Queue:
+        del resources
+        (name, capacity, shapes, *more), *_ = state.words
+        return cls(name, capacity, [None if dims is None else tuple(dims) for dims in shapes], *more)
+
+    def _wait_for_room(self, step: Waiting) -> None:
+        """A step that waits when the queue is closed still gets room as it comes, unless that is cancelled."""
+        try:
+            step.wait_until(
+                self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
+            )
+        except CancelledError as error:
+            raise _cancelled("Enqueue", error.message) from None
+        if self._cancelled:
+            raise _cancelled("Enqueue", f"{self} is closed.")
+
+    def _open(self) -> None:
+        if self._closed:
+            raise CancelledError(None, None, f"{self} is closed.")
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}'"
+
+
+def _cancelled(operation: str, why: str) -> CancelledError:
+    """The error of an operation that waits no longer, in the words that programs look for."""
+    return CancelledError(None, None, f"{operation} operation was cancelled: {why}")
+
+
+class FifoQueue(Queue):
+    """First in, first out."""
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        super().__init__(name, capacity, shapes)
+        self._start()
+
+
+class PaddingQueue(FifoQueue):
+    """First in, first out; a batch is filled up with zeros to its largest element."""
+
+    kind = "PaddingFIFOQueue"
+
+    def _stack(self, elements: list[Element]) -> Element:
+        columns: list[np.ndarray[Any, Any]] = []
+        for column in zip(*elements, strict=True):
+            shape = np.max([component.shape for component in column], axis=0)
+            dtype = column[0].dtype
+            batch = (
+                np.full((len(column), *shape), b"", dtype)
+                if dtype.hasobject
+                else np.zeros((len(column), *shape), dtype)
+            )
+            for row, component in enumerate(column):
+                batch[(row, *(slice(0, size) for size in component.shape), ...)] = component
+            columns.append(batch)
+        return tuple(columns)
+
+
+class ShuffleQueue(Queue):
+    """Gives elements in random order.
+
+    Args:
+      min_after_dequeue: minimum number of elements that stay in the queue while it is open, to keep the order random.
+      seed: of the order; None for a different one every time.
+    """
+
+    kind = "RandomShuffleQueue"
+
+    def __init__(
+        self, name: str, capacity: int, shapes: Sequence[Dims], min_after_dequeue: int, seed: int | None
+    ) -> None:
+        super().__init__(name, capacity, shapes)
+        self._seed = seed
+        if min_after_dequeue < 0 or min_after_dequeue >= self._capacity:
+            raise InvalidArgumentError(
+                None, None, f"min_after_dequeue {min_after_dequeue} must be less than capacity {capacity} ({name!r})"
+            )
+        self._held_back = min_after_dequeue
+        self._random = np.random.default_rng(seed)
+        self._start()
+
+    def _start(self) -> None:
+        self._items: list[Any] = []
+
+    def _as_made(self) -> tuple[Any, ...]:
+        return *super()._as_made(), self._held_back, self._seed
+
+    def state(self) -> State:
+        words, arrays = super().state()
+        return State((*words, json.dumps(self._random.bit_generator.state)), arrays)
+
+    def take_state(self, state: State) -> None:
+        *words, order = state.words
+        super().take_state(State(words, state.arrays))
+        self._random.bit_generator.state = json.loads(order)
+
+    def _get(self) -> Any:
+        return self._get_some(1)[0]
+
+    def _get_some(self, count: int) -> list[Any]:
+        items = self._items
+        taken: list[Any] = []
+        # The same numbers as one by one; half as long as `integers`.
+        for drawn in self._random.random(count).tolist():
+            index = int(drawn * len(items))
+            items[index], items[-1] = items[-1], items[index]
+            taken.append(items.pop())
+        return taken
+
+    def _put_back(self, items: list[Any]) -> None:
+        self._items.extend(items)
+
+
+class PriorityQueue(Queue):
+    """Gives the element with the smallest first component, an integer; the oldest of equal ones."""
+
+    kind = "PriorityQueue"
+    _in_rows = False
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        super().__init__(name, capacity, shapes)
+        self._start()
+
+    def _start(self) -> None:
+        self._items: list[tuple[int, int, Element]] = []
+        self._order = itertools.count()
+
+    def _held(self) -> list[Element]:
+        return [element for _, _, element in sorted(self._items, key=lambda item: item[:2])]
+
+    def _put(self, item: Element) -> None:
+        heapq.heappush(self._items, (int(item[0]), next(self._order), item))
+
+    def _get(self) -> Element:
+        return heapq.heappop(self._items)[2]
+
+    def _put_back(self, items: list[Any]) -> None:
+        for item in items:
+            self._put(item)

@@ -1,0 +1,221 @@
+"""Readers, as a task keeps them between steps: they get names of files from a queue and give the records in them."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.resources.lmdb_files import pairs as lmdb_pairs
+from headwater.graph.resources.queues import Queue, Waiting
+from headwater.io.files import BUFFER_BYTES, as_path, open_file, translated
+from headwater.io.record_compression import Inflater, TFRecordOptions
+from headwater.io.tfrecord import TFRecordReader
+
+Record = tuple[bytes, bytes]
+
+
+class Reader(ABC):
+    """Reads one piece of work, mostly a file, after the other.
+
+    Args:
+      name: for messages.
+
+    Attributes:
+      produced: how many records were read.
+      completed: how many pieces of work were read to their end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.produced: int = 0
+        self.completed: int = 0
+        self._lock = threading.Lock()
+        self._records: Iterator[list[Record]] | None = None
+        self._left: list[Record] = []
+        self._ahead = 1
+
+    @abstractmethod
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        """The records of one piece of work, keys with values, in lists of `_ahead` or fewer."""
+
+    def read_up_to(self, step: Waiting, queue: Queue, count: int) -> list[Record]:
+        """The next records of the work in hand, at most ``count`` and at least one.
+
+        Args:
+          step: for waiting.
+          queue: gives names of files, as its only component.
+          count: maximum number of records.
+
+        Raises:
+          OutOfRangeError: the queue is closed and empty.
+          DataLossError: a file is damaged; the message names it and the place.
+        """
+        if count < 1:
+            raise InvalidArgumentError(None, None, f"reader {self.name!r} cannot read {count} records")
+        with self._lock:
+            while not self._left:
+                if self._records is None:
+                    (work,) = queue.dequeue(step)
+                    self._records = self._open(bytes(work.item()))
+                self._ahead = count
+                found = next(self._records, None)
+                if found is None:
+                    self._records = None
+                    self.completed += 1
+                else:
+                    self._left = found
+            taken, self._left = self._left[:count], self._left[count:]
+            self.produced += len(taken)
+            return taken
+
+    def reset(self) -> None:
+        """Forgets the work in hand and counts from nothing."""
+        with self._lock:
+            self._records = None
+            self._left = []
+            self.produced = self.completed = 0
+
+
+class RecordReader(Reader):
+    """Reads TFRecord files. A record's key is the file's name and where the record begins.
+
+    Args:
+      compression: ``GZIP``, ``ZLIB``, or empty.
+    """
+
+    def __init__(self, name: str, compression: str) -> None:
+        super().__init__(name)
+        self._compression = compression
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        with TFRecordReader(work, self._compression) as file:
+            prefix = work + b":"
+            while True:
+                offset = file.offset
+                values = file.read_block(self._ahead)
+                if not values:
+                    return
+                records: list[Record] = []
+                for value in values:
+                    records.append((prefix + b"%d" % offset, value))
+                    offset += len(value) + 16
+                yield records
+
+
+class LineReader(Reader):
+    """Reads text files line by line. A line's key is the file's name and its number.
+
+    Args:
+      skipped: lines at the begin of every file that are left out.
+    """
+
+    def __init__(self, name: str, skipped: int) -> None:
+        super().__init__(name)
+        self._skipped = skipped
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        with translated(work) as path, open_file(path, "rb") as file:
+            lines = iter(file.readline, b"")
+            number = 1 + sum(1 for _ in itertools.islice(lines, self._skipped))
+            while block := list(itertools.islice(lines, self._ahead)):
+                yield [
+                    (work + b":%d" % (number + index), line.rstrip(b"\n").replace(b"\r", b""))
+                    for index, line in enumerate(block)
+                ]
+                number += len(block)
+
+
+class FixedLengthReader(Reader):
+    """Reads records of equal length. A record's key is the file's name and its number.
+
+    Args:
+      record_bytes: length of a record.
+      header_bytes: what is left out at a file's begin.
+      footer_bytes: what is left out at its end.
+      hop_bytes: from the begin of one record to that of the next; 0 for ``record_bytes``.
+      encoding: ``ZLIB`` for compressed files, or empty.
+    """
+
+    def __init__(
+        self, name: str, record_bytes: int, header_bytes: int, footer_bytes: int, hop_bytes: int, encoding: str
+    ) -> None:
+        super().__init__(name)
+        for what, value, least in (
+            ("record_bytes", record_bytes, 1),
+            ("header_bytes", header_bytes, 0),
+            ("footer_bytes", footer_bytes, 0),
+            ("hop_bytes", hop_bytes, 0),
+        ):
+            if value < least:
+                raise InvalidArgumentError(None, None, f"{what} of reader {name!r} must be >= {least} but is {value}")
+        if encoding not in ("", "ZLIB"):
+            raise InvalidArgumentError(None, None, f"encoding of reader {name!r} must be '' or 'ZLIB', not {encoding}")
+        self._record, self._header, self._footer = record_bytes, header_bytes, footer_bytes
+        self._hop = hop_bytes or record_bytes
+        self._encoding = encoding
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        data = read_file(work)
+        if self._encoding:
+            data = inflate(data, "ZLIB", as_path(work))
+        starts = range(self._header, len(data) - self._footer - self._record + 1, self._hop)
+        at = 0
+        while at < len(starts):
+            chosen = range(at, min(at + self._ahead, len(starts)))
+            yield [(work + b":%d" % index, data[starts[index] : starts[index] + self._record]) for index in chosen]
+            at = chosen.stop
+
+
+class WholeFileReader(Reader):
+    """Gives whole files, with their names as keys."""
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        yield [(work, read_file(work))]
+
+
+class LMDBReader(Reader):
+    """Gives what an LMDB file holds, in the order of its keys."""
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        with translated(work) as path:
+            found = lmdb_pairs(path)
+            while chosen := list(itertools.islice(found, self._ahead)):
+                yield chosen
+
+
+class IdentityReader(Reader):
+    """Gives the work itself, as key and value."""
+
+    def _open(self, work: bytes) -> Iterator[list[Record]]:
+        yield [(work, work)]
+
+
+def read_file(name: bytes) -> bytes:
+    """All that a file holds."""
+    with translated(name) as path, open_file(path, "rb") as file:
+        return file.read()
+
+
+def inflate(data: bytes, compression_type: str, name: str) -> bytes:
+    """``data`` decompressed; DataLossError where it is damaged, with ``name`` in the message."""
+    bits = TFRecordOptions.of(compression_type).zlib_window_bits
+    if bits is None:
+        return data
+    source = Inflater(io.BytesIO(data), name, bits)
+    return b"".join(iter(lambda: source.read(BUFFER_BYTES), b""))
+
+
+def columns(records: list[Record]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Keys and values as two vectors of strings."""
+    keys = np.empty(len(records), object)
+    values = np.empty(len(records), object)
+    keys[:] = [key for key, _ in records]
+    values[:] = [value for _, value in records]
+    return keys, values

@@ -1,0 +1,223 @@
+"""The barrier of synchronous replicas: a replica that is done with a step waits until the next one begins.
+
+Where the chief gives tokens, as TensorFlow's queue of them holds, a replica waits for the first token instead: there
+may be one before the step is over, and one replica may take those that another has left.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from headwater.errors import AbortedError, OutOfRangeError
+from headwater.graph.resources import replica_lives
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.kept import Kept, State, StillWaitsError
+from headwater.graph.resources.queues import Waiting
+from headwater.graph.resources.replica_lives import Lives
+
+_log = logging.getLogger("headwater")
+
+_SAY_EVERY_S = 5.0
+
+
+class StepBarrier(Kept):
+    """The step that all replicas are at.
+
+    Args:
+      clock: gives seconds that only grow.
+
+    Attributes:
+      step: the number of the step; -1 before it is set.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.step: int = -1
+        self._clock = clock
+        self._said = clock()
+        self._chief = ""
+        self._chief_ended = ""
+        self._over = ""
+        self._extra = 0
+        self._tokens: deque[int] | None = None
+        self._lives = Lives()
+        self._start = 0
+        self._waiting: dict[str, int] = {}
+        self._condition = threading.Condition()
+
+    def join(self, session: str) -> int:
+        """A replica takes part, in ``session``; gives the name of the start of the training that it is of."""
+        with self._condition:
+            self._lives = replica_lives.joined(self._lives, session)
+            self.changes += 1
+            return self._start
+
+    @property
+    def life(self) -> int:
+        """How many times the training was started."""
+        return self._lives.life
+
+    def start(self, session: str, step: int, elsewhere: int, extra: int, name: int = 0) -> None:
+        """The chief starts the training, in ``session``. Those who wait in another one hear that their step is void.
+
+        Args:
+          step: the number of the step that begins.
+          elsewhere: as for `replica_lives.is_first`.
+          extra: as for `set`.
+          name: of this start; see `replica_lives.Start`.
+        """
+        with self._condition:
+            self._start = name
+            self.changes += 1
+            stranded = [session for session, done in self._waiting.items() if done > step]
+            self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
+            if self._lives.life > 1:
+                _log.warning("the chief starts the training anew at step %d; it was at step %d", step, self.step)
+            self.step, self._extra, self._tokens = step, extra, None
+            self._chief, self._chief_ended, self._over = session, "", ""
+            self._condition.notify_all()
+
+    def give(self, session: str, step: int, tokens: int) -> None:
+        """From now on, until the training starts anew, replicas wait for tokens, and these are the first.
+
+        Args:
+          session: of the chief.
+          step: what the tokens say: the step that a replica is at which takes one.
+          tokens: how many.
+
+        Raises:
+          AbortedError: another chief has started the training since.
+        """
+        with self._condition:
+            self._check(session)
+            self.changes += 1
+            self._tokens = self._tokens or deque()
+            self._tokens.extend([step] * tokens)
+            self._condition.notify_all()
+
+    def set(self, session: str, step: int, extra: int, tokens: int) -> None:
+        """Begins a step.
+
+        Args:
+          session: of the chief that has made the update.
+          step: its number.
+          extra: how many replicas may give a further gradient in it, where more are needed than there are replicas.
+          tokens: how many tokens the step brings, where replicas wait for these.
+
+        Raises:
+          AbortedError: another chief has started the training since.
+        """
+        with self._condition:
+            self._check(session)
+            self.step, self._extra = step, extra
+            self.changes += 1
+            if self._tokens is not None:
+                self._tokens.extend([step] * tokens)
+            self._condition.notify_all()
+
+    def wait(self, waiting: Waiting, session: str, done: int) -> int:
+        """Waits until a step after ``done`` begins, or this one needs another gradient; the step there is then.
+
+        Where there are tokens: waits for one, takes it, and gives what it says.
+
+        Raises:
+          AbortedError: the training was started anew: the step that a replica waits for in ``session`` may not come.
+          OutOfRangeError: the chief's program has ended, and with it the training.
+        """
+        began = self._said = self._clock()
+
+        def goes_on() -> bool:
+            if self._over or replica_lives.is_void(self._lives, session):
+                return True
+            if self._tokens if self._tokens is not None else self.step > done or self._extra > 0:
+                return True
+            self._say(began, done)
+            return False
+
+        with self._condition:
+            if session not in self._lives.sessions:
+                self._lives = replica_lives.joined(self._lives, session)
+                self.changes += 1
+            self._waiting[session] = done
+            tried_again = False
+            try:
+                waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
+            except StillWaitsError:
+                tried_again = True
+                raise
+            finally:
+                if not tried_again:
+                    del self._waiting[session]
+            self._check(session)
+            if self._tokens:
+                self.changes += 1
+                return self._tokens.popleft()
+            if self._over and self.step <= done:
+                raise OutOfRangeError(
+                    None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"
+                )
+            if self.step <= done:
+                self._extra -= 1
+                self.changes += 1
+            return self.step
+
+    def session_ended(self, session: str, reason: str) -> None:
+        """A session is over, or its client is gone, which may come back."""
+        with self._condition:
+            if session == self._chief:
+                self._chief_ended = reason
+                self.changes += 1
+
+    def forget_session(self, session: str) -> None:
+        """A session is over."""
+        with self._condition:
+            self._lives = replica_lives.left(self._lives, session)
+            self.changes += 1
+
+    def job_over(self, reason: str) -> None:
+        """The program of the chief has ended without an error: there will be no other step."""
+        with self._condition:
+            self._over = reason
+            self._condition.notify_all()
+
+    def _say(self, began: float, done: int) -> None:
+        """Says now and then who waits, and for whom. The condition is held."""
+        now = self._clock()
+        if now - self._said < _SAY_EVERY_S:
+            return
+        self._said = now
+        chief = f"; the session of the chief has ended ({self._chief_ended})" if self._chief_ended else ""
+        _log.warning(
+            "%d replicas wait since %.0f s for the gradients of other replicas for step %d%s",
+            len(self._waiting),
+            now - began,
+            done,
+            chief,
+        )
+
+    def _check(self, session: str) -> None:
+        if replica_lives.is_void(self._lives, session):
+            raise AbortedError(None, None, replica_lives.void_text(self._lives))
+
+    # A second copy ----------------------------------------------------------------------------------------------------
+
+    def share(self, lock: threading.RLock) -> None:
+        self._condition = threading.Condition(lock)
+
+    def state(self) -> State:
+        tokens = None if self._tokens is None else list(self._tokens)
+        chief = self._chief, self._chief_ended
+        return State((self.step, self._extra, tokens, self._lives.as_words(), self._start, *chief))
+
+    def take_state(self, state: State) -> None:
+        self.step, self._extra, tokens, lives, self._start, self._chief, self._chief_ended = state.words
+        self._tokens = None if tokens is None else deque(tokens)
+        self._lives = Lives.of_words(lives)
+
+    @classmethod
+    def made_of(cls, state: State, resources: Resources) -> StepBarrier:
+        del state, resources
+        return cls()

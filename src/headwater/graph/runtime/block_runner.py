@@ -1,0 +1,160 @@
+"""Runs blocks of elements through a plan that adds one element to a queue."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError, OpError
+from headwater.graph.ops.rows import RowForm, row_form
+from headwater.graph.passes.block_plan import BlockPlan
+from headwater.graph.passes.plan import Compute, Node
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.readers import columns
+from headwater.graph.runtime.devices import is_default, local_device
+from headwater.graph.runtime.programs import trace
+from headwater.graph.runtime.step import Step, TaskContext
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+
+_jax: Any = jax
+Values = dict[str, Any]
+
+
+class BlockRunner:
+    """Takes elements, as many as are there, and adds them to a queue.
+
+    An element that fails stops those behind it only: the ones before it are added first, as they would have been
+    one by one. When elements cannot go together, because they differ in shape, they go one by one from then on.
+
+    Args:
+      block: the plan.
+      task: full name of the task.
+      resources: the task's state.
+      setup: gives the values of ``needed``, which are the same for all elements.
+      needed: names of tensors.
+      count: maximum number of elements at once; never more than half of what the queue holds.
+    """
+
+    def __init__(
+        self,
+        block: BlockPlan,
+        task: str,
+        resources: Resources,
+        setup: Callable[[Step], Sequence[object]],
+        needed: Sequence[str],
+        count: int,
+    ) -> None:
+        self._block = block
+        self._task = task
+        self._resources = resources
+        self._setup = setup
+        self._needed = needed
+        self._count = count
+        self._body = [_Rows(item, block) if isinstance(item, Compute) else self._host(item.node) for item in block.body]
+
+    def run(self, step: Step) -> None:
+        """One block: at least one element.
+
+        Raises:
+          OpError: whatever taking, handling or adding an element raises.
+        """
+        shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
+        queue = shared[self._block.sink.inputs[0]].item()
+        taken = self._take(shared, step, int(min(self._count, max(1, queue.capacity // 2))))
+        rows = len(taken[0])
+        try:
+            batch = self._handled(shared, taken, step)
+        except OpError:
+            if rows == 1:
+                raise
+            for row in range(rows):
+                queue.enqueue_many(step, self._handled(shared, [column[row : row + 1] for column in taken], step))
+            self._count = 1
+        else:
+            queue.enqueue_many(step, batch)
+
+    def _take(self, shared: Values, step: Step, count: int) -> Sequence[AnyArray]:
+        source = self._block.source
+        first = shared[source.inputs[0]].item()
+        if source.type == "ReaderReadV2":
+            return columns(first.read_up_to(step, shared[source.inputs[1]].item(), count))
+        return first.dequeue_some(step, count)
+
+    def _handled(self, shared: Values, taken: Sequence[AnyArray], step: Step) -> tuple[AnyArray, ...]:
+        values = {**shared, **_named(self._block.source, taken)}
+        for part in self._body:
+            part(values, step)
+        rows = len(taken[0])
+        return tuple(
+            values[name] if self._block.varies(name) else np.broadcast_to(values[name], (rows, *values[name].shape))
+            for name in self._block.sink.inputs[1:]
+        )
+
+    def _host(self, node: Node) -> Callable[[Values, Step], None]:
+        varying = tuple(map(self._block.varies, node.inputs))
+        form: RowForm | None = row_form(node.type, node.attrs, varying)
+        assert form is not None, node
+
+        def run(values: Values, step: Step) -> None:
+            context = TaskContext(node.name, self._task, step, self._resources, {}, node.inputs)
+            try:
+                found = form(context, [values[name] for name in node.inputs])
+            except OpError:
+                raise
+            except (TypeError, ValueError, IndexError, KeyError) as error:
+                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
+            values.update(_named(node, found))
+
+        return run
+
+
+def _named(node: Node, outputs: Sequence[AnyArray]) -> Mapping[str, AnyArray]:
+    return {f"{node.name}:{index}": value for index, value in enumerate(outputs)}
+
+
+class _Rows:
+    """Compiled operations, mapped over the elements of a block."""
+
+    def __init__(self, compute: Compute, block: BlockPlan) -> None:
+        self._compute = compute
+        self._varying = [block.varies(name) for name in compute.inputs]
+        self._seed = secrets.randbits(31)
+        axes = [0 if varies else None for varies in self._varying]
+        self._device = None if is_default(compute.device) else local_device(compute.device)
+        self._run: Any = _jax.jit(_jax.vmap(self._one, in_axes=(axes, 0)))
+
+    def _one(self, inputs: Sequence[AnyArray], counter: AnyArray) -> list[AnyArray]:
+        values: Values = dict(zip(self._compute.inputs, inputs, strict=True))
+        for node in self._compute.nodes:
+            trace(node, values, {}, self._seed, counter)
+        return [values[name] for name in self._compute.outputs]
+
+    def __call__(self, values: Values, step: Step) -> None:
+        inputs = [values[name] for name in self._compute.inputs]
+        rows = next(len(value) for value, varies in zip(inputs, self._varying, strict=True) if varies)
+        # Blocks of few different sizes, so that few are compiled.
+        size = 1 << (rows - 1).bit_length()
+        padded = [
+            _padded(value, size) if varies else value for value, varies in zip(inputs, self._varying, strict=True)
+        ]
+        counters = np.arange(size, dtype=np.uint32) + np.uint32(step.number * size & 0xFFFFFFFF)
+        for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
+            values[name] = np.asarray(value)[:rows]
+
+    def _computed(self, inputs: Sequence[Any], counters: Any) -> Sequence[object]:
+        if self._device is None:
+            return self._run(inputs, counters)
+        with _jax.default_device(self._device):
+            return self._run([np.asarray(value) for value in inputs], counters)
+
+
+def _padded(value: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    missing = size - len(value)
+    return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

@@ -1,0 +1,318 @@
+"""From a `Compute` instruction to one XLA executable.
+
+Values of variables that the executable changes are donated to it, so that the update happens in place. It is traced and
+compiled (`headwater.graph.runtime.programs`) before the lock of the variables is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from headwater.errors import FailedPreconditionError
+from headwater.graph.ops.faults import error_of
+from headwater.graph.passes.ahead import shown_variables
+from headwater.graph.passes.plan import Compute, Node, VariableInfo
+from headwater.graph.registry import Kind
+from headwater.graph.resources.containers import Cell, Resources
+from headwater.graph.resources.recording import NOWHERE, Outcome, Place
+from headwater.graph.runtime.devices import is_default, local_device, moved
+from headwater.graph.runtime.indices import IndexChecks
+from headwater.graph.runtime.programs import Program, shared_program
+from headwater.graph.runtime.step import Step
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
+
+#: Up to this size, in bytes, a copy by NumPy takes less than the call of an executable.
+_SMALL_BYTES = 4096
+_NONE = type(None)
+_value_of: Callable[[Cell], Any] = attrgetter("value")
+_shape_and_type = attrgetter("shape", "dtype")
+
+
+class Executable:
+    """A compiled `Compute`.
+
+    Args:
+      compute: what to run.
+      variables: the plan's variables.
+      resources: where their cells are.
+      shared: other sessions may ask for the same.
+      place: where it stands.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        variables: dict[str, VariableInfo],
+        resources: Resources,
+        shared: bool = False,
+        place: Place = NOWHERE,
+    ) -> None:
+        self._compute = compute
+        self._lock = resources.lock
+        reads, writes = _variables_of(compute)
+        self._cells = {
+            name: resources.cell(variables[name].container, variables[name].cell) for name in {**reads, **writes}
+        }
+        self._donated = [name for name in reads if name in writes]
+        self._kept = [name for name in reads if name not in writes]
+        self._written = list(writes)
+        self._donated_cells = [self._cells[name] for name in self._donated]
+        self._kept_cells = [self._cells[name] for name in self._kept]
+        self._written_cells = [self._cells[name] for name in self._written]
+        self._random = any(node.definition.kind is Kind.RANDOM for node in compute.nodes)
+        self._seed = secrets.randbits(31)
+        self._static = [compute.inputs.index(name) for name in compute.static]
+        self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
+        self._by_static: dict[object, Program] = {}
+        self._taken: set[Any] = set()
+        self._shared = shared
+        checks = IndexChecks(compute, self._cells)
+        self._check_indices = checks or None
+        self._looked_at = checks.looked_at
+        self._plain = self._build({}) if not self._static else None
+        self._device = None if is_default(compute.device) else local_device(compute.device)
+        self._prepares = shared or self._device is not None
+        self.touches_state: bool = bool(self._cells)
+        self._stores = _stores(compute)
+        attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
+        self._admits = [
+            functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
+            for admit, attrs, taken in attrs_of
+            if admit is not None
+        ]
+        shown = shown_variables(compute)
+        self.only_reads: bool = shown is not None
+        self._place = place
+        self._recorder = resources.recorder if self._written else None
+        self._repeatable = not any(_draws(node) for node in compute.nodes)
+        self._output_cells = [self._cells[name] for name in shown or ()]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._compute.outputs
+
+    def read(self) -> list[AnyArray]:
+        """The outputs of an executable that only reads variables, as arrays that later updates leave alone.
+
+        A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
+        """
+        with self._lock:
+            return list(map(np.asarray, values_of(self._output_cells)))
+
+    def __call__(
+        self,
+        inputs: Sequence[Any],
+        step_number: int,
+        certain: Callable[[], None] | None = None,
+        step: Step | None = None,
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Runs it.
+
+        Args:
+          inputs: for the compute's inputs, in order.
+          step_number: the step that this is part of.
+          certain: called just before the run when nothing is known that could still fail: the variables have values,
+            and inputs like these were taken before. A reader of the variables waits for the run from then on.
+          step: that this is part of, for operations that may refuse.
+
+        Returns:
+          The outputs, and the new values of variables (to wait for).
+
+        Raises:
+          FailedPreconditionError: a variable it reads has no value; the message names it.
+          InvalidArgumentError: shapes that do not fit, an index out of range, or an integer divided by zero, in the
+            operation the message names. Of what the executable itself computes this is known when it has run: variables
+            have new values then.
+        """
+        if self._recorder is not None:
+            assert step is not None
+            known = self._recorder.known(step, self._place)
+            if known is not None:
+                if known.faults:
+                    self._raise(known.faults)
+                return known.outputs, ()
+            inputs = [np.asarray(value) for value in inputs]  # before the lock is taken: it may wait
+        given = inputs
+        if self._check_indices is not None:
+            self._check_indices(inputs)
+        program, fixed = self._plain, None
+        if program is None:
+            fixed = tuple(_static_key(inputs[i]) for i in self._static)
+            program = self._by_static.get(fixed)
+            if program is None:
+                static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+                program = self._by_static[fixed] = self._build(static)
+            inputs = [inputs[i] for i in self._dynamic]
+        run = program.run
+        if self._device is not None:
+            inputs = moved(inputs, self._device)
+        if program.failing or self._admits or self._device is not None:
+            certain = None
+        counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
+        if not self.touches_state:
+            if self._device is not None:
+                program.compile((), (), inputs, counter)
+            _, outputs, faults = run((), (), inputs, counter)
+            if faults:
+                self._raise(faults)
+            return outputs, ()
+        if self._stores is not None and self._device is None and self._store(inputs, self._stores, certain, step):
+            return (), ()
+        key, taken = None, True
+        if certain is not None or self._prepares:
+            key = fixed, tuple(map(_shape_and_type, inputs))
+            taken = key in self._taken
+        if not taken and self._prepares:
+            self._prepare(program, inputs, counter)
+        with self._lock:
+            donated, kept = self._state()
+            made = self._admitted(step) if self._admits else ()
+            if taken and certain is not None:
+                certain()
+            changed, outputs, faults = run(donated, kept, inputs, counter)
+            for cell, value in zip(self._written_cells, changed, strict=True):
+                cell.value = value
+                cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, given, outputs, faults)
+            for tell in made:
+                tell()
+        if not taken:
+            self._taken.add(key)
+        if faults:
+            self._raise(faults)
+        return outputs, changed
+
+    def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
+        """What is to be called once the variables have changed; raises where an operation refuses that."""
+        return [admit(step) for admit in self._admits]
+
+    def _raise(self, faults: Mapping[str, Any]) -> None:
+        """The error of the first operation that failed; waits for the run."""
+        for node in self._compute.nodes:
+            if faults.get(node.name):
+                raise error_of(node.type, node.name)
+
+    def _record(
+        self,
+        step: Step | None,
+        given: Sequence[Any],
+        outputs: Sequence[object] = (),
+        faults: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Tells the recorder what has come of ``given``. The lock is held."""
+        assert self._recorder is not None
+        assert step is not None
+        inputs = given if self._repeatable else None
+        self._recorder.changed(step, self._place, inputs, self._written_cells, Outcome(outputs, faults or {}))
+
+    def _store(
+        self,
+        inputs: Sequence[AnyArray],
+        sources: Mapping[str, int],
+        certain: Callable[[], None] | None,
+        step: Step | None,
+    ) -> bool:
+        """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
+        not fit."""
+        with self._lock:
+            pairs = [(self._cells[name], inputs[index]) for name, index in sources.items()]
+            if not all(_fits(cell.value, value) for cell, value in pairs):
+                return False
+            if certain is not None:
+                certain()
+            for cell, value in pairs:
+                cell.value = np.array(value)
+                cell.value.flags.writeable = False  # a program that fetches it gets a copy
+                cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, inputs)
+        return True
+
+    def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
+        names = self._donated, self._kept, self._written
+        if self._shared and not self._random:
+            return shared_program(self._compute, static, *names, self._looked_at)
+        return Program(self._compute, static, *names, self._seed, self._looked_at)
+
+    def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
+        """Traces and compiles a program before the lock is taken: until then no other step has to wait."""
+        with self._lock:
+            donated, kept = self._state()
+        program.compile(donated, kept, inputs, counter)
+
+    def _state(self) -> tuple[list[AnyArray], list[AnyArray]]:
+        """The values of the variables that a run changes, and of those that it only reads. The lock is held."""
+        donated, kept = values_of(self._donated_cells), values_of(self._kept_cells)
+        if self._device is not None:  # another session may have given a variable another device
+            donated, kept = moved(donated, self._device), moved(kept, self._device)
+        return donated, kept
+
+
+def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
+    """The variables' values; raises as `cell_value` does."""
+    values = list(map(_value_of, cells))
+    if _NONE in map(type, values):
+        return [cell_value(cell) for cell in cells]
+    return values
+
+
+def cell_value(cell: Cell) -> Any:
+    """The variable's value; FailedPreconditionError, which names it, where it has none."""
+    value = cell.value
+    if value is None:
+        raise FailedPreconditionError(
+            None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
+        )
+    return value
+
+
+def _draws(node: Node) -> bool:
+    """Whether an operation gives other random numbers each time that it runs in the same step."""
+    return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
+
+
+def _static_key(value: Any) -> object:
+    array = np.asarray(value)
+    return array.tobytes(), array.shape, array.dtype.str
+
+
+def _stores(compute: Compute) -> dict[str, int] | None:
+    """For a `Compute` that only assigns inputs to variables: for each variable, which input."""
+    if compute.outputs or not all(node.type == "Assign" and node.inputs[1] in compute.inputs for node in compute.nodes):
+        return None
+    return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
+
+
+def _fits(old: Any, new: Any) -> bool:
+    return old is not None and old.shape == new.shape and old.dtype == new.dtype and new.nbytes <= _SMALL_BYTES
+
+
+def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
+    """Variables whose value is needed at the start, and variables that are changed."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for node in compute.nodes:
+        definition = node.definition
+        if node.type == "VariableV2" and node.name not in writes:
+            reads[node.name] = None
+        for position, variable in node.refs.items():
+            needed = position not in definition.refs or position in definition.reads
+            if needed and variable not in writes:
+                reads[variable] = None
+        for position in definition.updates:
+            writes[node.refs[position]] = None
+    return reads, writes

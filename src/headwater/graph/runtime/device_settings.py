@@ -1,0 +1,287 @@
+"""``tf.config``: which devices there are, and how this process is to use them, before it uses any.
+
+Asking which GPUs there are takes none of their memory: the driver is asked, not JAX, so that `set_memory_growth` and
+`set_visible_devices` come in time. The settings reach JAX by its own configuration and hold for graphs and Keras alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import jax
+
+from headwater.graph.runtime.devices import (
+    divide_cpu,
+    local_devices,
+    shown_devices,
+    use_cpu_only,
+    virtual_gpus,
+)
+from headwater.graph.runtime.jax_internals import xla_bridge
+
+_jax: Any = jax
+_bridge: Any = xla_bridge
+_CUDA_PLUGINS: Final = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+_WHOLE: Final = ("float32", "highest")
+"""JAX's names of matrix products of float32 values as they are."""
+_PREALLOCATE: Final = "XLA_PYTHON_CLIENT_PREALLOCATE"
+
+
+class PhysicalDevice(NamedTuple):
+    """A device of this machine that the process may use.
+
+    Attributes:
+      name: such as ``/physical_device:GPU:0``.
+      device_type: ``CPU`` or ``GPU``.
+    """
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device that operations can be put on.
+
+    Attributes:
+      name: such as ``/device:GPU:0``.
+      device_type: ``CPU`` or ``GPU``.
+    """
+
+    name: str
+    device_type: str
+
+
+class VirtualDeviceConfiguration(NamedTuple):
+    """One of the devices that are made of one.
+
+    Attributes:
+      memory_limit: how many megabytes it may take; None for a CPU.
+    """
+
+    memory_limit: int | None = None
+
+
+_D = TypeVar("_D", PhysicalDevice, LogicalDevice)
+
+
+class _Wanted:
+    """What was asked for; None where nothing was."""
+
+    visible: list[PhysicalDevice] | None = None
+    memory_grows: bool | None = None
+    cpu_threads: int | None = None
+    virtual_cpus: list[VirtualDeviceConfiguration] | None = None
+
+
+_wanted = _Wanted()
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The CPU and the GPUs of this machine, as far as ``CUDA_VISIBLE_DEVICES`` and JAX's settings leave them.
+
+    Args:
+      device_type: only those of this type.
+    """
+    found = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
+    found += [PhysicalDevice(f"/physical_device:GPU:{index}", "GPU") for index in range(_count_gpus())]
+    return _of_type(found, device_type)
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The devices that operations can be put on. From then on the settings of devices stand.
+
+    Args:
+      device_type: only those of this type.
+    """
+    found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in shown_devices({})]
+    return _of_type(found, device_type)
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices that this process uses.
+
+    Args:
+      device_type: only those of this type.
+    """
+    return _of_type(list_physical_devices() if _wanted.visible is None else _wanted.visible, device_type)
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Says which devices this process uses.
+
+    Args:
+      devices: one or several of `list_physical_devices`; no GPU means the CPU only.
+      device_type: says it of devices of this type only.
+
+    Raises:
+      ValueError: no device of this machine, or not of that type.
+      RuntimeError: the process uses its devices already, or is to be left without the CPU.
+    """
+    wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
+    there = list_physical_devices()
+    for device in wanted:
+        if device not in _of_type(there, device_type):
+            raise ValueError(f"Unrecognized device: {device!r}")
+    kept = [] if device_type is None else [each for each in get_visible_devices() if each.device_type != device_type]
+    visible = [device for device in there if device in (*kept, *wanted)]
+    if visible == get_visible_devices():
+        return
+    _must_be_unused("Visible devices")
+    if PhysicalDevice("/physical_device:CPU:0", "CPU") not in visible:
+        raise RuntimeError("the CPU must stay visible: host operations run on it")
+    gpus = [device.name.rpartition(":")[2] for device in visible if device.device_type == "GPU"]
+    if virtual_gpus() and len(gpus) < virtual_gpus():
+        raise RuntimeError("stand-ins for GPUs are all visible: set HEADWATER_VIRTUAL_GPUS to the number wanted")
+    if gpus:
+        _jax.config.update("jax_cuda_visible_devices", ",".join(gpus))
+    else:
+        use_cpu_only()
+    _wanted.visible = visible
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool:
+    """Whether memory of a GPU is taken only as it is needed.
+
+    Raises:
+      ValueError: no device of this machine.
+      KeyError: a CPU, whose memory always is.
+    """
+    _must_be_there(device)
+    if device.device_type != "GPU":
+        raise KeyError(device)
+    if _wanted.memory_grows is not None:
+        return _wanted.memory_grows
+    return os.environ.get(_PREALLOCATE, "").lower() in ("false", "0")
+
+
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+    """Has the memory of GPUs taken only as it is needed, rather than most of it at once.
+
+    JAX has one setting for all GPUs of a process, and reads it when it first uses one.
+
+    Raises:
+      ValueError: no device of this machine, or a CPU, or another setting than another GPU has.
+      RuntimeError: the process uses its devices already.
+    """
+    _must_be_there(device)
+    if device.device_type != "GPU":
+        raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
+    if get_memory_growth(device) == bool(enable):
+        return
+    _must_be_unused("Physical devices")
+    if _wanted.memory_grows is not None:
+        raise ValueError("Memory growth cannot differ between GPU devices")
+    _wanted.memory_grows = bool(enable)
+    os.environ[_PREALLOCATE] = "false" if enable else "true"
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Whether GPUs may round float32 values to 10 bits of mantissa to multiply them, which Ampere's and later do."""
+    return _jax.config.jax_default_matmul_precision not in _WHOLE
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Says whether GPUs may round float32 values to 10 bits of mantissa in matrix products and convolutions.
+
+    They may unless told. It changes nothing on a CPU. What was traced before is traced anew when it is used again.
+    """
+    if bool(enabled) != tensor_float_32_execution_enabled():
+        _jax.config.update("jax_default_matmul_precision", None if enabled else _WHOLE[0])
+
+
+def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDeviceConfiguration] | None:
+    """The devices that are made of ``device``; None where it is one.
+
+    Raises:
+      ValueError: no device of this machine.
+    """
+    _must_be_there(device)
+    return _wanted.virtual_cpus if device.device_type == "CPU" else None
+
+
+def set_virtual_device_configuration(
+    device: PhysicalDevice, virtual_devices: Sequence[VirtualDeviceConfiguration]
+) -> None:
+    """Makes several devices of the CPU, ``CPU:0``, ``CPU:1`` ..., that operations can be put on. They share its cores.
+
+    A ``device_count`` of a session or server says its own number.
+
+    Raises:
+      ValueError: no device of this machine; a GPU, whose memory JAX does not divide; or a limit of a CPU's memory.
+      RuntimeError: a session or server has begun with its devices already, or they were listed.
+    """
+    _must_be_there(device)
+    if device.device_type != "CPU":
+        raise ValueError(
+            f"{device.name} cannot be several devices: JAX does not divide a GPU's memory. HEADWATER_VIRTUAL_GPUS has "
+            "the CPU stand in for GPUs"
+        )
+    if any(each.memory_limit is not None for each in virtual_devices):
+        raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
+    wanted = list(virtual_devices)
+    if wanted == _wanted.virtual_cpus:
+        return
+    divide_cpu(len(wanted))
+    _wanted.virtual_cpus = wanted
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """How many threads compute on the CPU; 0 for one for each core."""
+    return _wanted.cpu_threads or 0
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """Says how many threads compute on the CPU.
+
+    Raises:
+      RuntimeError: the process uses its devices already.
+    """
+    if num_threads == get_intra_op_parallelism_threads():
+        return
+    _must_be_unused("Intra op parallelism")
+    _wanted.cpu_threads = int(num_threads)
+    if num_threads:
+        os.environ["NPROC"] = str(int(num_threads))  # XLA's own variable
+    else:
+        os.environ.pop("NPROC", None)
+
+
+def _of_type(devices: list[_D], device_type: str | None) -> list[_D]:
+    return [device for device in devices if device_type in (None, device.device_type)]
+
+
+def _must_be_there(device: PhysicalDevice) -> None:
+    if device not in list_physical_devices():
+        raise ValueError(f"Unrecognized device: {device!r}")
+
+
+def _must_be_unused(what: str) -> None:
+    if _bridge.backends_are_initialized():
+        raise RuntimeError(f"{what} cannot be modified after being initialized")
+
+
+def _count_gpus() -> int:
+    """How many GPUs JAX will find, or has found."""
+    if virtual_gpus():
+        return virtual_gpus()
+    if _wanted.visible is None and _jax.config.jax_platforms == "cpu":
+        return 0
+    if any(map(importlib.util.find_spec, _CUDA_PLUGINS)):
+        return _count_cuda_devices()
+    return sum(name.startswith("GPU") for name in local_devices())
+
+
+def _count_cuda_devices() -> int:
+    """What CUDA's driver says, which makes no context and so takes no memory of a GPU."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value

@@ -1,0 +1,187 @@
+"""The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own.
+
+With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs, each with a queue of
+work of its own, so that programs for several GPUs can be tried anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import jax
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.stand_ins import virtual_gpus
+from headwater.graph.runtime.environment import variables_set
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+_NPROC = "NPROC"
+"""XLA's own variable: how many threads compute on the CPU. Read when JAX starts."""
+
+_cpu_only = False
+_cpu_threads: int | None = None
+_cpus = 1
+_shown = False
+
+
+@cache
+def local_devices() -> dict[str, Any]:
+    """JAX's devices by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
+
+    A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
+    """
+    with variables_set({} if _cpu_threads is None or _NPROC in os.environ else {_NPROC: str(_cpu_threads)}):
+        cpus = _devices("cpu")
+    found = {"CPU:0": cpus[0]}
+    if not _cpu_only and virtual_gpus():
+        return found | {f"GPU:{index}": device for index, device in enumerate(cpus[1 : 1 + virtual_gpus()])}
+    default = jax.default_backend()
+    if default in ("gpu", "cuda", "rocm"):
+        found |= {f"GPU:{index}": device for index, device in enumerate(_devices(default))}
+    return found
+
+
+def use_cpu_only() -> None:
+    """Keeps this process off all GPUs, as a parameter server has it. To be called before anything is computed."""
+    global _cpu_only
+    _cpu_only = True
+    cast(Any, jax).config.update("jax_platforms", "cpu")
+
+
+def share_machine(*, beside: int, sparing: int) -> None:
+    """Leaves other processes of this machine their share of its cores. To be called before anything is computed.
+
+    With threads for every core in each of several processes, one that computes waits for threads of its own that
+    others keep from running. An operation also runs in the thread that asks for it: with few threads, handing it to
+    another one costs more than it gains. Where the environment variable ``NPROC`` is set, it counts instead. It is set
+    while JAX starts only: processes that this one starts are not meant.
+
+    Args:
+      beside: how many processes, this one among them, divide the cores.
+      sparing: how many cores they leave to others.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if beside > 1 or sparing:
+        global _cpu_threads
+        if _cpu_threads is None:
+            _cpu_threads = max(1, (cores - sparing) // beside)
+    if not virtual_gpus():
+        cast(Any, jax).config.update("jax_cpu_enable_async_dispatch", False)
+
+
+def _devices(backend: str | None = None) -> list[Any]:
+    return cast(Any, jax).local_devices(backend=backend)
+
+
+def devices_are_known() -> bool:
+    """Whether `local_devices` was asked before. From then on JAX's settings of devices change nothing."""
+    return bool(local_devices.cache_info().currsize)
+
+
+def shown_devices(counts: Mapping[str, int]) -> list[str]:
+    """Names of the devices of this process that a task shows.
+
+    Args:
+      counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is: where it is
+        not said, one, or that of `divide_cpu`.
+    """
+    global _shown
+    _shown = True
+    gpus = [name for name in local_devices() if name.startswith("GPU")]
+    return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", _cpus)))] + gpus[: counts.get("GPU")]
+
+
+def divide_cpu(count: int) -> None:
+    """Has tasks show ``count`` CPUs where no ``device_count`` says how many.
+
+    Raises:
+      RuntimeError: a task shows its devices already.
+    """
+    global _cpus
+    if _shown:
+        raise RuntimeError("Virtual devices cannot be modified after being initialized")
+    _cpus = count
+
+
+def describe(name: str) -> str:
+    """What a GPU is, for people; empty for a CPU."""
+    kind, _, index = name.partition(":")
+    if kind == "CPU":
+        return ""
+    device = local_device(name)
+    if device.platform == "cpu":
+        return f"device: {index}, name: a stand-in made of the CPU"
+    capability = getattr(device, "compute_capability", "")
+    return f"device: {index}, name: {device.device_kind}" + (
+        f", compute capability: {capability}" if capability else ""
+    )
+
+
+def local_device(name: str) -> Any:
+    """JAX's device for ``name``; InvalidArgumentError when this process has none of that name."""
+    devices = local_devices()
+    if name.startswith("CPU"):
+        return devices["CPU:0"]
+    if name not in devices:
+        raise InvalidArgumentError(None, None, f"device {name} is not there; this task has {', '.join(devices)}")
+    return devices[name]
+
+
+@cache
+def is_default(name: str) -> bool:
+    """Whether computations go to this device by themselves, because it is the only one."""
+    return len(local_devices()) == 1 and local_device(name) == _devices()[0]
+
+
+@cache
+def placed(name: str) -> dict[str, Any]:
+    """Arguments by which ``jax.jit`` computes on this device, and takes NumPy's arrays there itself: with them a call
+    costs a sixth of what it costs to put the arrays there first."""
+    if is_default(name):
+        return {}
+    there = cast(Any, jax).sharding.SingleDeviceSharding(local_device(name))
+    return {"in_shardings": there, "out_shardings": there}
+
+
+def moved(values: Sequence[AnyArray], device: Any) -> list[AnyArray]:
+    """The same arrays, those of JAX on other devices moved to ``device``, as `local_device` has it; NumPy's stay."""
+    found = list(values)
+    away = [at for at, value in enumerate(found) if isinstance(value, jax.Array) and value.device != device]
+    if away:
+        for at, value in zip(away, cast(Any, jax).device_put([found[at] for at in away], device), strict=True):
+            found[at] = value
+    return found
+
+
+def settle(values: Iterable[Any]) -> None:
+    """Waits until the arrays are there. One that a later update has taken over is there already."""
+    for value in values:
+        if not value.is_deleted():
+            try:
+                value.block_until_ready()
+            except RuntimeError:
+                if not value.is_deleted():
+                    raise
+
+
+def memory_bytes(name: str) -> int:
+    """How many bytes the device may use; 256 MiB for a CPU, as TensorFlow reports."""
+    stats = memory_stats(name)
+    return stats["bytes_limit"] if stats else 256 << 20
+
+
+def memory_stats(name: str) -> dict[str, int] | None:
+    """A GPU's memory as JAX counts it, ``bytes_limit`` and ``bytes_in_use`` among it; None where it does not."""
+    if name.startswith("CPU") or virtual_gpus():
+        return None
+    device = local_device(name)
+    stats: dict[str, int] | None = device.memory_stats()
+    if stats is not None and not stats.get("bytes_limit"):  # nothing was on it yet
+        cast(Any, jax).device_put(0, device).block_until_ready()
+        stats = device.memory_stats()
+    return stats if stats and stats.get("bytes_limit") else None

@@ -1,0 +1,617 @@
+"""Executes plans: a plan becomes a list of small functions over numbered slots, made once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.dtypes import to_string_array
+from headwater.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+)
+from headwater.graph.passes.ahead import EXCHANGE, exchange_of
+from headwater.graph.passes.block_plan import in_blocks
+from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
+from headwater.graph.passes.repetition import can_repeat
+from headwater.graph.passes.training import trains
+from headwater.graph.registry import Kind, as_outputs
+from headwater.graph.resources.containers import Cell, Resources
+from headwater.graph.resources.kept import is_handle
+from headwater.graph.resources.recording import KeptOperation, Outcome, Place
+from headwater.graph.runtime.aligned import AlignedCopies
+from headwater.graph.runtime.block_runner import BlockRunner
+from headwater.graph.runtime.compile import Executable, cell_value
+from headwater.graph.runtime.devices import memory_stats, settle
+from headwater.graph.runtime.first_reads import FirstReads
+from headwater.graph.runtime.memory import NO_MEMORY, out_of_memory
+from headwater.graph.runtime.step import Step, Stopped, TaskContext
+from headwater.graph.runtime.tracing import PlanTracer
+from headwater.telemetry.step_stats import StepTrace
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+
+Slots = list[Any]
+Action = Callable[[Slots, Step], None]
+
+
+class CompiledPlan:
+    """A plan, ready to run on this task.
+
+    Args:
+      plan: what to do.
+      resources: the task's state.
+      master: full name of the task that asks for runs.
+      number: of the plan, in its session.
+
+    Attributes:
+      plan: as given.
+      changes: whether to run it twice would make a difference: it changes state, uses the host, or exchanges tensors
+        with tasks other than its master.
+      trains: whether a run is a step of training of its master.
+      first_reads: the variables that it sends to its master before that sends anything; None for other plans.
+    """
+
+    def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:
+        self.plan = plan
+        self._master = master
+        self._number = number
+        self._executables: dict[int, Executable] = {}
+        self._kept: dict[int, KeptOperation] = {}
+        self.changes: bool = any(_changes(item, master) for item in plan.instructions)
+        self.trains: bool = trains(plan)
+        self._resources = resources
+        self._shared = bool(master)
+        self._variables = dict(plan.variables)
+        self._index: dict[str, int] = {}
+        self._template: Slots = []
+        for name in plan.feeds:
+            self._slot(name)
+        for name, value in plan.constants.items():
+            constant = value.view()
+            constant.flags.writeable = False  # a program that fetches it gets a copy
+            self._template[self._slot(name)] = constant
+        on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
+        self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in _inputs_of(item))}
+        self._blocks = self._block_runner()
+        # Each run by itself is one that another copy of the task can go on with.
+        self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
+        actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
+        if plan.instructions and isinstance(last := plan.instructions[-1], Send):
+            actions[-1] = self._send(last, ends=True)
+        exchange = exchange_of(plan, master)
+        self.first_reads: FirstReads | None = None
+        self._exchanged: list[int] = []
+        if exchange is not None:
+            later = {name for item in plan.instructions[EXCHANGE:] for name in _inputs_of(item)} | {*plan.fetches}
+            kept = {name: variable for name, variable in exchange.shown.items() if name in later}
+            self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
+            self._exchanged = [*self._slots([*kept]), *self._slots(exchange.given.tensors)]
+        self._fetches = [self._index[name] for name in plan.fetches]
+        of_gpus = {name for item in plan.instructions if _on_gpu(item) for name in _outputs_of(item)}
+        self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
+        computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
+        fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
+        # Copies are used again before another task, which is told of a change, has received them.
+        self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
+        self._actions = list(zip(actions, self._dead_after(), strict=True))
+        at = _last_update(plan.instructions)
+        self._before_update = self._actions[:at]
+        self._after_exchange = self._actions[EXCHANGE:at]
+        self._update = actions[at] if at < len(actions) else None
+        self._announcements = actions[at + 1 :]
+
+    def _block_runner(self) -> BlockRunner | None:
+        """What runs the plan for many elements at once, where it may and can."""
+        block = in_blocks(self.plan) if self.plan.block > 1 else None
+        if block is None:
+            return None
+        used = [*block.source.inputs, *block.sink.inputs, *(name for item in block.body for name in _inputs_of(item))]
+        needed = tuple(dict.fromkeys(name for name in used if not block.varies(name)))
+        setup = CompiledPlan(replace(self.plan, instructions=block.setup, fetches=needed, block=1), self._resources)
+        return BlockRunner(
+            block, self.plan.task, self._resources, lambda step: setup.execute((), step), needed, self.plan.block
+        )
+
+    def _cell(self, variable: str) -> Cell:
+        info = self._variables[variable]
+        return self._resources.cell(info.container, info.cell)
+
+    def _slot(self, name: str) -> int:
+        if name not in self._index:
+            self._index[name] = len(self._template)
+            self._template.append(None)
+        return self._index[name]
+
+    def _slots(self, names: Sequence[str]) -> list[int]:
+        return [self._slot(name) for name in names]
+
+    def execute(
+        self,
+        feeds: Sequence[object],
+        step: Step,
+        *,
+        wait: bool = True,
+        answer: Callable[[list[Any]], None] | None = None,
+    ) -> list[Any]:
+        """Runs the plan.
+
+        Args:
+          feeds: arrays for ``plan.feeds``, in order.
+          step: the step this is.
+          wait: return only when all state is updated, so that the arrays of ``feeds`` may change.
+          answer: takes what this returns, earlier: when only an update is left that nothing known can stop, and that
+            a reader of the variables waits for. Not always called. It must not raise, and not wait.
+
+        Returns:
+          Arrays (NumPy or JAX) for ``plan.fetches``, in order.
+        """
+        if self._blocks is not None:
+            self._blocks.run(step)
+            return []
+        if self._repeats > 1 and step.trace is None and step.deadline is None:
+            self._repeat(step, wait)
+        return self._once(feeds, step, wait, answer)
+
+    def go_on(self, step: Step, stopped: Stopped) -> list[Any]:
+        """Runs the rest of what was cancelled in another life of the task, see `can_go_on`; gives what `execute` does.
+
+        Args:
+          step: the step this is.
+          stopped: where it was.
+        """
+        return self._once((), step, False, None, stopped)
+
+    def slots(self) -> Slots:
+        """What a run has at its beginning, but for what it is fed."""
+        return self._template.copy()
+
+    def can_go_on(self, stopped: Stopped) -> bool:
+        """Whether a run can go on where it was cancelled: it waited there, and has changed nothing with that."""
+        item = self.plan.instructions[stopped.position]
+        if self._blocks is not None or stopped.position >= len(self._before_update):
+            return False
+        return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
+
+    def _repeat(self, step: Step, wait: bool) -> None:
+        """Runs the plan all but one of the times that its task repeats it, in whichever threads make it ready."""
+
+        def run() -> None:
+            self._once((), step, wait, None)
+            step.check()
+
+        first = self.plan.instructions[0]
+        assert isinstance(first, Host), first  # see `can_repeat`
+        node, times = first.node, self._repeats - 1
+        try:
+            if node.definition.repeat is None:
+                for _ in range(times):
+                    run()
+            else:
+                inputs = [self._template[self._index[name]] for name in node.inputs]
+                node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
+        except CancelledError as error:
+            if step.stopped is None:  # between two runs
+                self._note_stop(step, error, 0, self._template)
+            raise
+
+    def _context(self, node: Node, step: Step) -> TaskContext:
+        return TaskContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
+
+    @staticmethod
+    def _note_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
+        """Notes where a step is cancelled, unless what it waits for is half done."""
+        if not error.half_done:
+            step.stopped = Stopped(position, slots)
+
+    def _once(
+        self,
+        feeds: Sequence[object],
+        step: Step,
+        wait: bool,
+        answer: Callable[[list[Any]], None] | None,
+        stopped: Stopped | None = None,
+    ) -> list[object]:
+        slots = self._template.copy()
+        slots[: len(feeds)] = feeds
+        pending: list[Any] = []
+        if step.trace is not None:
+            self._run_traced(slots, step, step.trace)
+            return [slots[index] for index in self._fetches]
+        action = None
+        copies = None if self._aligned is None else self._aligned.replace(slots)
+        actions = self._before_update
+        if stopped is not None:
+            slots, actions = list(stopped.slots), actions[stopped.position :]
+        if step.has_read_ahead and (found := step.take_given()) is not None:
+            for index, value in zip(self._exchanged, found, strict=True):
+                slots[index] = value
+            actions = self._after_exchange
+        try:
+            for action, dead in actions:
+                result = action(slots, step)
+                if result:
+                    pending.extend(result)
+                if dead:
+                    for index in dead:
+                        slots[index] = None
+            if self._update is not None:
+                action = self._update
+                pending.extend(self._last_update(action, slots, step, answer))
+            if wait:
+                settle(pending)
+            for index in self._fetched_from_gpus:  # only now is it known that there was memory for them
+                slots[index] = np.asarray(slots[index])
+            if copies:
+                assert self._aligned is not None
+                self._aligned.give_back(copies)
+        except CancelledError as error:
+            self._note_stop(step, error, self._position(action), slots)
+            raise
+        except NO_MEMORY as error:
+            item = self.plan.instructions[self._position(action)]
+            gpu = memory_stats(item.device) if isinstance(item, Compute) else None
+            found = out_of_memory(error, self.plan.task, item, gpu)
+            if found is None:
+                raise
+            raise found from error
+        return list(map(slots.__getitem__, self._fetches))
+
+    def _position(self, action: Any) -> int:
+        """Of the instruction that an action carries out."""
+        return [known for known, _ in self._actions].index(action)
+
+    def changed_nothing(self, stopped: Stopped) -> bool:
+        """Whether a run that was cancelled there, while it waited, has changed nothing yet: it can be made anew."""
+        *before, at = self.plan.instructions[: stopped.position + 1]
+        return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
+
+    def _last_update(
+        self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
+    ) -> Sequence[object]:
+        """Runs the update that the plan ends with, and tells of it as soon as nothing can stop it."""
+        told = False
+
+        def certain() -> None:
+            nonlocal told
+            told = True
+            for announce in self._announcements:
+                announce(slots, step)
+            if answer is not None:
+                answer([np.asarray(slots[index]) for index in self._fetches])
+
+        tells = self._announcements or answer is not None
+        # Where another copy of the task hears of both, it hears of the update first.
+        early = certain if tells and self._resources.recorder is None else None
+        changed: Sequence[Any] = update(slots, step, early) or ()
+        if not told:
+            for announce in self._announcements:
+                announce(slots, step)
+        return changed
+
+    def _run_traced(self, slots: Slots, step: Step, trace: StepTrace) -> None:
+        with PlanTracer(self.plan, trace) as tracer:
+            for (action, dead), item in zip(self._actions, self.plan.instructions, strict=True):
+                taken = [slots[self._index[name]] for name in _inputs_of(item) if name in self._index]
+                given = [self._index[name] for name in _outputs_of(item)]
+                act = functools.partial(action, slots, step)
+                tracer.perform(item, act, taken, functools.partial(_values, slots, given))
+                for index in dead:
+                    slots[index] = None
+
+    def _dead_after(self) -> list[tuple[int, ...]]:
+        """For every instruction, the slots that nothing needs after it.
+
+        A value that a slot keeps is one that an update cannot change in place.
+        """
+        last: dict[int, int] = {}
+        for position, item in enumerate(self.plan.instructions):
+            last.update((self._index[name], position) for name in _inputs_of(item) if name in self._index)
+        kept = {*self._fetches, *(self._index[name] for name in self.plan.constants)}
+        dead: list[list[int]] = [[] for _ in self.plan.instructions]
+        for slot, position in last.items():
+            if slot not in kept:
+                dead[position].append(slot)
+        return [tuple(slots) for slots in dead]
+
+    def repeat(self, position: int, inputs: Sequence[object], step: Step) -> None:
+        """Carries out one instruction alone, as another task did in ``step``.
+
+        Args:
+          position: of the instruction.
+          inputs: what it was given besides variables and constants of the plan, in order.
+          step: of which step it is.
+        """
+        given = iter(inputs)
+        constants = self.plan.constants
+        names = _inputs_of(self.plan.instructions[position])
+        values = [self._template[self._index[name]] if name in constants else next(given) for name in names]
+        if self.keeps(position):
+            assert self._resources.recorder is not None
+            self._resources.recorder.carry_out(self._kept[position], step, values)
+        else:
+            self._executables[position](values, step.number, None, step)
+
+    def keeps(self, position: int) -> bool:
+        """Whether an instruction is an operation on what its task keeps besides variables."""
+        return position in self._kept
+
+    def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Of all inputs of an instruction, those that `repeat` takes."""
+        constants = self.plan.constants
+        names = _inputs_of(self.plan.instructions[position])
+        return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
+
+    def _action(self, item: Any, position: int) -> Any:
+        match item:
+            case Compute():
+                return self._compute(item, position)
+            case Host():
+                return self._host(item.node, position)
+            case Send():
+                return self._send(item)
+            case Receive():
+                return self._receive(item)
+            case _:
+                raise AssertionError(item)
+
+    def _compute(self, item: Compute, position: int) -> Any:
+        place = Place(self._number, position)
+        executable = Executable(item, self._variables, self._resources, self._shared, place)
+        self._executables[position] = executable
+        sources = self._slots(item.inputs)
+        targets = self._slots(item.outputs)
+        put = _in_a_row(targets)
+        # All at once, before the first is waited for.
+        copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
+        if executable.only_reads:
+
+            def read(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> None:
+                del step, certain
+                if put is not None:
+                    slots[put] = executable.read()
+                    return
+                for index, value in zip(targets, executable.read(), strict=True):
+                    slots[index] = value
+
+            return read
+
+        def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[object]:
+            outputs, changed = executable(list(map(slots.__getitem__, sources)), step.number, certain, step)
+            for at in copied:
+                outputs[at].copy_to_host_async()
+            if put is not None:
+                slots[put] = outputs
+                return changed
+            for index, value in zip(targets, outputs, strict=True):
+                slots[index] = value
+            return changed
+
+        return run
+
+    def _host(self, node: Node, position: int) -> Any:
+        definition = node.definition
+        attrs = _attrs(node)
+        sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
+        cells = {index: self._cell(name) for index, name in node.refs.items()}
+        on_host = definition.kind is Kind.HOST
+        recorder, place = self._resources.recorder, Place(self._number, position)
+        if node.type == "Assign":
+            return self._assign_strings(node, cells[0], place)
+        lower = definition.lower if on_host else definition.string_lower
+        if lower is None:
+            raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
+        outputs = self._outputs_of(node)
+
+        def run(slots: Any, step: Step, inputs: Sequence[Any] | None = None) -> None:
+            if inputs is None:
+                inputs = [
+                    (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
+                    for i, source in enumerate(sources)
+                ]
+            try:
+                if on_host:
+                    result = lower(self._context(node, step), *inputs, **attrs)
+                elif definition.kind is Kind.RANDOM:
+                    result = lower(_generator(attrs, step), *inputs, **attrs)
+                else:
+                    result = lower(*inputs, **attrs)
+            except OpError:
+                raise
+            except (TypeError, ValueError, IndexError, KeyError) as error:
+                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
+            values = as_outputs(result)
+            if len(values) < len(outputs):
+                raise InternalError(None, None, f"{node.type} {node.name!r} gave {len(values)} of its outputs")
+            for index, value in zip(outputs, values, strict=False):
+                slots[index] = _as_array(value)
+
+        if recorder is not None and definition.keeps:
+
+            def perform(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+                found: dict[int, Any] = {}
+                run(found, step, inputs)
+                return [found[index] for index in outputs]
+
+            kept = KeptOperation(place, perform, tuple(cells.values()), definition.stable)
+            self._kept[position] = kept
+
+            def run_kept(slots: Slots, step: Step) -> None:
+                inputs = [cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(sources)]
+                values = recorder.carry_out(kept, step, inputs)
+                for index, value in zip(outputs, values, strict=True):
+                    slots[index] = value
+
+            return run_kept
+
+        if recorder is not None and on_host and node.inputs and not cells:
+
+            def run_without_kept(slots: Slots, step: Step) -> None:
+                if any(is_handle(slots[source]) for source in sources):
+                    raise FailedPreconditionError(
+                        None,
+                        None,
+                        f"what {node.type} {node.name!r} does with what {self.plan.task} keeps cannot be done on the "
+                        "second copy of that, too: use it outside of branches and loops, or keep it on a worker",
+                    )
+                run(slots, step)
+
+            return run_without_kept
+
+        if recorder is None or not cells or not on_host:
+            return run
+
+        def run_recorded(slots: Slots, step: Step) -> None:
+            known = recorder.known(step, place)
+            if known is not None:
+                for index, value in zip(outputs, known.outputs, strict=True):
+                    slots[index] = value
+                return
+            with self._resources.lock:
+                before = {index: cell.updates for index, cell in cells.items()}
+                run(slots, step)
+                changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
+                if changed:
+                    recorder.changed(step, place, None, changed, Outcome([slots[index] for index in outputs]))
+
+        return run_recorded
+
+    def _assign_strings(self, node: Node, cell: Cell, place: Place) -> Any:
+        """Gives a variable of strings its value, which is an array of NumPy."""
+        source = self._slot(node.inputs[1])
+        outputs = self._outputs_of(node)
+        recorder = self._resources.recorder
+
+        def run(slots: Slots, step: Step) -> None:
+            value = np.array(slots[source])
+            value.flags.writeable = False  # a program that fetches it gets a copy
+            if recorder is None or recorder.known(step, place) is None:
+                with self._resources.lock:
+                    cell.value = value
+                    cell.counts[cell.slot] += 1
+                    if recorder is not None:
+                        recorder.changed(step, place, None, [cell], Outcome())
+            for index in outputs:
+                slots[index] = value
+
+        return run
+
+    def _outputs_of(self, node: Node) -> list[int]:
+        return self._slots([f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))])
+
+    @functools.cached_property
+    def _used_outputs(self) -> dict[str, int]:
+        """Of each operation, how many of its outputs there are up to the last that anything uses."""
+        found: dict[str, int] = {}
+        for names in (*map(_inputs_of, self.plan.instructions), self.plan.fetches):
+            for name in names:
+                op, _, index = name.rpartition(":")
+                if op and found.get(op, 0) <= int(index):
+                    found[op] = int(index) + 1
+        return found
+
+    def _send(self, item: Send, ends: bool = False) -> Any:
+        sources = self._slots(item.tensors)
+        destination, transfer = item.destination, item.transfer
+
+        def run(slots: Slots, step: Step) -> None:
+            send = step.send_last if ends else step.send
+            send(destination, transfer, list(map(np.asarray, map(slots.__getitem__, sources))))
+
+        return run
+
+    def _receive(self, item: Receive) -> Any:
+        targets = self._slots(item.tensors)
+        source, transfer = item.source, item.transfer
+
+        def run(slots: Slots, step: Step) -> None:
+            for index, value in zip(targets, step.recv(source, transfer), strict=True):
+                slots[index] = value
+
+        return run
+
+
+def _changes(item: Instruction, master: str) -> bool:
+    """Whether it makes a difference that an instruction is carried out twice."""
+    match item:
+        case Send(destination=other) | Receive(source=other):
+            return other != master
+        case Compute(nodes=nodes):
+            return any(node.definition.updates for node in nodes)
+        case Host():
+            return True
+
+
+def _last_update(instructions: Sequence[Any]) -> int:
+    """The position of an update of variables that only operations follow which tell of it; past the end without one."""
+    at = len(instructions) - 1
+    while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
+        at -= 1
+    last = instructions[at] if at >= 0 else None
+    return at if isinstance(last, Compute) and not last.outputs else len(instructions)
+
+
+def _attrs(node: Node) -> dict[str, Any]:
+    """The attributes that the operation's lowering takes."""
+    return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
+
+
+def _in_a_row(indices: Sequence[int]) -> slice | None:
+    """The slots of these numbers as one piece, which is filled by one instruction; None where they are not.
+
+    What fills it has as many values as there are slots: it is made by the same plan.
+    """
+    first = indices[0] if indices else 0
+    return slice(first, first + len(indices)) if list(indices) == [*range(first, first + len(indices))] else None
+
+
+def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:
+    return [slots[index] for index in indices]
+
+
+def _on_gpu(item: Instruction) -> bool:
+    return isinstance(item, Compute) and not item.device.startswith("CPU")
+
+
+def _inputs_of(item: Any) -> Sequence[str]:
+    match item:
+        case Compute():
+            return item.inputs
+        case Host():
+            return item.node.inputs
+        case Send():
+            return item.tensors
+        case _:
+            return ()
+
+
+def _outputs_of(item: Any) -> Sequence[str]:
+    match item:
+        case Compute():
+            return item.outputs
+        case Receive():
+            return item.tensors
+        case _:
+            return ()
+
+
+def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
+    """Random numbers for one operation in one step: of its seeds and the step's number where it has seeds."""
+    seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
+    return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
+
+
+def _as_array(value: AnyArray) -> np.ndarray[Any, Any]:
+    if isinstance(value, str | bytes):
+        return to_string_array(value)
+    return np.asarray(value)

@@ -1,0 +1,146 @@
+"""What XLA's own profiler says of the operations inside executables.
+
+Every operation's lowering is traced in a scope with the operation's name (`headwater.graph.runtime.compile`), so that
+XLA knows for each of its instructions which operation it came from; of instructions that were fused, that of the last
+one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import jax
+
+from headwater.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
+
+_jax: Any = jax
+
+_PS_PER_US: Final = 1_000_000
+# A statistic of kernels that ran as part of a CUDA graph.
+_CUDA_GRAPH: Final = "cuda_graph_id"
+# Statistics by which the beginning of an instruction and its end are known as one.
+_GIVES: Final = "_p"
+_TAKES: Final = "_c"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instruction:
+    """An instruction of XLA that ran.
+
+    Attributes:
+      scope: the operation it came from, and what is inside that, separated by ``/``.
+      start_us, end_us: microseconds since the epoch.
+    """
+
+    scope: str
+    start_us: int
+    end_us: int
+
+
+class Profile:
+    """Watches executables from `start` to `stop`. One at a time in a process: of two, the second says nothing."""
+
+    def __init__(self) -> None:
+        self._folder = ""
+        self._start_us = 0
+
+    def start(self) -> None:
+        """Begins; does nothing where somebody else watches already."""
+        options = _jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        options.host_tracer_level = 1
+        folder = tempfile.mkdtemp(prefix="headwater-profile-")
+        self._start_us = time.time_ns() // 1000
+        try:
+            _jax.profiler.start_trace(folder, profiler_options=options)
+        except RuntimeError:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            self._folder = folder
+
+    def stop(self) -> list[Instruction]:
+        """Ends; gives what ran meanwhile."""
+        if not self._folder:
+            return []
+        folder, self._folder = self._folder, ""
+        try:
+            _jax.profiler.stop_trace()
+            found: list[Instruction] = []
+            for path in Path(folder).rglob("*.xplane.pb"):
+                found.extend(instructions(XSpace.FromString(path.read_bytes()), self._start_us))
+            return found
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
+    """The instructions in a profile that began at ``start_us``."""
+    scopes = _scopes(space.planes)
+    for plane in space.planes:
+        names = {number: stat.name for number, stat in plane.stat_metadata.items()}
+        ends = _ends(plane, names)
+        for line in plane.lines:
+            for event in line.events:
+                values = _values(event, plane, names)
+                # Of kernels that a GPU was given together only the names tell.
+                graph = _CUDA_GRAPH in values
+                operation = plane.event_metadata[event.metadata_id].name if graph else values.get("hlo_op")
+                scope = scopes.get((str(values.get("program_id", "")), str(operation)), "")
+                if not scope:
+                    continue
+                begin_ps = line.timestamp_ns * 1000 + event.offset_ps
+                end_ps = max(begin_ps + event.duration_ps, ends.get(values.get(_GIVES), 0))
+                yield Instruction(
+                    scope=scope, start_us=start_us + begin_ps // _PS_PER_US, end_us=start_us + end_ps // _PS_PER_US
+                )
+
+
+def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
+    """When instructions ended that went on after the call that began them had returned, in picoseconds, by number."""
+    found: dict[object, int] = {}
+    for line in plane.lines:
+        for event in line.events:
+            if plane.event_metadata[event.metadata_id].name.startswith("end: "):
+                number = _values(event, plane, names).get(_TAKES)
+                if number is not None:
+                    found[number] = line.timestamp_ns * 1000 + event.offset_ps
+    return found
+
+
+def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for stat in event.stats:
+        kind = stat.WhichOneof("value")
+        if kind is not None:
+            value: Any = getattr(stat, kind)
+            found[names.get(stat.metadata_id, "")] = names.get(value, "") if kind == "ref_value" else value
+    return found
+
+
+def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
+    """For each program's number and instruction, the scope that it was traced in, without that of the whole.
+
+    An instruction is known by its name, and by that of its kernel on a GPU, which has ``_`` for each dot.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for plane in planes:
+        if plane.name != "/host:metadata":
+            continue
+        for metadata in plane.event_metadata.values():
+            number = metadata.name.rpartition("(")[2].rstrip(")")  # the name is e.g. jit_train(7)
+            for stat in metadata.stats:
+                if not stat.bytes_value:
+                    continue
+                for computation in HloProto.FromString(stat.bytes_value).hlo_module.computations:
+                    for each in computation.instructions:
+                        scope = each.metadata.op_name.partition("/")[2]
+                        if scope:
+                            found[number, each.name] = scope
+                            found.setdefault((number, each.name.replace(".", "_")), scope)
+    return found

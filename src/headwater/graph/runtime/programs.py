@@ -1,0 +1,198 @@
+"""What XLA computes for a `Compute`: traced and compiled once for all sessions that ask for the same.
+
+A program knows no variable's place and no session. Plans of different sessions that compute the same, as those of the
+workers of one training do, share one, found by content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.graph.ops.bodies import call
+from headwater.graph.ops.faults import fault_of
+from headwater.graph.passes.plan import Compute, Node, encode_compute
+from headwater.graph.registry import Kind, as_outputs
+from headwater.graph.runtime.devices import memory_stats, placed
+from headwater.graph.runtime.memory import check_memory
+from headwater.graph.runtime.small_updates import SmallUpdates
+from headwater.io.tensor_proto import make_tensor_proto
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
+
+
+class Program:
+    """A function of variables' values and inputs, for XLA.
+
+    Args:
+      compute: the operations.
+      static: values of its static inputs, by name.
+      donated: variables whose values it may use up, since it changes them.
+      kept: other variables that it reads.
+      written: variables that it changes.
+      seed: of random numbers of operations without seeds.
+      looked_at: names of operations whose indices are looked at before each run.
+
+    Attributes:
+      run: takes the values of ``donated``, those of ``kept``, inputs, and the step's number for random numbers; gives
+        new values of ``written``, outputs, and for operations by name whether they failed.
+      failing: names of the operations that may fail; known once it is traced.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        static: Mapping[str, AnyArray],
+        donated: Sequence[str],
+        kept: Sequence[str],
+        written: Sequence[str],
+        seed: int,
+        looked_at: Collection[str] = (),
+    ) -> None:
+        dynamic = [name for name in compute.inputs if name not in compute.static]
+        # A GPU gives some number in TensorFlow, too.
+        checks = compute.device.startswith("CPU")
+        self._device = compute.device
+        failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
+        self.failing: set[str] = failing
+
+        def run(used: Sequence[AnyArray], read: Sequence[AnyArray], inputs: Sequence[Any], counter: Any) -> object:
+            state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
+            values: dict[str, Any] = {**static, **dict(zip(dynamic, inputs, strict=True))}
+            faults: dict[str, AnyArray] = {}
+
+            def trace_one(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
+                with jax.named_scope(node.name):  # for profiles
+                    trace(node, values, state, seed, counter)
+
+            small = SmallUpdates(trace_one)
+            for node in compute.nodes:
+                if small.needed_by(node):
+                    small.run(values, state)
+                fault = _fault(node, values, state) if checks and node.name not in looked_at else None
+                if fault is not None:
+                    faults[node.name] = fault
+                if not (checks and small.takes(node, state)):
+                    trace_one(node, values, state)
+            small.run(values, state)
+            failing.update(faults)
+            return [state[name] for name in written], [values[name] for name in compute.outputs], faults
+
+        # The name shows up in profiles.
+        run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
+        self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else (), **placed(compute.device))
+        self._compiling = threading.Lock()
+        self._compiled: set[Any] = set()
+
+    def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
+        """Traces and compiles it for arrays like these, unless that is done. `run` finds what came of it.
+
+        Raises:
+          OpError: it cannot compute with such arrays.
+          MemoryError: it wants more memory than the device has.
+        """
+        key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
+        if key in self._compiled:
+            return
+        with self._compiling:
+            if key not in self._compiled:
+                compiled = self.run.lower(donated, kept, inputs, counter).compile()
+                check_memory(compiled, memory_stats(self._device))
+                self._compiled.add(key)
+
+
+_programs: WeakValueDictionary[bytes, Program] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def shared_program(
+    compute: Compute,
+    static: Mapping[str, np.ndarray[Any, Any]],
+    donated: Sequence[str],
+    kept: Sequence[str],
+    written: Sequence[str],
+    looked_at: Collection[str] = (),
+) -> Program:
+    """The program of a compute without random numbers: that of another session, where it has one of equal content."""
+    content = hashlib.blake2b(compute.digest or encode_compute(compute))
+    for name, value in static.items():
+        content.update(name.encode() + make_tensor_proto(value).SerializeToString())
+    key = content.digest()
+    with _lock:
+        found = _programs.get(key)
+        if found is None:
+            found = _programs[key] = Program(compute, static, donated, kept, written, 0, looked_at)
+    return found
+
+
+def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], seed: int, counter: AnyArray) -> None:
+    """Evaluates one operation in an environment: reads look the variables' values up in ``state``, updates replace
+    them."""
+    definition = node.definition
+    if node.type == "VariableV2":
+        values[f"{node.name}:0"] = state[node.name]
+        return
+    inputs = [
+        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
+    ]
+    attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+    try:
+        if definition.kind is Kind.STATEFUL:
+            changed = definition.lower(*inputs, **attrs)
+            for position, value in zip(definition.updates, changed, strict=True):
+                state[node.refs[position]] = value
+            values[f"{node.name}:0"] = changed[0]
+            return
+        if definition.kind is Kind.RANDOM:
+            result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
+        else:
+            result = call(definition, inputs, attrs)
+    except OpError:
+        raise
+    except NotImplementedError as error:
+        raise UnimplementedError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
+    except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
+        raise InvalidArgumentError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
+    for index, value in enumerate(as_outputs(result)):
+        values[f"{node.name}:{index}"] = value
+
+
+def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:
+    """Whether an operation fails; None where it cannot."""
+    inputs = [
+        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
+    ]
+    return fault_of(node.type, inputs, node.attrs)
+
+
+def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyArray:
+    """A key for one random operation in one step: its seeds, then the step's number.
+
+    Without seeds the executable's own random one, and the operation's name to tell operations apart.
+    """
+    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
+    if first == 0 and second == 0:
+        first, second = seed, zlib.crc32(name.encode())
+    key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
+    return jax.random.fold_in(key, counter)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

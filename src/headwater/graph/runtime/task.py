@@ -1,0 +1,306 @@
+"""A task's runtime as its server and its sessions use it: state, plans, and tensors that other tasks sent ahead."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.cluster.claims import Claim, ClaimedPlaces
+from headwater.cluster.devices import Device, parse_device
+from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
+from headwater.graph.passes.plan import TaskPlan
+from headwater.graph.resources.containers import Resources
+from headwater.graph.runtime.devices import describe, shown_devices
+from headwater.graph.runtime.executor import CompiledPlan
+from headwater.graph.runtime.step import Step, Stopped
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+
+_log = logging.getLogger("headwater")
+
+LOCAL_TASK = "/job:localhost/replica:0/task:0"
+NO_TASK = Claim()
+#: How long a step that has committed itself may take to end when its session is dropped, in seconds.
+COMMITTED_S = 5.0
+
+
+class Rendezvous:
+    """Where transfers between two tasks of which neither is the master wait for their receiver."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._arrived: dict[tuple[str, int, int], Sequence[Any]] = {}
+
+    def put(self, session: str, step: int, transfer: int, tensors: Sequence[AnyArray]) -> None:
+        """Leaves a transfer."""
+        with self._condition:
+            self._arrived[session, step, transfer] = tensors
+            self._condition.notify_all()
+
+    def take(self, step: Step, transfer: int, source: str) -> Sequence[AnyArray]:
+        """Waits for a transfer; raises as `Step.wait_until` does."""
+        key = (step.session, step.number, transfer)
+        with self._condition:
+            step.wait_until(self._condition, lambda: key in self._arrived, f"tensors from {source}")
+            return self._arrived.pop(key)
+
+    def waiting(self) -> dict[tuple[str, int, int], Sequence[AnyArray]]:
+        """The transfers that no step has taken, by session, step and transfer."""
+        with self._condition:
+            return dict(self._arrived)
+
+    def forget(self, session: str, step: int) -> None:
+        """Drops whatever a step that failed left behind."""
+        with self._condition:
+            for key in [k for k in self._arrived if k[0] == session and k[1] == step]:
+                del self._arrived[key]
+
+    def close_session(self, session: str) -> None:
+        """Drops everything of a session."""
+        with self._condition:
+            for key in [k for k in self._arrived if k[0] == session]:
+                del self._arrived[key]
+
+
+class TaskRuntime:
+    """One task: its name, state and plans.
+
+    Args:
+      task: full task name.
+      device_counts: how many of its process's devices it shows; see `headwater.graph.runtime.devices.shown_devices`.
+      resources: its state; made empty where it is not given.
+
+    Attributes:
+      on_release: called with the handle of every session that is dropped.
+      steps: how many times it has run a plan.
+    """
+
+    def __init__(
+        self,
+        task: str = LOCAL_TASK,
+        device_counts: Mapping[str, int] | None = None,
+        resources: Resources | None = None,
+    ) -> None:
+        self.task = task
+        self._device_counts = dict(device_counts or {})
+        self.resources: Resources = resources or Resources()
+        self.rendezvous: Rendezvous = Rendezvous()
+        self._lock = threading.Lock()
+        self._isolated: dict[str, Resources] = {}
+        self._plans: dict[str, dict[int, CompiledPlan]] = {}
+        self._owners: dict[str, Claim] = {}
+        self._places = ClaimedPlaces()
+        self._steps: dict[Step, None] = {}  # in order, so that a simulated history is told by its number
+        self.on_release: list[Callable[[str], None]] = []
+        self.steps: int = 0
+
+    def devices(self) -> list[Device]:
+        """The task's devices with full names."""
+        task = parse_device(self.task)
+        found: list[Device] = []
+        for name in shown_devices(self._device_counts):
+            kind, _, index = name.partition(":")
+            found.append(task._replace(device_type=kind, device_index=int(index)))
+        return found
+
+    def device_mapping(self) -> list[str]:
+        """A line for each of its GPUs: the full name, and what it is."""
+        named = {device.name(): f"{device.device_type}:{device.device_index}" for device in self.devices()}
+        return [f"{name} -> {text}" for name, short in named.items() if (text := describe(short))]
+
+    def add_plan(
+        self,
+        session: str,
+        number: int,
+        plan: TaskPlan,
+        owner: Claim = NO_TASK,
+        *,
+        address: str = "",
+        connected: Callable[[int], bool] = lambda generation: True,
+        prevails: bool = False,
+    ) -> CompiledPlan:
+        """Compiles ``plan`` and keeps it as ``number`` of ``session``.
+
+        Args:
+          owner: the claim of the task whose master has the session. Where it prevails over another one to the same
+            place (see `headwater.cluster.claims`), sessions of that one are dropped, and plans of it refused from then
+            on: what still comes from a former life, as from the far side of a network that was parted, is of no use.
+          address: where the cluster has that place; empty where it does not.
+          connected: whether a generation of that task is connected.
+          prevails: whether it is known already that this claim prevails.
+
+        Raises:
+          FailedPreconditionError: another claim prevails, or has prevailed.
+        """
+        compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task, number)
+        task = owner.task
+        with self._lock:
+            if task and prevails:
+                self._places.give(owner)
+            refused = (
+                task
+                and not prevails
+                and self._places.claim(owner, connected=lambda holder: connected(holder.generation), address=address)
+            )
+            if refused:
+                _log.warning("%s refuses %s: %s", self.task, owner, refused)
+                raise self._refused(owner, refused)
+            stale = [
+                its
+                for its, was in self._owners.items()
+                if task and was.task == task and was.generation != owner.generation
+            ]
+            self._owners[session] = owner
+            self._plans.setdefault(session, {})[number] = compiled
+        for old in stale:
+            self.release(old, f"{task} was started anew")
+        return compiled
+
+    def _resources_of(self, session: str, plan: TaskPlan) -> Resources:
+        """The state that ``plan`` is about: the task's, or that of its session alone."""
+        if not plan.isolated:
+            return self.resources
+        with self._lock:
+            return self._isolated.setdefault(session, Resources())
+
+    def refusal(self, task: Claim, *, address: str, connected: Callable[[int], bool]) -> str:
+        """Why a task does not speak for its place; empty where it does. See `add_plan` for the arguments."""
+        with self._lock:
+            return self._places.refusal(task, connected=lambda holder: connected(holder.generation), address=address)
+
+    def _refused(self, owner: Claim, reason: str) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            None,
+            None,
+            f"{self.task} refuses generation {owner.generation:x} of {owner.task}: {reason}. End this process; if it "
+            "shall be part of the cluster, start it again with the present cluster spec",
+        )
+
+    def plan(self, session: str, number: int) -> CompiledPlan:
+        """A plan that was added; AbortedError when the session is not known here (any more)."""
+        try:
+            return self._plans[session][number]
+        except KeyError:
+            raise AbortedError(
+                None,
+                None,
+                f"{self.task} does not know plan {number} of session {session}: it was started anew or reset",
+            ) from None
+
+    def find_plan(self, session: str, number: int) -> CompiledPlan | None:
+        """A plan that was added, or None where it is not known here (any more)."""
+        plans = self._plans.get(session)
+        return None if plans is None else plans.get(number)
+
+    def knows(self, session: str) -> bool:
+        """Whether a session has plans here."""
+        return session in self._plans
+
+    def owner(self, session: str) -> str:
+        """Full name of the task whose master has ``session``."""
+        return self._owners.get(session, NO_TASK).task
+
+    def sessions(self) -> dict[str, tuple[Claim, dict[int, TaskPlan]]]:
+        """The sessions of masters on other tasks that have no state of their own here: their owners, and their plans by
+        number."""
+        with self._lock:
+            return {
+                session: (owner, {number: compiled.plan for number, compiled in self._plans[session].items()})
+                for session, owner in self._owners.items()
+                if owner.task and session not in self._isolated
+            }
+
+    def release(self, session: str, reason: str = "the session was closed") -> None:
+        """Drops a session's plans and ends its steps. One that is part of an update of several tasks, of which others
+        may have made theirs, makes it first, unless that takes too long: then one of them has not begun it."""
+        with self._lock:
+            self._plans.pop(session, None)
+            steps = [step for step in list(self._steps) if step.session == session]
+        committed = [step for step in steps if not step.withdraw(reason)]
+        for step in committed:
+            self._wait_for_end(step)
+            step.cancel(reason)
+        with self._lock:
+            self._owners.pop(session, None)
+            isolated = self._isolated.pop(session, None)
+        for forget in self.on_release:
+            forget(session)
+        self.rendezvous.close_session(session)
+        self.resources.end_session(session, reason)
+        if isolated is not None:
+            isolated.clear()
+
+    def _wait_for_end(self, step: Step) -> None:
+        ended = threading.Event()
+        step.at_end(ended.set)
+        if step in self._steps:
+            ended.wait(COMMITTED_S)
+
+    def has_served(self, generation: int) -> bool:
+        """Whether the master of a generation has, or had, plans here."""
+        with self._lock:
+            return self._places.has_given(generation)
+
+    def lose(self, generation: int, reason: str) -> int:
+        """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait
+        for it hear of it. Gives how many there are."""
+        with self._lock:
+            sessions = [session for session, its in self._owners.items() if its.generation == generation]
+        for session in sessions:
+            self._isolated.get(session, self.resources).leave(session, reason)
+        return len(sessions)
+
+    def reset(self, containers: list[str]) -> None:
+        """Forgets the state in ``containers`` (all by default) and every session."""
+        for session in list(self._plans):
+            self.release(session, f"{self.task} was reset")
+        self.resources.clear(containers)
+
+    def execute(
+        self,
+        compiled: CompiledPlan,
+        feeds: Sequence[AnyArray],
+        step: Step,
+        *,
+        wait: bool = True,
+        answer: Callable[[list[Any]], None] | None = None,
+        stopped: Stopped | None = None,
+    ) -> list[AnyArray]:
+        """Runs a plan as a step that `cancel` and `release` can end, or the rest of one that was ``stopped`` in another
+        life of the task; see `CompiledPlan.execute` and `CompiledPlan.go_on`."""
+        self._steps[step] = None
+        self.steps += 1
+        try:
+            if step.session not in self._plans:  # released since the step was made, too early to find it here
+                raise CancelledError(None, None, "Session has been closed.")
+            if stopped is not None:
+                return compiled.go_on(step, stopped)
+            return compiled.execute(feeds, step, wait=wait, answer=answer)
+        finally:
+            self._steps.pop(step, None)
+            if step.ends:
+                step.ended()
+
+    def cancel(self, session: str, number: int, reason: str) -> None:
+        """Ends a step, if it is running."""
+        for step in list(self._steps):
+            if step.session == session and step.number == number:
+                step.cancel(reason)
+
+    def cancel_all(self, reason: str) -> None:
+        """Ends all steps that are running."""
+        for step in list(self._steps):
+            step.cancel(reason)
+
+    def waits(self) -> list[tuple[str, float]]:
+        """What steps wait for, in words, and since when (`time.monotonic`)."""
+        found = [step.waits_for for step in list(self._steps)]
+        return [wait for wait in found if wait is not None]
+
+    def session_count(self) -> int:
+        """How many sessions have plans here."""
+        return len(self._plans)

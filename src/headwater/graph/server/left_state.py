@@ -1,0 +1,282 @@
+"""A ``ps`` of graphs that is told to end leaves what it has with the chief, and is as before when it is started anew.
+
+What is left (`headwater.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has them
+(`headwater.graph.server.own_state`), the seal of the training, what else the task keeps
+(`headwater.graph.resources.keeping`), and
+all by which masters know it: its generation, their sessions with the plans, answers that they may not have, steps that
+wait, each with what it has by then, and transfers that no step has taken. Then the next life is, for the others, the
+same life, of which they have lost the connections for a while: a step goes on where it was, by the protocol of
+`headwater.graph.master.protocol`, and each is applied once on every ``ps``.
+
+Where the task keeps what cannot be said (iterators, readers), which is as new after each start, the masters have to
+know: the next life has a generation of its own, sessions are made anew, and the chief finds the seals, and restores
+nothing, as with saved states. Without a seal, or where all ``ps`` go back together, nothing is left then.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.config import chief_of
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import OpError
+from headwater.graph.passes.plan import decode_plan, encode_plan
+from headwater.graph.resources.containers import is_of_session, session_container
+from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
+from headwater.graph.resources.kept import Key, State, is_handle
+from headwater.graph.resources.training_note import Note, note_of
+from headwater.graph.runtime.step import Stopped
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
+from headwater.graph.server.served_step import InMidst, LeftStep
+from headwater.graph.server.steps import StepService
+from headwater.io.state_files import Array
+from headwater.task.left_states import StateAtChief
+from headwater.task.links import WaitingLink
+from headwater.task.shell import FormerLife, TaskShell
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.links import Wiring
+
+_log = logging.getLogger("headwater")
+
+#: How long steps that run have to end, in seconds.
+_END_S: Final = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftState:
+    """What a ``ps`` has left.
+
+    Attributes:
+      former: the life that the next one goes on as; None where that has a generation of its own.
+      facts: all but arrays.
+      arrays: in the order in which the facts speak of them.
+    """
+
+    former: FormerLife | None
+    facts: Mapping[str, Any]
+    arrays: Sequence[Any]
+
+    @staticmethod
+    def of(tensors: Sequence[Any]) -> LeftState:
+        """What `left_of` has given."""
+        text, *arrays = tensors
+        facts = json.loads(text.tobytes())
+        former = None
+        if facts["generation"]:
+            former = FormerLife(generation=facts["generation"], come=frozenset(facts["come"]))
+        return LeftState(former=former, facts=facts, arrays=arrays)
+
+    def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
+        """Makes a task that has just begun what its former life was."""
+        facts, rest = self.facts, iter(self.arrays)
+        told = facts["cells"]
+        unpack_cells(runtime.resources, told, [next(rest) for _ in told])
+        note = note_of(runtime.resources)
+        note.change(base64.b64decode(facts["seal"]), facts["together"], prepares=facts["prepares"])
+        for session, claim, numbers in facts["sessions"]:
+            for number in numbers:
+                plan = decode_plan(next(rest).tobytes())
+                runtime.add_plan(session, number, plan, Claim(**claim), prevails=True)
+        with runtime.resources.lock:
+            for key, called, words, count in facts["kept"]:
+                state = State(words, [next(rest) for _ in range(count)])
+                make_kept(runtime.resources, Key(*key), called, state)[0].take_state(state)
+        known = [self._step(told, runtime, rest) for told in facts["steps"]]
+        for session, step, transfer, count in facts["transfers"]:
+            runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
+        steps.know(known)
+
+    @staticmethod
+    def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> LeftStep:
+        session, number, came, dropped, frames, midst = told
+        kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
+        if midst is None:
+            return LeftStep(session, number, came, dropped, kept, None)
+        plan, position, seconds, arrays, handles, stash = midst
+        slots = runtime.plan(session, plan).slots()
+        for at in arrays:
+            slots[at] = next(rest)
+        for at, *key in handles:
+            slots[at] = handle_of(find_kept(runtime.resources, Key(*key)))
+        waiting = {transfer: [next(rest) for _ in range(count)] for transfer, count in stash}
+        return LeftStep(session, number, came, dropped, kept, InMidst(plan, Stopped(position, slots), waiting, seconds))
+
+
+def _unsayable(runtime: TaskRuntime) -> set[type]:
+    """The classes of what a task keeps that cannot be left."""
+    return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
+
+
+def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
+    """Arrays of all that a task leaves, from which nothing is taken any more.
+
+    Args:
+      runtime: its state and plans.
+      steps: that it serves; they are held.
+      generation: of its life.
+      come: tasks that have come to it.
+    """
+    known, is_all = steps.freeze(), not _unsayable(runtime)
+    with runtime.resources.lock:
+        cells = runtime.resources.cells().items()
+        held = [hold_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
+    told, packed = pack_cells(held)
+    arrays: list[Any] = [array for _, array in packed]
+    note = note_of(runtime.resources)
+    sessions = runtime.sessions() if is_all else {}
+    facts: dict[str, Any] = {
+        "cells": told,
+        "seal": base64.b64encode(note.text).decode(),
+        "together": note.together,
+        "prepares": note.prepares,
+        "generation": generation if is_all else 0,
+        "come": sorted(come),
+        "sessions": [],
+        "kept": [],
+        "steps": [],
+        "transfers": [],
+    }
+    for session, (owner, plans) in sessions.items():
+        facts["sessions"].append([session, dataclasses.asdict(owner), list(plans)])
+        arrays += [_array(encode_plan(plan)) for plan in plans.values()]
+    theirs = {session_container(session) for session in sessions}
+    kept = {key: its for key, its in kept_of(runtime.resources).items() if is_all and _is_left(key, theirs)}
+    with runtime.resources.lock:
+        for key, its in kept.items():
+            words, values = its.state()
+            facts["kept"].append([key, type(its).__name__, words, len(values)])
+            arrays += values
+    places = {id(its): key for key, its in kept.items()}
+    for step in known:
+        if step.session in sessions:
+            frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
+            arrays += [tensor for frame in step.kept for tensor in frame.tensors]
+            midst, values = (None, []) if step.midst is None else _midst(step.midst, runtime, step.session, places)
+            arrays += values
+            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, midst])
+    for key, tensors in runtime.rendezvous.waiting().items():
+        if key[0] in sessions:
+            facts["transfers"].append([*key, len(tensors)])
+            arrays += tensors
+    return [_array(json.dumps(facts).encode()), *arrays]
+
+
+def _is_left(key: Key, theirs: Collection[str]) -> bool:
+    """Whether what is kept at a place is left: ``theirs`` are the containers of the sessions that are."""
+    return key.container in theirs or not is_of_session(key.container)
+
+
+def _midst(
+    midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
+) -> tuple[list[Any], list[Any]]:
+    """Where a step is to go on, as `LeftState` reads it: what JSON takes, and arrays."""
+    position, slots = midst.stopped
+    before = runtime.plan(session, midst.plan).slots()
+    filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
+    handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
+    arrays = [(at, np.asarray(value)) for at, value in filled if not is_handle(value)]
+    stash = [[transfer, len(tensors)] for transfer, tensors in midst.stash.items()]
+    told = [midst.plan, position, midst.seconds, [at for at, _ in arrays], handles, stash]
+    return told, [*(value for _, value in arrays), *(one for tensors in midst.stash.values() for one in tensors)]
+
+
+def _array(data: bytes) -> Array:
+    return np.frombuffer(data, np.uint8)
+
+
+def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftState | None:
+    """What a ``ps`` that begins has left with the chief; None where it has left nothing there.
+
+    Args:
+      cluster: the cluster.
+      task: the ``ps``.
+      inside_grpc: keep tensors inside gRPC.
+    """
+    chief = chief_of(cluster)
+    if chief.job not in cluster.jobs:
+        return None
+    # It has no shell yet: that has the generation of what was left.
+    wiring = Wiring(me=Identity(task=str(task), generation=new_generation()), inside_grpc=inside_grpc)
+    link = WaitingLink(wiring, chief, parse_address(cluster.task_address(chief.job, chief.index)))
+    try:
+        fetched = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
+        if fetched is None:
+            return None
+        fetched.taken()
+    except OpError as error:
+        _log.info("%s has no state with %s: %s", task, chief, error.message)
+        return None
+    finally:
+        link.close()
+    found = LeftState.of(fetched.tensors)
+    count = len(found.facts["cells"])
+    _log.warning("%s goes on with its state of %d variables, which %s has kept", task, count, chief)
+    return found
+
+
+class Leaving:
+    """On a ``ps``: leaves all that it has with the chief when it is told to end.
+
+    Args:
+      shell: the task.
+      runtime: its state and plans.
+      steps: that it serves.
+    """
+
+    def __init__(self, shell: TaskShell, runtime: TaskRuntime, steps: StepService) -> None:
+        self._shell = shell
+        self._runtime = runtime
+        self._steps = steps
+
+    def leave(self) -> None:
+        """Takes no step from now on, ends those that run, and leaves the rest; where there is something to leave."""
+        shell, chief = self._shell, self._shell.chief
+        if all(cell.value is None for cell in self._runtime.resources.cells().values()):
+            return
+        why = self._why_not()
+        if why:
+            _log.warning("%s ends, and leaves nothing with %s: %s", shell.me, chief, why)
+            return
+        kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
+        try:
+            kept.require_chief()  # else there is nothing to wait for
+            on = self._steps.hold(_END_S)
+            for step in on:
+                _log.warning("%s ends in the midst of step %d of session %s", shell.me, step.number, step.session)
+            together = note_of(self._runtime.resources).together
+            if together and (on or self._steps.spoiled):
+                what = "%s leaves nothing with %s: a step has changed a part of what it changes; and %s"
+                _log.warning(what, shell.me, chief, together)
+                return
+            kept.leave((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
+        except OpError as error:
+            _log.warning(
+                "%s could not leave its state with %s, so what it has is lost: %s", shell.me, chief, error.message
+            )
+        else:
+            count = sum(cell.value is not None for cell in self._runtime.resources.cells().values())
+            _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
+
+    def _why_not(self) -> str:
+        """Why its variables are of no use without what else it keeps; empty where they are."""
+        more = _unsayable(self._runtime)
+        if not more:
+            return ""
+        note = note_of(self._runtime.resources)
+        if note.text:
+            return note.together
+        names = ", ".join(sorted(kind.__name__ for kind in more))
+        return f"no chief has sealed its model, and it keeps what cannot be left ({names})"

@@ -1,0 +1,202 @@
+"""The master of a server: for the program in its own process, and for clients elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from headwater.graph.graph import Graph
+from headwater.graph.importer import extend_graph, load_graph
+from headwater.graph.master.master import MasterSession, Peers, PreparedStep, SessionOptions
+from headwater.graph.passes.prune import Request
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.task.answers import error_frame
+from headwater.task.kinds import DONE, RUN_CALLABLE
+from headwater.telemetry.step_stats import StepTrace
+from headwater.tensorboard_protos import graph_pb2
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+#: How long a client has to hold a session that it has created, in seconds.
+_HOLD_WITHIN_S = 60.0
+
+
+class _ClientSession:
+    """A session of a client elsewhere: its graph came over the network."""
+
+    def __init__(self, session: MasterSession) -> None:
+        self.session = session
+        self.callables: dict[int, PreparedStep] = {}
+        self.numbers = itertools.count(1)
+
+
+class MasterService:
+    """Sessions of one server.
+
+    Args:
+      runtime: the server's task.
+      peers: the other tasks.
+      clock: gives seconds that only grow.
+      refuses: why this task has no sessions of its own; empty where it has.
+
+    Attributes:
+      sessions: how many were ever opened.
+      over: see `headwater.graph.master.targets.Master`.
+    """
+
+    def __init__(
+        self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic, refuses: str = ""
+    ) -> None:
+        self._runtime = runtime
+        self._peers = peers
+        self._refuses = refuses
+        self._clients: dict[str, _ClientSession] = {}
+        self._clock = clock
+        self._not_held: dict[str, float] = {}
+        self._held: dict[Channel, list[str]] = {}
+        self._lock = threading.Lock()
+        self.sessions: int = 0
+        self.over: str = ""
+
+    # For this process -------------------------------------------------------------------------------------------
+
+    def open(self, graph: Graph, options: SessionOptions) -> MasterSession:
+        """A session that runs operations of ``graph``, which the caller goes on building.
+
+        Raises:
+          FailedPreconditionError: this task has no sessions.
+        """
+        if self._refuses:
+            raise FailedPreconditionError(None, None, self._refuses)
+        self.sessions += 1
+        return MasterSession(self._runtime, graph, options, self._peers)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets the state of this task and of its peers, and ends their sessions."""
+        self._runtime.reset(list(containers))
+        self._peers.reset(containers)
+
+    # For clients elsewhere --------------------------------------------------------------------------------------
+
+    def create_session(self, config: bytes, graph_def: bytes) -> str:
+        """Starts a session for a client elsewhere; gives its handle."""
+        graph = _checked(lambda: load_graph(graph_pb2.GraphDef.FromString(graph_def)))
+        session = self.open(graph, SessionOptions.decode(config))
+        now = self._clock()
+        with self._lock:
+            self._clients[session.handle] = _ClientSession(session)
+            self._not_held[session.handle] = now + _HOLD_WITHIN_S
+            overdue = [handle for handle, until in self._not_held.items() if until < now]
+        for handle in overdue:  # their clients died before they could hold them
+            self.close_session(handle)
+        return session.handle
+
+    def extend_session(self, session: str, graph_def: bytes) -> None:
+        """Adds operations to a session's graph."""
+        graph = self._client(session).session.graph
+        _checked(lambda: extend_graph(graph, graph_pb2.GraphDef.FromString(graph_def)))
+
+    def make_callable(
+        self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes = b""
+    ) -> int:
+        """Plans a request; gives the number to call it by."""
+        del options
+        client = self._client(session)
+        graph = client.session.graph
+        request = _checked(
+            lambda: Request(
+                tuple(graph.get_tensor_by_name(name) for name in fetches),
+                tuple(graph.get_tensor_by_name(name) for name in feeds),
+                tuple(graph.get_operation_by_name(name) for name in targets),
+            )
+        )
+        prepared = client.session.prepare(request)
+        number = next(client.numbers)
+        client.callables[number] = prepared
+        return number
+
+    def release_callable(self, session: str, number: int) -> None:
+        """Forgets a callable."""
+        self._client(session).callables.pop(number, None)
+
+    def session_devices(self, session: str) -> list[str]:
+        """Full names of the devices that a session may use."""
+        return [device.name() for device in self._client(session).session.devices()]
+
+    def close_session(self, session: str) -> None:
+        """Ends a session; one that is not there is over already."""
+        with self._lock:
+            client = self._clients.pop(session, None)
+            self._not_held.pop(session, None)
+        if client is not None:
+            client.session.close()
+
+    def close(self) -> None:
+        """Ends all sessions."""
+        for session in list(self._clients):
+            self.close_session(session)
+
+    def hold(self, channel: Channel, frame: Frame) -> None:
+        """Takes a HOLD frame: the session ends when `let_go` is called for the channel."""
+        match frame.header:
+            case (str(session),):
+                with self._lock:
+                    self._not_held.pop(session, None)
+                self._held.setdefault(channel, []).append(session)
+            case _:
+                raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
+
+    def let_go(self, channel: Channel) -> None:
+        """Ends the sessions whose client is gone: ``channel`` has closed."""
+        for session in self._held.pop(channel, ()):
+            self.close_session(session)
+
+    def call(self, channel: Channel, frame: Frame) -> None:
+        """Answers a RUN_CALLABLE frame."""
+        try:
+            session, number, timeout_s, traced = _call_header(frame)
+            prepared = self._client(session).callables.get(number)
+            if prepared is None:
+                raise InvalidArgumentError(None, None, f"session {session} has no callable {number}")
+            trace = StepTrace(graphs=traced > 1) if traced else None
+            results = prepared.run(frame.tensors, timeout_s, trace)
+            if trace is not None:
+                results.append(trace.encode())
+        except OpError as error:
+            channel.send(error_frame(0, error, self._runtime.task))
+            return
+        channel.send(Frame(DONE, (0,), [np.asarray(value) for value in results]))
+
+    def _client(self, session: str) -> _ClientSession:
+        try:
+            return self._clients[session]
+        except KeyError:
+            raise NotFoundError(
+                None,
+                None,
+                f"{self._runtime.task} has no session {session}: it was closed, or the task was started anew",
+            ) from None
+
+
+def _call_header(frame: Frame) -> tuple[str, int, float | None, int]:
+    assert frame.kind == RUN_CALLABLE
+    match frame.header:
+        case (str(session), int(number), float() | int() | None as seconds, int(traced)):
+            return session, number, seconds, traced
+        case _:
+            raise InvalidArgumentError(None, None, f"not the header of a call: {str(frame.header)[:80]}")
+
+
+def _checked(make: Any) -> Any:
+    try:
+        return make()
+    except (DecodeError, ValueError, KeyError, TypeError) as error:
+        text = error.args[0] if error.args else error
+        raise InvalidArgumentError(None, None, f"the graph or the request is not well-formed: {text}") from error

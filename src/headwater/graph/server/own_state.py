@@ -1,0 +1,327 @@
+"""A ``ps`` of graphs that saves its own state every few seconds, and goes on with it when it is started anew, while all
+other tasks keep theirs; see `headwater.state.state_saver`.
+
+The state is that of its variables, slots of optimizers and the global step among them, and the seal of the training
+(`headwater.tf1.training.seals`): so the chief finds the training as a whole, and restores nothing. Between the moment
+that a chief breaks the seals, to restore a checkpoint on all tasks, and the next seal, there is no state to go back to.
+
+What a task holds besides variables (queues, readers, iterators) is as new afterwards, as after any loss of a task.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.variables import SAVE_EVERY_S, SAVES
+from headwater.dtypes import to_string_array
+from headwater.errors import FailedPreconditionError, OpError
+from headwater.graph.resources.containers import Cell, Resources
+from headwater.graph.resources.training_note import note_of
+from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_counts
+from headwater.io import files, state_files
+from headwater.io.state_files import Array, Chain, Spec
+from headwater.state.state_saver import Saves, StateSaver, Taken
+from headwater.telemetry.snapshot import GroupProgress
+from headwater.transport.waiting import positive_seconds_from
+
+if TYPE_CHECKING:
+    from headwater.io.json_types import Json
+
+_log = logging.getLogger("headwater")
+
+#: Below the folder of saves; no set of parameters has a folder of this name.
+FOLDER: Final = "+graph"
+_COUNTS: Final = "counts"
+#: Variables that a text names at most.
+_SHOWN: Final = 5
+
+
+def saves_of_environment(environ: Mapping[str, str] | None = None) -> Saves | None:
+    """What the environment says of saves; None where it names no folder.
+
+    Raises:
+      InvalidArgumentError: ``HEADWATER_SAVE_EVERY_S`` is no number above 0.
+    """
+    environ = os.environ if environ is None else environ
+    folder = environ.get(SAVES, "")
+    every_s = positive_seconds_from(environ, SAVE_EVERY_S, 5.0)
+    return Saves(folder=folder, every_s=every_s) if folder else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """What a ``ps`` has lost that went back to its own state.
+
+    Attributes:
+      at: when the state was saved, in seconds since 1970.
+      updates: by variable the first and the last update that are lost; None where that is not known.
+    """
+
+    at: float
+    updates: Mapping[str, tuple[int, int]] | None
+
+    @property
+    def most(self) -> int:
+        """The greatest number of updates that a variable has lost."""
+        return max((last - first + 1 for first, last in (self.updates or {}).values()), default=0)
+
+    def __str__(self) -> str:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
+        if self.updates is None:
+            return f"went back to its state of {since}; how many updates are lost is not known"
+        if not self.updates:
+            return f"went back to its state of {since}; no update is lost"
+        alike: dict[tuple[int, int], list[str]] = {}
+        for name, lost in self.updates.items():
+            alike.setdefault(lost, []).append(name)
+        parts = [f"{_updates(*lost)} of {_names(names)}" for lost, names in list(alike.items())[:_SHOWN]]
+        more = f"; and those of {len(alike) - _SHOWN} other groups of variables" if len(alike) > _SHOWN else ""
+        return f"lost, made since {since}: {'; '.join(parts)}{more}"
+
+
+def _updates(first: int, last: int) -> str:
+    return f"update {first}" if first == last else f"updates {first} to {last}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def loss_of(saved: Mapping[str, tuple[int, int]], counts: Sequence[int] | None, at: float) -> Loss:
+    """What is lost.
+
+    Args:
+      saved: of each variable its slot, and how many updates its state has.
+      counts: how many there were in the end, by slot; None where that is not known.
+      at: when the state was saved, in seconds since 1970.
+    """
+    if counts is None:
+        return Loss(at=at, updates=None)
+    known = {name: (held + 1, counts[slot]) for name, (slot, held) in saved.items() if slot < len(counts)}
+    return Loss(at=at, updates={name: (first, last) for name, (first, last) in known.items() if last >= first})
+
+
+HeldCell = tuple[tuple[str, str], int, int, Array]
+"""A variable at one moment: container and name, a number that states know it by, how often it was replaced, its value.
+"""
+
+
+def hold_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
+    """A variable that has a value, as it is now. The lock of the resources is held."""
+    # A NumPy view keeps the buffer, so that the next update makes a new one.
+    return key, number, cell.updates, np.asarray(cell.value)
+
+
+def pack_cells(held: Iterable[HeldCell]) -> tuple[list[list[Any]], list[tuple[Spec, Array]]]:
+    """Variables as a state has them.
+
+    Returns:
+      What is said of each, as JSON takes it; and its value as an array of numbers.
+    """
+    told: list[list[Any]] = []
+    arrays: list[tuple[Spec, Array]] = []
+    for (container, name), number, updates, value in held:
+        strings = None if value.dtype != object else {"shape": list(value.shape), "sizes": _sizes(value)}
+        array = value if strings is None else np.frombuffer(b"".join(map(_bytes, value.ravel())), np.uint8)
+        told.append([container, name, number, updates, strings])
+        arrays.append((Spec.of(f"{container}:{name}", array), array))
+    return told, arrays
+
+
+def unpack_cells(
+    resources: Resources, told: Sequence[Sequence[Any]], arrays: Iterable[Array]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Gives the variables of a task what `pack_cells` has given.
+
+    Returns:
+      Of each its number, and how often it was replaced.
+    """
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    with resources.lock:
+        for (container, name, number, updates, strings), array in zip(told, arrays, strict=True):
+            value = array if strings is None else _strings(array, strings)
+            resources.cell(container, name).become(value, int(updates))
+            found[container, name] = int(number), int(updates)
+    return found
+
+
+class GraphSaver(StateSaver):
+    """Saves the variables of a task.
+
+    Args:
+      resources: have them.
+      saves: where and how often.
+      task: this one.
+      tasks: how many there are of its job.
+
+    Attributes:
+      loss: what is lost since the state that the task went on with; None where it has begun without.
+      job_over: whether the job is over, so that its states have no use any more.
+    """
+
+    def __init__(self, resources: Resources, saves: Saves, task: TaskName, tasks: int) -> None:
+        super().__init__(saves, FOLDER, "variables", index=task.index, tasks=tasks, option=SAVES)
+        self.loss: Loss | None = None
+        self.job_over: bool = False
+        self._resources = resources
+        self._note = note_of(resources)
+        self._told = ""
+        self._life = state_files.new_id()
+        self._counts: UpdateCounts | None = None
+        self._slots: dict[tuple[str, str], int] = {}
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def restore(self) -> bool:
+        """Goes on with the newest state there is; whether there was one. Before the task serves.
+
+        Raises:
+          FailedPreconditionError: it is of another number of ``ps``.
+          OpError: the folder cannot be read.
+        """
+        chain = self._found()
+        path = os.path.join(self.folder, _COUNTS)
+        if chain is not None:
+            self._go_on_with(chain, path)
+        files.makedirs(self.folder)
+        begun = [0] * len(self._slots)
+        cells = self._resources.cells()
+        for key, slot in self._slots.items():
+            begun[slot] = cells[key].updates
+        try:
+            self._counts = UpdateCounts(path, self._life, begun)
+        except OpError as error:
+            _log.error("%s will not know what it has lost, should it be lost: %s", self._task, error.message)
+        with self._resources.lock:
+            for key, slot in self._slots.items():
+                self._count_in_file(cells[key], slot)
+        self._note.on_change = self._sealed
+        return chain is not None
+
+    def _go_on_with(self, chain: Chain, path: str) -> None:
+        last = chain.last
+        told: Sequence[Sequence[Any]] = last.facts["cells"]
+        self._life = int(last.facts["life"])
+        found = unpack_cells(self._resources, told, chain.arrays())
+        self._slots = {key: slot for key, (slot, _) in found.items()}
+        saved = {f"{container}/{name}" if container else name: its for (container, name), its in found.items()}
+        self._note.text = base64.b64decode(last.facts["seal"])
+        self._fulls = (0, chain.headers[0].number)
+        self.loss = loss_of(saved, read_counts(path, self._life), last.at)
+        ago = self._clock() - last.at
+        _log.warning(
+            "%s goes on with its own state of %d variables, saved %.1f s ago: %s", self._task, len(told), ago, self.loss
+        )
+
+    def end(self) -> None:
+        """The task has ended, and no connection is left: what changes now is not acknowledged to any task.
+
+        Where the job is over its states have no use any more, and are removed; else the last one is saved.
+        """
+        self._note.on_change = None
+        self._periodic.stop()
+        if not self.job_over:
+            self.save()
+            return
+        self._remove_all()
+        with contextlib.suppress(OpError):
+            files.remove(os.path.join(self.folder, _COUNTS))
+
+    def _sealed(self) -> None:
+        """A chief has prepared the model on all tasks, or is about to."""
+        if not self._note.text or self._note.together:
+            with self._saving:
+                state_files.remove(self.folder)
+                self._last = None
+        else:
+            self._periodic.soon()
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def _take(self, *, whole: bool) -> Taken | None:
+        del whole
+        with self._resources.lock:
+            note, why = self._note.text, self._note.together
+            if not note or why:
+                if note and why != self._told:
+                    self._told = why
+                    _log.warning("%s saves no state of its own: %s", self._task, why)
+                return None
+            held: list[HeldCell] = []
+            for key, cell in self._resources.cells().items():
+                slot = self._slots.setdefault(key, len(self._slots))
+                self._count_in_file(cell, slot)
+                if cell.value is not None:
+                    held.append(hold_cell(key, slot, cell))
+            at = self._clock()
+        told, arrays = pack_cells(held)
+        facts = {"life": self._life, "seal": base64.b64encode(note).decode(), "cells": told}
+        return Taken(at=at, signature="", facts=facts, arrays=arrays)
+
+    def _count_in_file(self, cell: Cell, slot: int) -> None:
+        """Has the updates of a variable counted in the file from now on; under the lock of the resources."""
+        if self._counts is not None and slot < SLOTS and cell.counts is not self._counts.numbers:
+            self._counts.numbers[slot] = cell.updates
+            cell.counts, cell.slot = self._counts.numbers, slot
+
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        last, text = self._last, "no state saved yet"
+        if last is not None:
+            text = self._saved_ago("", last.at)
+        return f"{text}; {self.loss}" if self.loss is not None else text
+
+    def group(self) -> GroupProgress:
+        """For the task's snapshot."""
+        lost = self.loss.most if self.loss is not None else 0
+        return GroupProgress(name="variables", saved=str(self), saved_bytes=self.written_bytes, lost_updates=lost)
+
+
+def _bytes(text: object) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode()
+
+
+def _sizes(strings: Array) -> list[int]:
+    return [len(_bytes(text)) for text in strings.ravel()]
+
+
+def _strings(data: Array, told: Mapping[str, Json]) -> Array:
+    """What a variable of strings holds: its bytes, one string after the other, with their sizes and its shape."""
+    found: list[bytes] = []
+    at = 0
+    for size in told["sizes"]:
+        found.append(data[at : at + size].tobytes())
+        at += size
+    return to_string_array(found).reshape(told["shape"])
+
+
+def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | None:
+    """The saver of a ``ps``, after it has brought the task where it was; None where the environment names no folder.
+
+    Raises:
+      FailedPreconditionError: the folder holds the states of another number of ``ps``.
+      OpError: it cannot be read, or written.
+    """
+    saves = saves_of_environment()
+    if saves is None:
+        return None
+    saver = GraphSaver(resources, saves, task, tasks)
+    try:
+        saver.restore()
+    except (KeyError, TypeError, ValueError) as error:
+        raise FailedPreconditionError(
+            None, None, f"{saver.folder} holds what is no state of a graph's variables ({error}): name another folder"
+        ) from error
+    return saver

@@ -1,0 +1,359 @@
+"""What a copy of a task notes of changes and of steps in progress, and sends to the other copy.
+
+The frames of a feed (see `headwater.replicas.feed`), after the number of each::
+
+    STATE        (generation)                            what there is begins anew, empty; then all there is follows
+    COPY_PLAN    (session, plan, owner)                  a plan
+    COPY_RELEASE (session)                               a session is over
+    COPY_RESET   (containers)                            their variables have no values any more, sessions are over
+    REPEAT       (over, instruction)                     what an instruction was given: it is carried out again
+    REPLACE      (over, instruction or None, variables, kept)  values of variables, states of what else is kept, then
+                                                               what the instruction has given
+    PASSED       (session, step, transfer)               what another task has sent to a step
+    SEAL         (text, together, prepares)              the note of the training
+
+An ``instruction`` is (session, plan, position in the plan, step, whether that may resume); with REPEAT also its inputs
+that stand for what is kept, as (position, place), and whether it need not wait; with REPLACE its operations that have
+failed, the error (code, message) that it has ended with, or None, and whether its step has committed itself with it. A
+variable is (container, name, updates); what is kept (place, class, words, number of tensors), its ``place`` as
+`headwater.graph.resources.kept.Key`; ``over`` are the steps, as (session, step), that no master asks for again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.errors import OpError, make_error
+from headwater.graph.resources.containers import Cell
+from headwater.graph.resources.example_ledger import ExampleLedger
+from headwater.graph.resources.keeping import kept_of
+from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError
+from headwater.graph.resources.recording import KeptOperation, Outcome, Place, RecordedStep
+from headwater.graph.runtime.executor import CompiledPlan
+from headwater.graph.runtime.step import Step
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.replicas.kept import Attempt, CopiedResources, Tried, with_handles, without_handles
+from headwater.replicas.feed import Feed, Tensors
+from headwater.task import kinds
+
+StepKey = tuple[str, int]
+"""A step: its session and number."""
+
+
+class Changes:
+    """The recorder of a copy; see `headwater.graph.resources.recording.Recorder`.
+
+    Args:
+      runtime: the copy's.
+      resources: the runtime's.
+      feed: gives the feed of the other copy; None where there is none.
+    """
+
+    def __init__(self, runtime: TaskRuntime, resources: CopiedResources, feed: Callable[[], Feed | None]) -> None:
+        self._runtime = runtime
+        self._resources = resources
+        self._feed = feed
+        self._told: dict[Key, tuple[Kept, int]] = {}
+        resources.recorder, resources.on_change = self, self.publish
+        self._lock = threading.Lock()
+        self._outcomes: dict[StepKey, dict[Place, Outcome]] = {}
+        self._passed: dict[StepKey, dict[int, Sequence[Any]]] = {}
+        self._over: list[StepKey] = []
+        self._keys: dict[int, tuple[str, str]] = {}
+        self._count = 0
+
+    # The recorder -----------------------------------------------------------------------------------------------------
+
+    def known(self, step: RecordedStep, place: Place) -> Outcome | None:
+        """What has come of an instruction of ``step`` already; None where it is yet to be carried out."""
+        found = self._outcomes.get((step.session, step.number))
+        return None if found is None else found.get(place)
+
+    def changed(
+        self, step: RecordedStep, place: Place, inputs: Sequence[Any] | None, cells: Sequence[Cell], outcome: Outcome
+    ) -> None:
+        """Notes a change, and sends it. The lock of the resources is held."""
+        self._count += 1
+        self._note(step, place, outcome)
+        feed = self.feed
+        if feed is None:
+            return
+        compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
+        told = _told(step, place)
+        if inputs is not None and compiled is not None:
+            # They stay as they are until the step goes on, which it does when the other copy has them.
+            sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
+            feed.send(kinds.REPEAT, (self._take_over(), (*told, (), True)), sent)
+        else:
+            feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
+
+    def _note(self, step: RecordedStep, place: Place, outcome: Outcome) -> None:
+        if step.resumes:
+            with self._lock:
+                self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
+
+    # What is kept besides variables -----------------------------------------------------------------------------------
+
+    def carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+        known = self.known(step, operation.place)
+        if known is None:
+            known = self._carry_out(operation, step, inputs)
+        else:
+            if known.commits:
+                step.commit()
+            for ledger in self._resources.of_kind(ExampleLedger).values():
+                ledger.resumed(step.session, step.number)
+        if known.error is not None:
+            raise known.error
+        return known.outputs
+
+    def _carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
+        notes: dict[str, Any] = {}
+        error: OpError | None = None
+        with self._resources.lock:
+            while True:
+                tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
+                if tried.failure is not None:
+                    for key in tried.touched:  # the other copy gets all of it with its next change
+                        self._told.pop(key, None)
+                    raise tried.failure
+                self._tell(operation, step, inputs, tried)
+                if tried.waits is None:
+                    return tried.outcome
+                if step.follows:
+                    raise tried.waits
+                try:
+                    step.wait_until(tried.waits.condition, tried.waits.ready, tried.waits.what)
+                except OpError as ended:
+                    error = ended
+
+    def _tell(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
+        """Notes what an operation has changed, and sends it. The lock of the resources is held."""
+        changed = {key: its for key, its in tried.touched.items() if self._told.get(key) != (its, its.changes)}
+        through = tried.waits is None
+        if not (changed or tried.cells or (operation.stable and through)):
+            return
+        noted = through and not tried.gives_handles
+        if noted:
+            self._note(step, operation.place, tried.outcome)
+        feed = self.feed
+        if feed is None:
+            return
+        known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
+        repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
+        compiled = self._runtime.find_plan(step.session, operation.place.plan)
+        if repeats and compiled is not None:
+            handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
+            told = *_told(step, operation.place), handles, through
+            feed.send(kinds.REPEAT, (self._take_over(), told), sent)
+            self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
+            # What goes with it and does not repeat is the same there by now, or becomes so.
+            rest = {key: its for key, its in changed.items() if not its.repeats}
+            if rest:
+                feed.send(*self._replaced(None, (), rest.items(), ()))
+            return
+        instruction = (*_told(step, operation.place), *_ended(tried.outcome)) if noted else None
+        feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))
+
+    def publish(self) -> None:
+        """Sends what has changed outside of steps. The lock of the resources is held."""
+        feed = self.feed
+        if feed is None:
+            return
+        kept = [(key, its) for key, its in kept_of(self._resources).items() if not its.repeats]
+        changed = [(key, its) for key, its in kept if self._told.get(key) != (its, its.changes)]
+        if changed:
+            feed.send(*self._replaced(None, (), changed, ()))
+
+    def ended(self, session: str, step: int) -> None:
+        """Nothing of a step runs on this task any more."""
+        ledgers = self._resources.of_kind(ExampleLedger)
+        if ledgers:
+            with self._resources.lock:
+                had = [ledger.ended(session, step) for ledger in ledgers.values()]
+                if any(had):
+                    self.publish()
+
+    @property
+    def feed(self) -> Feed | None:
+        """The feed of the other copy; None where there is none now."""
+        feed = self._feed()
+        return None if feed is None or feed.broken.is_set() else feed
+
+    def _take_over(self) -> list[StepKey]:
+        with self._lock:
+            over, self._over = self._over, []
+        return over
+
+    def _replaced(
+        self,
+        instruction: tuple[object, ...] | None,
+        cells: Sequence[Cell],
+        kept: Collection[tuple[Key, Kept]],
+        outputs: Sequence[object],
+    ) -> tuple[int, Sequence[object], Tensors]:
+        variables = [(*self._key_of(cell), cell.updates) for cell in cells]
+        words: list[object] = []
+        arrays: list[object] = []
+        for key, its in kept:
+            state = its.state()
+            words.append((key, type(its).__name__, state.words, len(state.arrays)))
+            arrays += state.arrays
+            self._told[key] = its, its.changes
+        values = [np.asarray(value) for value in (*(cell.value for cell in cells), *arrays, *outputs)]
+        return kinds.REPLACE, (self._take_over(), instruction, variables, words), values
+
+    def _key_of(self, cell: Cell) -> tuple[str, str]:
+        if id(cell) not in self._keys:
+            self._keys = {id(its): key for key, its in self._runtime.resources.cells().items()}
+        return self._keys[id(cell)]
+
+    # Steps in progress ------------------------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Sends what changes nothing, to be confirmed: the other copy may serve by now, and know more than this one."""
+        with self._resources.lock:
+            feed = self.feed
+            if feed is not None:
+                feed.send(*self._replaced(None, (), (), ()))
+
+    def passed(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        """Takes what another task has sent to a step, once; where the session is not over."""
+        runtime = self._runtime
+        with runtime.resources.lock:
+            if not runtime.owner(session):
+                self.ask()
+                return
+            with self._lock:
+                known = self._passed.setdefault((session, step), {})
+                if transfer in known:
+                    return
+                known[transfer] = tensors
+            runtime.rendezvous.put(session, step, transfer, tensors)
+            feed = self.feed
+            if feed is not None:
+                feed.send(kinds.PASSED, (session, step, transfer), tensors)
+
+    def committed(self) -> list[tuple[StepKey, int]]:
+        """Steps that have committed themselves, and may not be over; each with the number of its plan."""
+        with self._lock:
+            return [
+                (key, place.plan)
+                for key, known in self._outcomes.items()
+                for place, outcome in known.items()
+                if outcome.commits
+            ]
+
+    def finished(self, session: str, step: int) -> None:
+        """No master asks for a step again."""
+        key = session, step
+        with self._lock:
+            known = [self._outcomes.pop(key, None), self._passed.pop(key, None)]
+            if any(found is not None for found in known) and self.feed is not None:
+                self._over.append(key)
+
+    def forget(self, session: str) -> None:
+        """A session is over."""
+        with self._lock:
+            for known in (self._outcomes, self._passed):
+                for key in [key for key in known if key[0] == session]:
+                    del known[key]
+
+    # All there is -----------------------------------------------------------------------------------------------------
+
+    def all(self) -> list[tuple[int, Sequence[object], Tensors]]:
+        """Frames that bring another copy what the variables are, and what is known of steps. The lock of the resources
+        is held."""
+        feed = self.feed
+        if feed is not None:  # the copy that follows now hears of everything first
+            changed = [
+                (key, its) for key, its in kept_of(self._resources).items() if self._told.get(key) != (its, its.changes)
+            ]
+            if changed:
+                feed.send(*self._replaced(None, (), changed, ()))
+        self._told = {}
+        with self._lock:
+            outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]
+            passed = [(key, transfer, its) for key, known in self._passed.items() for transfer, its in known.items()]
+        cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]
+        return [
+            *(self._replaced(None, [cell], (), ()) for cell in cells),
+            *(self._replaced(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
+            *(
+                self._replaced((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
+                for (session, step), place, outcome in outcomes
+            ),
+            *((kinds.PASSED, (*key, transfer), tensors) for key, transfer, tensors in passed),
+        ]
+
+    # Following --------------------------------------------------------------------------------------------------------
+
+    def repeat(self, over: Sequence[Any], instruction: Sequence[Any], tensors: Sequence[Any]) -> None:
+        """Carries out an instruction, as the other copy has.
+
+        Raises:
+          OpError: it cannot be carried out here.
+        """
+        self._end_steps(over)
+        session, plan, position, number, resumes, handles, through = instruction
+        step = Step(number, session)
+        step.resumes, step.follows = resumes, True
+        before = self._count
+        compiled: CompiledPlan = self._runtime.plan(session, plan)
+        try:
+            compiled.repeat(position, with_handles(self._resources, handles, tensors), step)
+        except StillWaitsError:
+            if through:
+                raise
+            # It has yet to wait there, too, after it had changed something.
+        except Exception as error:
+            if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
+                raise
+            # It has failed there, too, after it had changed something.
+
+    def replace(
+        self,
+        over: Sequence[Any],
+        instruction: Sequence[Any] | None,
+        variables: Sequence[Any],
+        kept: Sequence[Any],
+        tensors: Sequence[Any],
+    ) -> None:
+        """Gives variables values, makes what else is kept what it is on the other copy, and notes what has come of an
+        instruction."""
+        self._end_steps(over)
+        resources = self._resources
+        rest = iter(tensors)
+        with resources.lock:
+            for container, name, updates in variables:
+                resources.cell(container, name).become(next(rest), updates)
+            for key, called, words, count in kept:
+                resources.take_state(Key(*key), called, State(words, [next(rest) for _ in range(count)]))
+        if instruction is not None:
+            session, plan, position, number, resumes, failed, error, commits = instruction
+            step = Step(number, session)
+            step.resumes = resumes
+            ended = None if error is None else make_error(*error)
+            outcome = Outcome(list(rest), dict.fromkeys(failed, True), ended, commits)
+            self._note(step, Place(plan, position), outcome)
+
+    def _end_steps(self, over: Sequence[Any]) -> None:
+        for session, step in over:
+            self.finished(session, step)
+            self._runtime.rendezvous.forget(session, step)
+
+
+def _told(step: RecordedStep, place: Place) -> tuple[object, ...]:
+    return step.session, *place, step.number, step.resumes
+
+
+def _ended(outcome: Outcome) -> tuple[object, ...]:
+    """The operations of an instruction that have failed, the error that it has ended with, and whether its step has
+    committed itself with it."""
+    error = outcome.error
+    failed = [name for name, failed in outcome.faults.items() if failed]
+    return failed, None if error is None else (error.error_code, error.message), outcome.commits

@@ -1,0 +1,417 @@
+"""One of the copies of a ``ps`` task of graphs: its variables, plans, and steps in progress.
+
+Masters do not know on which process the task is: they open a channel to either with ``OPEN_COPY``, and the copy that
+serves answers with the generation of the *task*, which both copies have. So a master that loses one copy, and finds the
+other one, finds the same life of the task, and goes on with the step as after any connection that was lost. What the
+former copy has done of the step the other one knows (`headwater.graph.server.replicas.changes`); the rest it does.
+
+The frames of masters::
+
+    OPEN_COPY    (task,)                                   answered by DONE (whether it serves, the task's generation,
+                                                           steps run, devices), or with it as False, 0, 0, and which
+                                                           processes there are, see
+                                                           `headwater.graph.server.replicas.processes`; steps follow,
+                                                           see `headwater.graph.master.protocol`, and
+    COPY_PLAN    (session, plan, owner's claim)            the plan, as bytes; answered by DONE ()
+    COPY_RELEASE (session)                                 answered by DONE ()
+    COPY_RESET   (containers)                              answered by DONE ()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.graph.passes.plan import decode_plan
+from headwater.graph.resources.training_note import Note, note_of
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.replicas.changes import Changes
+from headwater.graph.server.replicas.kept import CopiedResources
+from headwater.graph.server.served_step import Push
+from headwater.graph.server.steps import StepService
+from headwater.replicas.aims import Aim
+from headwater.replicas.copy import KeptCopy
+from headwater.replicas.feed import Feed, FeedChannel
+from headwater.replicas.sites import Site
+from headwater.replicas.views import Copy, View
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S
+from headwater.telemetry.snapshot import GroupProgress
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import new_generation
+
+_log = logging.getLogger("headwater")
+
+#: The set of parameters, for the witness, that variables of graphs are; no program has one of this name.
+SET = "+graph"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a copy needs of its process.
+
+    Attributes:
+      push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
+      watchdog: is told of steps of training.
+      address: gives the address that the cluster has for a task; empty where it has none.
+      connected: whether a generation of a task is connected.
+      processes: which processes of job ``ps`` there are, for masters; see `GraphProcesses.words`.
+    """
+
+    push: Push
+    watchdog: ProgressWatchdog
+    address: Callable[[str], str]
+    connected: Callable[[str, int], bool]
+    processes: Callable[[], Sequence[object]] = tuple
+
+
+class _Contents:
+    """What a copy has, in one life of it."""
+
+    def __init__(self, copy: GraphCopy, generation: int, around: Surroundings) -> None:
+        task = copy.served.device_prefix
+        self._copy = copy
+        self.generation: int = generation
+        resources = CopiedResources(str(copy.served))
+        self.runtime: TaskRuntime = TaskRuntime(task, resources=resources)
+        self.changes: Changes = Changes(self.runtime, resources, lambda: copy.feed_of(self))
+        self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
+        self.channels: dict[Channel, None] = {}  # in order, so that a simulated history is told by its number
+        self.met: set[int] = set()  # generations of masters that were served here
+        self.note: Note = self._watched_note()
+        self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
+        self.runtime.on_release.append(self._released)
+
+    # A follower of its steps (`headwater.graph.server.steps.Follower`)
+    # ------------------------------------------------------
+
+    def secured(self, waits: Callable[[str], None]) -> None:
+        self._copy.secure(self, waits)
+
+    def failed(self) -> None:
+        self.changes.ask()
+
+    def ended(self, session: str, step: int) -> None:
+        self.changes.ended(session, step)
+
+    def finished(self, session: str, step: int) -> None:
+        self.changes.finished(session, step)
+
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        self.changes.passed(session, step, transfer, tensors)
+        self._copy.secure(self, lambda _: _require_there(channel))
+
+    # What else changes ------------------------------------------------------------------------------------------------
+
+    def _tell(self, kind: int, header: Sequence[object], tensors: Sequence[Any] = ()) -> None:
+        """Sends a change. The lock of the resources is held."""
+        feed = self.changes.feed
+        if feed is not None:
+            feed.send(kind, header, tensors)
+
+    def _watched_note(self) -> Note:
+        note = note_of(self.runtime.resources)
+        note.on_change = self._sealed
+        return note
+
+    def _sealed(self) -> None:
+        with self.runtime.resources.lock:
+            self._tell(*self._seal())
+
+    def _seal(self) -> tuple[int, Sequence[object], Sequence[Any]]:
+        """A frame that brings another copy the note."""
+        return kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
+
+    def _released(self, session: str) -> None:
+        with self.runtime.resources.lock:
+            for key in [key for key in self.plans if key[0] == session]:
+                del self.plans[key]
+            self.changes.forget(session)
+            self._tell(kinds.COPY_RELEASE, (session,))
+
+    def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: Surroundings | None) -> None:
+        """Keeps a plan; ``around`` is None where another copy has found that its owner may have it kept."""
+        plan = decode_plan(data)
+        if plan.isolated:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self._copy.served} has a second copy of its variables, and a session with variables of its own "
+                "(isolate_session_state) has none: leave one of them away",
+            )
+        if around is None:
+            self.runtime.add_plan(session, number, plan, owner, prevails=True)
+        else:
+            name = str(TaskName.parse(owner.task)) if owner.task else ""
+            self.runtime.add_plan(
+                session,
+                number,
+                plan,
+                owner,
+                address=around.address(name),
+                connected=lambda generation: around.connected(name, generation),
+            )
+        with self.runtime.resources.lock:
+            self.plans[session, number] = data, owner
+            self._tell(*_plan(session, number, data, owner))
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets what is in ``containers`` (all by default), and all sessions."""
+        with self.runtime.resources.lock:  # no change comes in between
+            self.runtime.reset(list(containers))
+            self.note = self._watched_note()
+            self._tell(kinds.COPY_RESET, (list(containers),))
+
+    def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
+        """Frames that bring another copy all there is. The lock of the resources is held."""
+        plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
+        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), self._seal()]
+
+    def end(self) -> None:
+        """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
+        for channel in list(self.channels):
+            channel.break_off(f"another copy of {self._copy.served} serves")
+
+    def cancel(self) -> None:
+        """Ends all steps. Those that wait have the lock of the resources when they hear of it: it is taken."""
+        self.steps.stop()
+        self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
+
+
+class GraphCopy(KeptCopy):
+    """One of the two copies of a ``ps`` task.
+
+    Args:
+      served: the task.
+      site: where the copy is.
+      around: what it needs of its process.
+      aims: says on which processes the copies should be; see `KeptCopy.aim`.
+
+    Attributes:
+      served: the task.
+    """
+
+    def __init__(
+        self,
+        served: TaskName,
+        *,
+        site: Site,
+        around: Surroundings,
+        aims: Callable[[], Aim | None] | None = None,
+    ) -> None:
+        self.served: TaskName = served
+        self._around = around
+        self._aims = aims
+        # What a fill replaces stays until the next one: equal plans find their executables there.
+        self._before: _Contents | None = None
+        super().__init__(SET, served.index, site=site, called=f"the state of {served}")
+
+    def _begin(self) -> None:
+        self._contents = _Contents(self, new_generation(), self._around)
+
+    def _end(self) -> None:
+        self._contents.end()
+        threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
+
+    # What the task asks -----------------------------------------------------------------------------------------------
+
+    @property
+    def runtime(self) -> TaskRuntime:
+        """Its state and plans."""
+        return self._contents.runtime
+
+    @property
+    def serves(self) -> bool:
+        """Whether masters are served here, as far as is known."""
+        return self._serving
+
+    def has_met(self, generation: int) -> bool:
+        """Whether a master was served here, and did not only ask which copy serves."""
+        return generation in self._contents.met
+
+    @property
+    def steps(self) -> int:
+        """How many steps it has run."""
+        return self._contents.steps.steps
+
+    def group(self) -> GroupProgress:
+        """How the copies stand."""
+        return GroupProgress(
+            name=f"state of {self.served}",
+            updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
+            copies=self.described(),
+            lacks_second=self.lacks_second,
+            second_behind=self.behind,
+        )
+
+    def close(self) -> None:
+        super().close()
+        self._contents.end()
+        self._contents.cancel()
+
+    # Masters ----------------------------------------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, on_lost: Callable[[], None]) -> None:
+        """Answers a master, where this copy serves, until the channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+          InvalidArgumentError: a frame cannot be understood.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
+            contents = self._contents
+            serving = self._serving and not self._closed
+            if serving:
+                contents.channels[channel] = None
+                contents.met.add(channel.peer_generation)
+        if not serving:
+            channel.send(Frame(kinds.DONE, (False, 0, 0, self._around.processes())))
+            return
+        try:
+            devices = [device.name() for device in contents.runtime.devices()]
+            channel.send(Frame(kinds.DONE, (True, contents.generation, contents.steps.steps, devices)))
+            # Plans come before steps, and on the same channels.
+            first = channel.recv()
+            while self._other_frame(contents, channel, first):
+                first = channel.recv()
+            contents.steps.serve(channel, first, lambda frame: self._other_frame(contents, channel, frame), on_lost)
+        finally:
+            contents.channels.pop(channel, None)
+
+    def _other_frame(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
+        """Answers a frame that is of no step; whether it is one."""
+        try:
+            match frame.kind, frame.header:
+                case kinds.COPY_PLAN, (str(session), int(number), owner):
+                    data = frame.tensors[0].tobytes()
+                    contents.add_plan(session, number, data, _claim(owner, frame, channel.peer), self._around)
+                case kinds.COPY_RELEASE, (str(session),):
+                    contents.runtime.release(session)
+                case kinds.COPY_RESET, ([*containers],):
+                    contents.reset([str(container) for container in containers])
+                case _:
+                    return False
+            self.secure(contents, lambda _: _require_there(channel))
+        except UnavailableError:
+            raise
+        except OpError as error:
+            contents.failed()
+            self.secure(contents, lambda _: _require_there(channel))
+            channel.send(error_frame(0, error, contents.runtime.task))
+        else:
+            channel.send(Frame(kinds.DONE, ()))
+        return True
+
+    def secure(self, contents: _Contents, waits: Callable[[str], None]) -> None:
+        """Returns once the other copy has all that has changed so far; see
+        `headwater.graph.server.served_step.Secured`."""
+        feed = self._feed
+        number = feed.given if feed is not None else 0
+        self._await_second(feed, number, lambda: self._contents is contents, waits)
+
+    def feed_of(self, contents: _Contents) -> Feed | None:
+        """Where changes of ``contents`` go to; None where these are not served."""
+        return self._feed if self._serving and self._contents is contents else None
+
+    # Following and leading --------------------------------------------------------------------------------------------
+
+    def _apply(self, frame: Frame, channel: Channel) -> None:
+        self._carry_out(frame, channel.peer)
+
+    def _carry_out(self, frame: Frame, peer: str) -> None:
+        contents = self._contents
+        match frame.kind, frame.header:
+            case kinds.STATE, (int(), int(generation)):
+                contents.runtime.resources.clear()
+                self._before = contents
+                with self._changed:
+                    self._contents = _Contents(self, generation, self._around)
+            case kinds.COPY_PLAN, (int(), str(session), int(number), owner):
+                contents.add_plan(session, number, frame.tensors[0].tobytes(), _claim(owner, frame, peer), None)
+            case kinds.COPY_RELEASE, (int(), str(session)):
+                contents.runtime.release(session)
+            case kinds.COPY_RESET, (int(), [*containers]):
+                contents.reset([str(container) for container in containers])
+            case kinds.REPEAT, (int(), [*over], [*instruction]):
+                contents.changes.repeat(over, instruction, frame.tensors)
+            case kinds.REPLACE, (int(), [*over], instruction, [*variables], [*kept]):
+                contents.changes.replace(over, instruction, variables, kept, frame.tensors)
+            case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
+                contents.changes.passed(session, step, transfer, frame.tensors)
+            case kinds.SEAL, (int(), bytes(text), str(together), bool(prepares)):
+                contents.note.change(text, together, prepares=prepares)
+            case _:
+                raise bad_header(frame, peer)
+
+    def _take_up(self) -> None:
+        self._before = None
+        view = self._standing.view
+        if view is not None and view.term > 1:
+            _log.warning("%s serves %s now: %s", self._task, self._called, view)
+
+    def _take_over(self) -> None:
+        super()._take_over()
+        contents = self._contents
+        if self._serving:
+            # Other tasks may have made their parts of these, and the master may be gone that would go on with them.
+            for (session, step), plan in contents.changes.committed():
+                contents.steps.go_on(session, step, plan)
+
+    def _wanted(self, view: View) -> Aim:
+        if self._aims is not None:
+            self._aim = self._aims()
+        return super()._wanted(view)
+
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+        contents = self._contents
+        with contents.runtime.resources.lock:
+            feed = Feed(channel, other, contents.all())
+            self._feeds(feed)
+        return feed
+
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self._contents.runtime.resources.lock
+
+    def _step_down(self) -> None:
+        contents = self._contents
+        with contents.runtime.resources.lock:
+            frames = contents.all()
+            self._stops_serving()
+        contents.end()
+        for kind, header, tensors in frames:
+            self._carry_out(Frame(kind, (0, *header), tensors), self._task)
+
+
+def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:
+    return kinds.COPY_PLAN, (session, number, claim_words(owner)), [np.frombuffer(data, np.uint8)]
+
+
+def claim_words(claim: Claim) -> tuple[object, ...]:
+    """A claim as a frame's header has it."""
+    return dataclasses.astuple(claim)
+
+
+def _claim(words: Any, frame: Frame, peer: str) -> Claim:
+    match words:
+        case (str(task), int(generation), float() | int() as started, str(address)):
+            return Claim(task=task, generation=generation, started=started, address=address)
+        case _:
+            raise bad_header(frame, peer)
+
+
+def _require_there(channel: Channel) -> None:
+    if channel.peer_gone():
+        raise UnavailableError(None, None, f"{channel.peer} is gone")

@@ -1,0 +1,233 @@
+"""What a task of which there are two copies keeps besides variables, and how operations on it are carried out.
+
+An operation is carried out under the one lock, as a whole, once nothing is left to wait for: it is tried, and where it
+has to wait, it waits, and is tried again. So what it changes is one change, which stands in the order of all others. A
+step that waits has changed nothing; where it is resumed on the other copy, it waits there anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from headwater.cluster.variables import REPLICAS
+from headwater.errors import FailedPreconditionError, OpError
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
+from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError, is_handle
+from headwater.graph.resources.recording import KeptOperation, Outcome, Place
+from headwater.graph.resources.training_note import Note
+from headwater.graph.runtime.step import Step
+
+R = TypeVar("R")
+
+_REFUSED: Final = {
+    "IteratorState": "an iterator, whose place in its dataset cannot be sent",
+    "Mutex": "the lock of a CriticalSection, which a step holds while other operations are carried out",
+}
+
+
+class CopiedResources(Resources):
+    """The containers of a task of which another one has a copy.
+
+    Args:
+      task: its full name.
+    """
+
+    def __init__(self, task: str) -> None:
+        super().__init__()
+        self._task = task
+        self._touched: dict[Key, Kept] | None = None
+        self.on_change: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def touched(self) -> Generator[dict[Key, Kept]]:
+        """Has what is asked for meanwhile in what it gives. The lock is held."""
+        before, self._touched = self._touched, {}
+        try:
+            yield self._touched
+        finally:
+            self._touched = before
+
+    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
+        """See `Resources.get_or_make`.
+
+        Raises:
+          FailedPreconditionError: there would be no second copy of it.
+        """
+        if kind is Note:
+            return super().get_or_make(container, name, kind, make)
+        touched = self._touched
+        if not can_keep(kind):
+            what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
+            raise self._refusal(name, f"there would be none of {name!r}, {what}")
+        if touched is None:
+            raise self._refusal(
+                name, f"what a branch or a loop does with {name!r}, a {kind.__name__}, cannot be done there, too"
+            )
+        is_new = self.find(container, name, kind) is None
+        found = super().get_or_make(container, name, kind, make)
+        assert isinstance(found, Kept)
+        if is_new:
+            found.share(self.lock)
+        touched[Key(container, kind.__name__, name)] = found
+        return found
+
+    def find(self, container: str, name: str, kind: type[R]) -> R | None:
+        found = super().find(container, name, kind)
+        self._touches(container, name, kind, found)
+        return found
+
+    def of_kind(self, kind: type[R]) -> dict[str, R]:
+        with self.lock:
+            for (container, its, name), found in self._others.items():
+                if its is kind:
+                    self._touches(container, name, kind, found)
+            return super().of_kind(kind)
+
+    def _touches(self, container: str, name: str, kind: type[Any], found: object) -> None:
+        """Notes that an operation uses what it has found; whether it changes that is seen later."""
+        touched = self._touched
+        if touched is not None and isinstance(found, Kept):
+            touched[Key(container, kind.__name__, name)] = found
+
+    def _refusal(self, name: str, why: str) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            None,
+            None,
+            f"{self._task} has a second copy of what it keeps ({REPLICAS}=2), and {why}: keep that on a worker (with "
+            f"tf.device), or leave {REPLICAS} away",
+        )
+
+    def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
+        """What inputs of an operation stand for, where it is still there."""
+        handled = {id(inputs[index].item()) for index in _handles(inputs)}
+        return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
+
+    def take_state(self, key: Key, called: str, state: State) -> None:
+        """Makes the resource of a place what ``state`` says; it is of the class ``called``, and is made where there is
+        none. The lock is held."""
+        found, is_new = make_kept(self, key, called, state)
+        if is_new:
+            found.share(self.lock)
+        found.take_state(state)
+
+    # What changes outside of steps ------------------------------------------------------------------------------------
+
+    def leave(self, session: str, reason: str) -> None:
+        with self.lock:
+            super().leave(session, reason)
+            self.on_change()
+
+    def end_session(self, session: str, reason: str) -> None:
+        with self.lock:
+            super().end_session(session, reason)
+            self.on_change()
+
+
+class Attempt(Step):
+    """A step as an operation sees it that may not wait.
+
+    Args:
+      step: the step itself.
+      place: of the operation.
+      notes: what the operation has noted when it was tried before, see `headwater.graph.resources.kept.at_first`.
+      error: what waiting has ended with; None where it has not.
+
+    Attributes:
+      notes: as given.
+      operation: its step and its place: what it has done so far is known by that.
+    """
+
+    def __init__(self, step: Step, place: Place, notes: dict[str, Any], error: OpError | None = None) -> None:
+        super().__init__(step.number, step.session, step.deadline)
+        self.operation: tuple[object, ...] = (step.session, step.number, *place)
+        self.notes: dict[str, Any] = notes
+        self.follows = step.follows
+        self._step = step
+        self._error = error
+
+    def wait_until(self, condition: Any, ready: Callable[[], bool], what: str) -> None:
+        if self._error is not None:
+            raise self._error
+        if not ready():
+            raise StillWaitsError(condition, ready, what)
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        self._step.at_end(call)
+
+    def check(self) -> None:
+        self._step.check()
+
+    def commit(self) -> None:
+        self._step.commit()
+        self.committed = True
+
+
+class Tried:
+    """What a try of an operation has come to.
+
+    Args:
+      resources: of the task; their lock is held.
+      operation: which.
+      attempt: for which step.
+      inputs: of the operation.
+
+    Attributes:
+      waits: what it has to wait for; None where it is through.
+      outcome: what it has given, where it is through.
+      touched: what it has used.
+      cells: the variables among its inputs that it has changed.
+      failure: what it has raised that is no error of an operation: what it has changed then is not known.
+    """
+
+    def __init__(
+        self, resources: CopiedResources, operation: KeptOperation, attempt: Attempt, inputs: Sequence[Any]
+    ) -> None:
+        self.waits: StillWaitsError | None = None
+        self.outcome: Outcome = Outcome()
+        self.failure: Exception | None = None
+        before = [cell.updates for cell in operation.cells]
+        with resources.touched() as self.touched:
+            self.touched.update(resources.stood_for(inputs))
+            try:
+                outputs = operation.perform(attempt, inputs)
+                self.outcome = Outcome(outputs, commits=attempt.committed)
+            except StillWaitsError as waits:
+                self.waits = waits
+            except OpError as error:
+                self.outcome = Outcome(error=error)
+            except Exception as failure:  # noqa: BLE001 - it is raised once it is known what to tell the other copy
+                self.failure = failure
+        self.cells = [cell for cell, was in zip(operation.cells, before, strict=True) if cell.updates != was]
+
+    @property
+    def gives_handles(self) -> bool:
+        """Whether what it gives stands for what is kept."""
+        return bool(_handles(self.outcome.outputs))
+
+
+def _handles(values: Sequence[Any]) -> list[int]:
+    """Which of some values stand for what is kept."""
+    return [index for index, value in enumerate(values) if is_handle(value)]
+
+
+def without_handles(resources: CopiedResources, inputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[Any]]:
+    """Inputs of an operation as they travel: (position, key) of each that stands for what is kept, and the others."""
+    handles = _handles(inputs)
+    if not handles:
+        return [], [np.asarray(value) for value in inputs]
+    keys = {id(its): key for key, its in resources.stood_for(inputs).items()}
+    told = [(index, *keys[id(inputs[index].item())]) for index in handles]
+    return told, [np.asarray(value) for index, value in enumerate(inputs) if index not in handles]
+
+
+def with_handles(resources: CopiedResources, handles: Sequence[Sequence[Any]], tensors: Sequence[Any]) -> list[Any]:
+    """What `without_handles` was given, on the other copy."""
+    inputs = list(tensors)
+    for index, *key in handles:
+        inputs.insert(index, handle_of(find_kept(resources, Key(*key))))
+    return inputs

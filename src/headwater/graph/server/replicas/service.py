@@ -1,0 +1,171 @@
+"""The copies that a process of job ``ps`` has, or may have, of a graph's tasks; and how it ends while others stay."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, Final
+
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
+from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
+from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
+from headwater.graph.server.snapshot import add_state
+from headwater.replicas.leaving import LEAVE_S, LOST_S, leave
+from headwater.state.periodic import Periodic
+from headwater.task.answers import bad_header
+from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
+from headwater.task.service import Service
+from headwater.task.shell import TaskShell
+from headwater.telemetry.snapshot import Snapshot
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: How often a process that none of the tasks begin on looks whether others are there, and how long none may be while it
+#: has nothing, before it takes the job for over, in seconds.
+OTHERS_S: Final = 5.0
+ALONE_S: Final = 20.0
+
+
+class CopyService(Service):
+    """Serves masters, and follows other copies.
+
+    Args:
+      shell: the task.
+      copies: of each task.
+      around: what copies need of their process.
+      processes: that may have copies.
+
+    Attributes:
+      copies: see above.
+      processes: see above.
+    """
+
+    kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND, PROCESSES)
+
+    def __init__(
+        self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings, processes: GraphProcesses
+    ) -> None:
+        self.copies: Sequence[GraphCopy] = copies
+        self.processes: GraphProcesses = processes
+        self._shell = shell
+        self._around = around
+        self._alone_since: float | None = None
+        self._looks = Periodic("looks for other ps", OTHERS_S, self._look_for_others)
+
+    def start(self) -> None:
+        """Begins to ask who serves, and tells other processes of this one."""
+        self.processes.start()
+        if self.processes.is_extra:
+            self._looks.start()
+        for copy in self.copies:
+            copy.start()
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        match first.kind, first.header:
+            case _, (int(task),) if first.kind == OPEN_COPY and (found := self._of_task(task)) is not None:
+                found.serve(channel, lambda: self._shell.disconnected(channel))
+            case _, (str(name), *_) if first.kind == SECOND and (found := self._called(name)) is not None:
+                found.take(channel, first)
+            case _, (words, bool(over)) if first.kind == PROCESSES:
+                self.processes.learn(words)
+                channel.send(Frame(DONE, (self.processes.words(),)))
+                if over and self.processes.is_extra:
+                    self._shell.hear_over(f"{channel.peer} has ended with it")
+            case _:
+                raise bad_header(first, channel.peer)
+
+    def _look_for_others(self) -> None:
+        """The job may have ended while this process was not heard of, or was stopped."""
+        if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since >= ALONE_S:
+            self._shell.hear_over(f"no other ps is there since {ALONE_S:g} s, and this one has nothing")
+
+    def _of_task(self, index: int) -> GraphCopy | None:
+        return next((copy for copy in self.copies if copy.served.index == index), None)
+
+    def _called(self, name: str) -> GraphCopy | None:
+        return next((copy for copy in self.copies if copy.name == name), None)
+
+    def has_served(self, generation: int) -> bool:
+        return any(copy.runtime.has_served(generation) for copy in self.copies)
+
+    def refusal(self, task: Claim) -> str:
+        if not task.task:
+            return ""
+        name = str(TaskName.parse(task.task))
+        claim = dataclasses.replace(task, task=TaskName.parse(task.task).device_prefix)
+        reasons = (
+            copy.runtime.refusal(
+                claim,
+                address=self._around.address(name),
+                connected=lambda generation: self._around.connected(name, generation),
+            )
+            for copy in self.copies
+            if copy.serves
+        )
+        return next((reason for reason in reasons if reason), "")
+
+    def lost(self, task: str, generation: int) -> None:
+        for copy in self.copies:
+            # A copy that follows hears what becomes of it from the one that serves, and it may ask before it is served.
+            if (
+                generation
+                and copy.has_met(generation)
+                and copy.runtime.lose(generation, "its last connection has ended")
+            ):
+                _log.warning("%s has lost %s, whose sessions are still open", copy.served, task)
+
+    def is_open(self, session: str) -> bool:
+        return any(copy.runtime.knows(session) for copy in self.copies)
+
+    def job_over(self, reason: str) -> None:
+        for copy in self.copies:
+            copy.job_over()
+            copy.runtime.resources.job_over(reason)
+
+    def before_end(self, *, over: bool) -> None:
+        """Has other processes take what copies this one has, where the job goes on and there are others."""
+        if not over:
+            self.processes.say(LEAVING)
+            self.processes.tell_now()
+            leave(str(self._shell.me), self.copies, self._missed, self._patience_s)
+        self.processes.say(GONE)
+        self.processes.tell_now(over=over or self._shell.is_over)
+
+    def _missed(self) -> list[GraphCopy]:
+        """What other processes lack, where the job goes on."""
+        return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
+
+    def _patience_s(self) -> float:
+        """How long another process may take that stays; or that was lost, may come back, and workers wait for."""
+        if self.processes.others_stay():
+            return LEAVE_S
+        return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
+
+    def close(self) -> None:
+        self._looks.stop()
+        self.processes.close()
+        for copy in self.copies:
+            copy.close()
+
+    def details(self) -> Mapping[str, bytes]:
+        return {
+            STEPS_DETAIL: str(sum(copy.steps for copy in self.copies)).encode(),
+            SESSIONS_DETAIL: str(sum(copy.runtime.session_count() for copy in self.copies if copy.serves)).encode(),
+        }
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        for copy in self.copies:
+            if copy.serves:
+                snapshot = add_state(snapshot, copy.runtime)
+        groups = (copy.group() for copy in self.copies if not copy.is_spare)
+        return dataclasses.replace(snapshot, groups=(*snapshot.groups, *groups))

@@ -1,0 +1,30 @@
+"""A task's server by what ``TF_CONFIG`` says, for programs that do nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.cluster.config import task_config_from_environment
+from headwater.graph.server.server import Server
+
+
+def run_standard_tensorflow_server(session_config: Any = None) -> Server:
+    """The running server of this task; `Server.join` waits on it.
+
+    Args:
+      session_config: a ``ConfigProto``; see `Server`.
+
+    Raises:
+      ValueError: ``TF_CONFIG`` names no cluster or no task, or a cluster without chief and workers.
+      ClusterConfigError: it cannot be right.
+    """
+    found = task_config_from_environment()
+    if found is None or not found.cluster.jobs:
+        raise ValueError('"cluster" is not found in TF_CONFIG.')
+    if found.task is None:
+        raise ValueError('"task" is not found in TF_CONFIG.')
+    if not {"chief", "worker"}.intersection(found.cluster.jobs):
+        raise ValueError("You must have `chief` or `worker` jobs in the `cluster_spec`.")
+    return Server(
+        found.cluster, found.task.job, found.task.index, protocol=found.rest.get("rpc_layer"), config=session_config
+    )

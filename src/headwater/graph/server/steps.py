@@ -1,0 +1,534 @@
+"""The data plane of a task: runs its part of steps for masters elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol
+
+from headwater.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
+from headwater.graph.master.protocol import WANTS_VALUES
+from headwater.graph.passes.plan import Receive, TaskPlan
+from headwater.graph.resources.example_ledger import ExampleLedger
+from headwater.graph.runtime.executor import CompiledPlan
+from headwater.graph.runtime.step import Stopped
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedStep
+from headwater.pauses import pause
+from headwater.task.answers import bad_header
+from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
+from headwater.telemetry.step_stats import StepTrace
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
+
+_log = logging.getLogger("headwater")
+
+_LOOK_S = 0.005
+# How long steps that are put off may take to hear of it, in seconds.
+_PUT_OFF_S = 5.0
+#: Types in the header of RUN, and of RUN and RESUME with a number more: see `headwater.graph.master.protocol`.
+_REQUESTS = frozenset(
+    (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
+)
+_REQUEST = 6
+
+
+def _nothing() -> None:
+    pass
+
+
+def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
+    """Waits until ``condition`` is false, at most ``seconds``; whether it is."""
+    give_up_at = time.monotonic() + seconds
+    while condition():
+        if time.monotonic() >= give_up_at:
+            return False
+        pause(_LOOK_S)
+    return True
+
+
+class Follower(Protocol):
+    """Another copy of the task, as its steps see it."""
+
+    def secured(self, waits: Callable[[str], None]) -> None:
+        """See `Secured`."""
+        ...
+
+    def failed(self) -> None:
+        """A step has failed, and the next answer says so: `secured` returns only where this copy serves still. One that
+        serves no more may not know what the step needs."""
+        ...
+
+    def ended(self, session: str, step: int) -> None:
+        """Nothing of a step runs here any more."""
+        ...
+
+    def finished(self, session: str, step: int) -> None:
+        """The master of a step has its answer, so that none asks for it again."""
+        ...
+
+    def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        """Takes a transfer that another task has sent on ``channel``, where both copies have it.
+
+        Raises:
+          UnavailableError: this copy does not serve any more.
+        """
+        ...
+
+
+class StepService:
+    """Serves channels: each in a thread of its own, one step after the other.
+
+    A step that may resume is known by its session and number from its beginning until its master has the answer: when
+    the master sends the next step on the channel. So a master that has lost the channel finds it again.
+
+    Args:
+      runtime: the task's.
+      push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
+      watchdog: is told of steps of training.
+      patience_s: how long a step waits for a master that has lost its channel, in seconds; by default somewhat longer
+        than a master tries to come back.
+      follower: the other copy of the task, where there is one.
+
+    Attributes:
+      steps: how many it has run.
+      watchdog: is told of steps of training.
+      spoiled: whether one was put off that has changed something, and cannot go on.
+    """
+
+    def __init__(
+        self,
+        runtime: TaskRuntime,
+        push: Push,
+        watchdog: ProgressWatchdog | None = None,
+        patience_s: float | None = None,
+        follower: Follower | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._follower = follower
+        self._secured: Secured | None = None if follower is None else follower.secured
+        self._push = push
+        self.steps: int = 0
+        self._unanswered: set[ServedStep] = set()
+        self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
+        self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, int], ServedStep] = {}
+        self._resumed: dict[str, set[int]] = {}
+        #: Known steps that have lost their channel, in the order of that, and until when they stay known.
+        self._left: dict[tuple[str, int], float] = {}
+        self._held = self._frozen = False
+        self.spoiled: bool = False
+        self._stopped = threading.Event()
+        runtime.on_release.append(self._forget_session)
+
+    def serve(
+        self, channel: Channel, frame: Frame, other: Callable[[Frame], bool], on_lost: Callable[[], None] = _nothing
+    ) -> None:
+        """Answers frames until the other end closes the channel.
+
+        Args:
+          channel: the channel; the caller closes it.
+          frame: the first.
+          other: takes frames of kinds that are not of steps; says whether it knew this one.
+          on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master's return.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+          InvalidArgumentError: a frame cannot be understood.
+        """
+        trained: dict[str, str] = {}
+        last: ServedStep | None = None
+
+        def close_training() -> None:
+            with contextlib.suppress(KeyError):  # two threads may find the channel lost at once
+                while trained:
+                    session, worker = trained.popitem()
+                    self.watchdog.closed(worker, session)
+
+        def lost() -> None:
+            close_training()
+            on_lost()
+
+        try:
+            while True:
+                kind = frame.kind
+                if kind in (RUN, RESUME):
+                    if last is not None:  # its master has the answer, else it would not go on
+                        if self._follower is not None:
+                            self._follower.finished(last.session, last.number)
+                        self._known.pop((last.session, last.number), None)
+                        if self._left:
+                            self._left.pop((last.session, last.number), None)
+                        last = None  # with the values that it gave, which an update then changes in place
+                    last = self._run(channel, frame, trained, lost)
+                elif kind == TRANSFER:
+                    self._take_push(channel, frame)
+                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these are of a step that ended early
+                    raise bad_header(frame, channel.peer)
+                del frame  # and its tensors, which may lie in memory that the other end waits for
+                frame = channel.recv()
+        finally:
+            if last is not None and last.channel is channel:
+                self._keep(last)
+            close_training()
+
+    def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
+        """Waits until every step has been answered, but for those that wait for something.
+
+        A program may end because of what a step of another task has brought, such as the last token of a queue; that
+        task waits for the answer. Where it has lost its channel, it comes back for it. An answer waits until other
+        tasks have what the step has sent them, see `headwater.graph.master.protocol`.
+
+        Args:
+          seconds: how long at most for steps that run.
+          return_s: how long at most for tasks that do not take what a step has sent them, and for masters that have
+            lost their channels, no longer ago than this.
+
+        Returns:
+          Whether all were answered.
+        """
+        if not _wait_while(lambda: any(step.waits_for is None for step in list(self._unanswered)), seconds):
+            return False
+        with self._lock:
+            long_ago = time.monotonic() + self._patience_s - return_s
+            gone = {key for key, until in self._left.items() if until < long_ago}
+        sending = [step for step in list(self._unanswered) if step.unconfirmed]
+
+        def undelivered() -> bool:
+            if any(not step.delivered() for key, step in list(self._known.items()) if key not in gone):
+                return True
+            return any(step in self._unanswered and (step.unconfirmed or not step.waits_for) for step in sending)
+
+        return _wait_while(undelivered, return_s)
+
+    def _take_push(self, channel: Channel, frame: Frame) -> None:
+        match frame.header:
+            case (str(session), int(step), int(transfer)):
+                if self._follower is not None:
+                    self._follower.passed(channel, session, step, transfer, frame.tensors)
+                elif self._runtime.owner(session):  # else it is over, and no thread would ever take it
+                    self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
+                    self.require_not_frozen()
+                channel.send(Frame(TAKEN, frame.header, ()))
+            case _:
+                raise bad_header(frame, channel.peer)
+
+    # The end of the task, whose next life goes on ---------------------------------------------------------------------
+
+    def hold(self, seconds: float) -> Sequence[ServedStep]:
+        """Begins no step from now on, and has those that run end. The masters of steps that come hear nothing until the
+        task stops: they bring these to its next life.
+
+        A step that runs has some time to end, unless all wait for one another. Then it is put off: where it has changed
+        nothing yet, it is as one that has not come; where it waits, it is to go on in the task's next life; else it
+        fails.
+
+        Args:
+          seconds: how long steps have to end.
+
+        Returns:
+          Those that run on.
+        """
+        self._held = True
+        _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
+        for step in self._running():
+            step.put_it_off(f"{self._runtime.task} ends")
+        _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
+        return self._running()
+
+    def _running(self) -> list[ServedStep]:
+        found = self._unanswered.union(step for step in list(self._known.values()) if not step.over)
+        return sorted(found, key=lambda step: (step.number, step.session))
+
+    def freeze(self) -> Sequence[LeftStep]:
+        """From now on, what comes is not taken any more, see `require_not_frozen`: it would not be among what is left.
+
+        Returns:
+          What is left of steps whose masters may ask for their answers again, and of those that are to go on.
+        """
+        self._frozen = True
+        return [step.left() for step in list(self._known.values()) if step.over]
+
+    def require_not_frozen(self) -> None:
+        """Is called once something has been taken, before that is confirmed.
+
+        Raises:
+          UnavailableError: when the task stops, where what was left of it may not have that.
+        """
+        if self._frozen:
+            self._wait_for_stop()
+
+    def _wait_for_stop(self) -> NoReturn:
+        self._stopped.wait()
+        raise UnavailableError(None, None, f"{self._runtime.task} has ended")
+
+    def know(self, left: Sequence[LeftStep]) -> None:
+        """Knows from now on the steps that a former life of the task has left, and goes on with those that were not
+        over."""
+        until = time.monotonic() + self._patience_s
+        for known in left:
+            step = ServedStep.of_former_life(known, self._runtime.owner(known.session), self._runtime, self._push)
+            key = step.session, step.number
+            self._known[key] = step
+            if known.midst is None:
+                self._left[key] = until
+            else:
+                step.patience_s = self._patience_s
+                self._begin_again(step, known.midst.plan, known.midst.stopped)
+
+    def stop(self) -> None:
+        """Ends the steps that wait for a master to come back: the task stops."""
+        self._stopped.set()
+        self._patience_s = 0.0
+        for step in list(self._known.values()):
+            step.patience_s = 0.0
+            step.cancel(f"{self._runtime.task} stops")
+
+    # Steps that may resume --------------------------------------------------------------------------------------------
+
+    def known(self) -> int:
+        """How many steps their masters may ask for again."""
+        return len(self._known)
+
+    def _enter(self, step: ServedStep, again: bool) -> ServedStep | None:
+        """Makes a step known; gives the one that is known already, if there is one.
+
+        Args:
+          again: its master has lost a channel that it has sent the step on. What may still come from there is none.
+        """
+        key = step.session, step.number
+        with self._lock:
+            if again:
+                self._resumed.setdefault(step.session, set()).add(step.number)
+            elif self._resumed and step.number in self._resumed.get(step.session, ()):
+                return step
+            found = self._known.setdefault(key, step)
+        return None if found is step else found
+
+    def _keep(self, step: ServedStep) -> None:
+        """The channel has ended after the answer, which may not have come: the master may ask for it again."""
+        now, key = time.monotonic(), (step.session, step.number)
+        with self._lock:
+            if self._known.get(key) is not step:
+                return  # the session is over, and its master with it
+            self._left.pop(key, None)
+            self._left[key] = now + self._patience_s
+            for old in [old for old, until in self._left.items() if until < now]:
+                self._known.pop(old, None)
+                del self._left[old]
+
+    def _forget(self, step: ServedStep) -> None:
+        """A step is as one that has not come."""
+        with self._lock:
+            if self._known.get((step.session, step.number)) is step:
+                del self._known[step.session, step.number]
+
+    def _forget_session(self, session: str) -> None:
+        for step in list(self._known.values()):
+            if step.session == session:
+                step.cancel("Session has been closed.")  # it may still wait for a task that has ended
+        with self._lock:
+            self._resumed.pop(session, None)
+            for known in (self._known, self._left):
+                for key in [key for key in known if key[0] == session]:
+                    del known[key]
+
+    def go_on(self, session: str, number: int, plan: int) -> None:
+        """Goes on with a step of a former copy of the task, unless it needs something of its master, who has to come
+        back then, or has done so already."""
+        runtime = self._runtime
+        compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
+        if compiled is None or _needs(compiled.plan, master):
+            return
+        step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
+        step.patience_s = self._patience_s
+        if self._enter(step, again=True) is None:
+            self._begin_again(step, plan)
+
+    def _begin_again(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
+        """Runs a step without its master, from its beginning or from where it was ``stopped``."""
+        name = f"goes-on-{step.number}"
+        threading.Thread(target=self._go_on, args=(step, plan, stopped), name=name, daemon=True).start()
+
+    def _go_on(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
+        if self._follower is not None:
+            step.at_end(functools.partial(self._follower.ended, step.session, step.number))
+        try:
+            self._run_step(step.channel, Frame(RUN), step, plan, None, None, {}, stopped)
+        finally:
+            step.confirm_rest()
+            step.end()
+        self._keep(step)
+
+    # One step ---------------------------------------------------------------------------------------------------------
+
+    def _run(
+        self, channel: Channel, frame: Frame, trained: dict[str, str], on_lost: Callable[[], None]
+    ) -> ServedStep | None:
+        """Runs a step; gives it, if its master may ask for its answer again.
+
+        Args:
+          trained: has the sessions of which the channel has brought steps of training, and their workers.
+        """
+        session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
+        deadline = None if seconds is None else time.monotonic() + seconds
+        runtime = self._runtime
+        step = ServedStep(
+            number, session, deadline, channel, runtime.owner(session), runtime, self._push, self._secured
+        )
+        again = received is not None
+        compiled = runtime.find_plan(session, plan)
+        if resumes and (compiled is None or compiled.changes):
+            step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
+            known = self._enter(step, again)
+            if known is not None:
+                if not again:
+                    return None
+                known.attach(channel, received or 0, on_lost)
+                return known
+        if again:
+            with contextlib.suppress(UnavailableError):  # the step's own frames meet the same fate
+                channel.send(Frame(RESUMED, (number, 0, 0), ()))
+        if traced:
+            step.trace = StepTrace()
+        if self._follower is not None:
+            step.at_end(functools.partial(self._follower.ended, session, number))
+        self._unanswered.add(step)
+        if self._held:
+            self._forget(step)
+            self._unanswered.discard(step)
+            self._wait_for_stop()
+        try:
+            self._run_step(channel, frame, step, plan, compiled, ahead, trained)
+        finally:
+            self._unanswered.discard(step)
+            if step.unconfirmed:
+                step.confirm_rest()
+            step.end()
+        if step.resumes:
+            return step
+        if self._follower is not None:
+            self._follower.finished(session, number)
+        return None
+
+    def _run_step(
+        self,
+        channel: Channel,
+        frame: Frame,
+        step: ServedStep,
+        plan: int,
+        compiled: CompiledPlan | None,
+        ahead: int | None,
+        trained: dict[str, str],
+        stopped: Stopped | None = None,
+    ) -> None:
+        session, traced = step.session, step.trace is not None
+        try:
+            if compiled is None:
+                compiled = self._runtime.plan(session, plan)
+            feeds, count = frame.tensors, len(compiled.plan.feeds)
+            if ahead is not None and compiled.first_reads is not None:
+                step.read_ahead(compiled.first_reads, ahead, feeds[count:])
+                feeds = feeds[:count]
+            if len(feeds) != count and stopped is None:
+                raise InvalidArgumentError(None, None, f"plan {plan} takes {count} feeds, {len(feeds)} came")
+            early = not traced and not step.gives_values and self._secured is None
+            answer = step.answer_early if early else None
+            if stopped is not None:
+                for ledger in self._runtime.resources.of_kind(ExampleLedger).values():
+                    ledger.go_on_with(step)
+                results = self._runtime.execute(compiled, (), step, stopped=stopped)
+            elif compiled.trains:
+                worker = trained.get(session) or self._trains(channel, session, trained)
+                results = self._train(compiled, feeds, step, answer, plan, worker)
+            else:
+                results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
+            if step.trace is not None:
+                results.append(step.trace.encode())
+            step.settle()
+            if step.unconfirmed:
+                step.confirm()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
+            self._failed(step, error, plan, compiled)
+            return
+        self.steps += 1
+        if not step.answered:
+            step.answer(results)
+
+    def _trains(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
+        """The first step of training of a session on a channel has come; gives the worker's name."""
+        worker = trained[session] = channel.peer.partition(" (")[0]
+        self.watchdog.opened(worker, session)
+        return worker
+
+    def _train(
+        self, compiled: CompiledPlan, feeds: Sequence[Any], step: ServedStep, answer: Any, plan: int, worker: str
+    ) -> list[Any]:
+        """Runs a plan as a step of training of a worker."""
+        done = False
+        self.watchdog.began(worker, step.session, step)
+        try:
+            results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
+            done = True
+            return results
+        finally:
+            self.watchdog.ended(worker, step.session, plan, step, done=done)
+
+    def _failed(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
+        runtime = self._runtime
+        if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
+            if step.put_off and compiled is not None and step.stopped is not None:
+                if compiled.changed_nothing(step.stopped):
+                    step.give_up()
+                    self._forget(step)
+                    return
+                if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
+                    step.goes_on_with = plan
+                    return
+            step.give_up()
+            self.spoiled = self.spoiled or step.put_off
+            error = UnavailableError(None, None, f"{runtime.task} has ended in the midst of step {step.number}")
+        runtime.rendezvous.forget(step.session, step.number)
+        if step.answered or not isinstance(error, OpError):
+            _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)
+        step.settle()
+        if step.answered:
+            runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
+        else:
+            if self._follower is not None and not isinstance(error, DeadlineExceededError):
+                self._follower.failed()
+            step.fail(error)
+
+
+def _needs(plan: TaskPlan, master: str) -> bool:
+    """Whether a step of the plan is given something by its master."""
+    return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
+
+
+def _run_header(
+    channel: Channel, frame: Frame
+) -> tuple[str, int, int, float | None, bool, bool, int | None, int | None]:
+    """What a RUN or RESUME frame says: session, plan, step, seconds left, whether to trace it, whether it may resume,
+    how many of its transfers have come to the master (None where it is sent for the first time), and what the master
+    reads ahead (None: nothing)."""
+    header = frame.header
+    # Looked up, as this is asked of each step: a pattern takes five times as long.
+    if tuple(map(type, header)) not in _REQUESTS:
+        raise bad_header(frame, channel.peer)
+    if len(header) == _REQUEST:
+        if frame.kind == RUN:
+            return *header, None, None
+    else:
+        *request, last = header
+        if frame.kind == RUN and last >= WANTS_VALUES:
+            return *request, None, last
+        if frame.kind == RESUME and header[5]:
+            return *request, last, None
+    raise bad_header(frame, channel.peer)

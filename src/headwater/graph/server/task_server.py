@@ -1,0 +1,346 @@
+"""A task that runs steps of graphs: the service behind a `Server`, and the shell that it stands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import REPLICAS
+from headwater.errors import FailedPreconditionError
+from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
+from headwater.graph.master.peers import ClusterPeers, PeerLink
+from headwater.graph.master.targets import forget_master, register_master
+from headwater.graph.passes.plan import decode_plan
+from headwater.graph.runtime.devices import memory_bytes, share_machine, use_cpu_only
+from headwater.graph.runtime.process import ProcessSettings, configure
+from headwater.graph.runtime.task import TaskRuntime
+from headwater.graph.server import left_state
+from headwater.graph.server.master_service import MasterService
+from headwater.graph.server.own_state import FOLDER, saver_for, saves_of_environment
+from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
+from headwater.graph.server.replicas.limits import replicas_of, tasks_of
+from headwater.graph.server.replicas.links import CopiedTaskLink, CopyLink
+from headwater.graph.server.replicas.processes import GraphProcesses
+from headwater.graph.server.replicas.service import CopyService
+from headwater.graph.server.snapshot import add_state
+from headwater.graph.server.steps import StepService
+from headwater.replicas.left_copies import LeftCopies
+from headwater.replicas.sites import Site
+from headwater.replicas.witness import RemoteWitness, WitnessService
+from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
+from headwater.task.left_states import LeftStates
+from headwater.task.lifetime import PS
+from headwater.task.service import Service
+from headwater.task.shell import TaskShell
+from headwater.telemetry.snapshot import Snapshot
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.handlers import DeviceInfo
+
+_log = logging.getLogger("headwater")
+
+# How long a process that ends gives its last answers to leave, in seconds.
+_LAST_ANSWERS_S = 2.0
+# How long it waits for a master that has lost its channel and comes back for the answer of its last step, in seconds.
+_RETURN_S = 15.0
+
+
+class TaskServer(Service):
+    """Steps of graphs, at a task of its own.
+
+    Args:
+      cluster: all tasks.
+      task: this one. Job ``ps`` stays off GPUs.
+      inside_grpc: keep tensors inside gRPC.
+      device_counts: how many devices of each type the task shows.
+      settings: what the program wants of its devices.
+
+    Attributes:
+      shell: the task.
+      target: what a session takes to use it.
+      runtime: its state and plans.
+    """
+
+    kinds: ClassVar[Collection[int]] = (RUN, RESUME, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        task: TaskName,
+        *,
+        inside_grpc: bool,
+        device_counts: Mapping[str, int] | None = None,
+        settings: ProcessSettings | None = None,
+    ) -> None:
+        if task.job == PS:
+            use_cpu_only()
+        _share_machine(cluster, task)
+        configure(settings or ProcessSettings())
+        self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
+        self._twice = replicas_of(cluster) > 1
+        leaves = task.job == PS and not self._twice and saves_of_environment() is None
+        left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
+        former = None if left is None else left.former
+        self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc, former=former)
+        self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
+        self._left = LeftStates()
+        self._processes = self._processes_of(cluster) if self._twice else None
+        tasks = _tasks_of_graph(cluster, self._processes)
+        self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
+        self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
+        if left is not None:
+            left.restore(self.runtime, self._steps)
+        self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
+        keeps = self._twice and task.job == PS
+        self._master = MasterService(self.runtime, self._peers, refuses=self._no_master() if keeps else "")
+        #: Generations of the masters whose steps were served in this life.
+        self._met: set[int] = set()
+        #: The copies of tasks that this process has or may have; None where there is one of each only.
+        self.copies: CopyService | None = None
+        if self._processes is not None and task.job == PS:
+            self.copies = self._copies_of(self._processes)
+        self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
+        self.shell.add_service(self)
+        if self.copies is not None:
+            self.shell.add_service(self.copies)
+        if self._twice and self.shell.is_chief:
+            self.shell.add_service(WitnessService(self._left))
+        if self.shell.is_chief:
+            self.shell.add_service(self._left)
+        self.shell.start(plans=self, master=self._master)
+        if self._saver is not None:
+            self._saver.start()
+        if self.copies is not None:
+            self.copies.start()
+        self.target: str = f"grpc://{self.shell.address}"
+        register_master(self.target, self._master)
+
+    def _link(self, task: TaskName) -> PeerLink:
+        shell = self.shell
+        address = parse_address(shell.cluster.task_address(task.job, task.index))
+        if self._processes is not None and task.job == PS:
+            return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
+        met = partial(self._left.met, FOLDER, task.index) if shell.is_chief and task.job == PS else None
+        return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
+
+    def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
+        """Gives the links to the processes that may have copies of a task."""
+        shell, processes = self.shell, self._processes
+        assert processes is not None
+        pair = processes.pair(task.index)
+        lock, made = threading.Lock(), dict[tuple[int, str], CopyLink]()
+
+        def learn(words: Sequence[Any]) -> None:
+            processes.learn(words)
+
+        def links() -> Sequence[CopyLink]:
+            with lock:
+                present = processes.present()
+                for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
+                    if (number, address) not in made:
+                        host = TaskName(PS, number)
+                        link = CopyLink(shell.wiring, host, parse_address(address), task, learn)
+                        made[number, address] = shell.add_link(host, link)
+                return list(made.values())
+
+        return links
+
+    def _processes_of(self, cluster: ClusterSpec) -> GraphProcesses:
+        """The processes that may have copies of tasks of job ``ps``."""
+        me, tasks = self.shell.me, cluster.task_indices(PS)[: tasks_of(cluster)]
+        addresses = {index: cluster.task_address(PS, index) for index in tasks}
+        if me.job == PS:  # others than those that the tasks begin on need not have come
+            addresses[me.index] = cluster.task_address(PS, me.index)
+        return GraphProcesses(
+            addresses,
+            tasks=tasks,
+            link=lambda number, address: self.shell.link(TaskName(PS, number), address),
+            me=me.index if me.job == PS else None,
+        )
+
+    def _copies_of(self, processes: GraphProcesses) -> CopyService:
+        """The copies that this process has or may have, of each task."""
+        shell = self.shell
+        chief, me = shell.chief, shell.me
+        witness, left = RemoteWitness(shell.link(chief), str(chief)), LeftCopies(str(chief), shell.link(chief))
+        around = Surroundings(
+            push=self._peers.push,
+            watchdog=shell.watchdog,
+            address=lambda task: shell.present_cluster().get(task, ""),
+            connected=shell.is_connected,
+            processes=processes.words,
+        )
+        copies = [
+            GraphCopy(
+                TaskName(PS, task),
+                site=Site(ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.ask, left=left),
+                around=around,
+                aims=partial(processes.aim, task),
+            )
+            for task in processes.tasks
+        ]
+        return CopyService(shell, copies, around, processes)
+
+    def _no_master(self) -> str:
+        return (
+            f"{self.shell.me} has a second copy of its variables ({REPLICAS}=2), and a session whose master is there "
+            "would be lost with it: give the session the target of a worker"
+        )
+
+    def _devices(self) -> Sequence[DeviceInfo]:
+        return [
+            DeviceInfo(
+                name=device.name(),
+                type=device.device_type or "",
+                memory_limit=memory_bytes(f"{device.device_type}:{device.device_index}"),
+            )
+            for device in self.runtime.devices()
+        ]
+
+    def stop(self) -> None:
+        """Ends everything and frees the port. May be called again."""
+        forget_master(self.target)
+        self.shell.stop()
+        if self._saver is not None:
+            self._saver.end()
+
+    def answer_all(self) -> None:
+        """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
+        self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
+
+    def leave(self) -> None:
+        """The program of this worker has come to its end. A ``ps`` that serves no copy has not met it, and hears so."""
+        if self._twice and not self._peers.refused:
+            self.shell.leave()
+
+    def say_over(self) -> None:
+        """Says that the job is over, where this task's master has had sessions, and no other task has refused them."""
+        if self._master.sessions and not self._peers.refused:
+            self.shell.say_over()
+
+    # What the shell asks (`headwater.task.service.Service`) -----------------------------------------------------------
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        def other(frame: Frame) -> bool:
+            if frame.kind == RUN_CALLABLE:
+                self._master.call(channel, frame)
+            elif frame.kind == HOLD:
+                self._master.hold(channel, frame)
+            return frame.kind in (RUN_CALLABLE, HOLD)
+
+        self._met.add(channel.peer_generation)
+        try:
+            self._steps.serve(channel, first, other, lambda: self.shell.disconnected(channel))
+        finally:
+            self._master.let_go(channel)
+
+    def has_served(self, generation: int) -> bool:
+        return self.runtime.has_served(generation)
+
+    def refusal(self, task: Claim) -> str:
+        if not task.task:
+            return ""
+        name = TaskName.parse(task.task)
+        return self.runtime.refusal(
+            dataclasses.replace(task, task=name.device_prefix),
+            address=self.shell.present_cluster().get(str(name), ""),
+            connected=lambda generation: self.shell.is_connected(str(name), generation),
+        )
+
+    def lost(self, task: str, generation: int) -> None:
+        # Another one has only looked whether this task is back, to go on with a step that it has begun before.
+        if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
+            _log.warning(
+                "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
+            )
+
+    def is_open(self, session: str) -> bool:
+        return self.runtime.knows(session)
+
+    def job_over(self, reason: str) -> None:
+        if self._saver is not None:
+            self._saver.job_over = True
+        self._master.over = reason
+        self.runtime.resources.job_over(reason)
+
+    def before_end(self, *, over: bool) -> None:
+        if self._leaving is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
+            self._master.close()
+            self._leaving.leave()
+
+    def close(self) -> None:
+        self._steps.stop()
+        self._master.close()
+
+    def details(self) -> Mapping[str, bytes]:
+        return {
+            STEPS_DETAIL: str(self._steps.steps).encode(),
+            SESSIONS_DETAIL: str(self.runtime.session_count()).encode(),
+        }
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        found = add_state(snapshot, self.runtime)
+        if self._saver is None:
+            return found
+        return dataclasses.replace(found, groups=(*found.groups, self._saver.group()))
+
+    # What the control plane asks (`headwater.task.shell.PlanHandler`) -------------------------------------------------
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
+        if self.copies is not None:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self.shell.me} has a second copy of its variables, of which {owner.task or 'a client'} does not "
+                f"know: set {REPLICAS}=2 for that process, too",
+            )
+        name = str(TaskName.parse(owner.task)) if owner.task else ""
+        self.runtime.add_plan(
+            session,
+            number,
+            decode_plan(plan),
+            owner,
+            address=self.shell.present_cluster().get(name, ""),
+            connected=lambda generation: self.shell.is_connected(name, generation),
+        )
+        self._steps.require_not_frozen()
+
+    def release(self, session: str) -> None:
+        self.runtime.release(session)
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        self.runtime.cancel(session, step, reason)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        self.runtime.reset(list(containers))
+        self._steps.require_not_frozen()
+
+
+def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
+    """The cluster without ``ps`` that are no tasks of the graph, only processes that may have copies."""
+    if processes is None:
+        return cluster
+    jobs = {
+        job: {index: cluster.task_address(job, index) for index in cluster.task_indices(job)} for job in cluster.jobs
+    }
+    jobs[PS] = {index: address for index, address in jobs[PS].items() if index in processes.tasks}
+    return ClusterSpec(jobs)
+
+
+def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
+    """A core for each ``ps`` of this machine, which works in short bursts; the others divide what is left."""
+    host = parse_address(cluster.task_address(task.job, task.index)).host
+    here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
+    servers = here.count(PS)
+    if task.job == PS:
+        share_machine(beside=len(here), sparing=0)
+    else:
+        share_machine(beside=len(here) - servers, sparing=servers)

@@ -1,0 +1,5 @@
+"""Sessions: how a program runs operations of its graph."""
+
+from headwater.graph.session.session import BaseSession, InteractiveSession, Session
+
+__all__ = ["BaseSession", "InteractiveSession", "Session"]

@@ -1,0 +1,156 @@
+"""``tf.config``: what sessions without a ``ConfigProto`` of their own take, and settings of eager execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headwater.graph.runtime.device_settings import list_logical_devices
+from headwater.tensorboard_protos import config_pb2
+
+_POLICIES: Final = ("silent", "silent_for_int32", "warn", "explicit")
+_SWITCHES: Final = (
+    "layout_optimizer",
+    "constant_folding",
+    "shape_optimization",
+    "remapping",
+    "arithmetic_optimization",
+    "dependency_optimization",
+    "loop_optimization",
+    "function_optimization",
+    "debug_stripper",
+    "scoped_allocator_optimization",
+    "pin_to_host_optimization",
+    "implementation_selector",
+    "auto_mixed_precision",
+    "disable_model_pruning",
+    "disable_meta_optimizer",
+    "min_graph_nodes",
+)
+
+
+class _Settings:
+    """What was set in this process."""
+
+    soft_placement = False
+    log_placement = False
+    inter_op_threads = 0
+    jit = False
+    policy = "silent"
+    synchronous = True
+    optimizer: Mapping[str, bool | int] = {}
+    used = False
+
+
+_settings = _Settings()
+
+
+def default_config() -> Any:
+    """The ``ConfigProto`` of a session that was given none; None where nothing was set. Sessions call it."""
+    _settings.used = True
+    if not (_settings.soft_placement or _settings.log_placement):
+        return None
+    return config_pb2.ConfigProto(
+        allow_soft_placement=_settings.soft_placement, log_device_placement=_settings.log_placement
+    )
+
+
+def get_soft_device_placement() -> bool:
+    """Whether operations may run on other devices than asked for, in sessions without a configuration."""
+    return _settings.soft_placement
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Says whether operations may run on other devices than asked for, in sessions without a configuration."""
+    _settings.soft_placement = bool(enabled)
+
+
+def get_log_device_placement() -> bool:
+    """Whether sessions without a configuration tell where operations run."""
+    return _settings.log_placement
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Says whether sessions without a configuration tell where operations run.
+
+    Raises:
+      RuntimeError: there has been a session.
+    """
+    if enabled != _settings.log_placement and _settings.used:
+        raise RuntimeError("Device placement logging must be set at program startup")
+    _settings.log_placement = bool(enabled)
+
+
+def get_inter_op_parallelism_threads() -> int:
+    """What `set_inter_op_parallelism_threads` was given; 0 where it was not called."""
+    return _settings.inter_op_threads
+
+
+def set_inter_op_parallelism_threads(num_threads: int) -> None:
+    """Keeps the number. XLA compiles a step as a whole: operations that could run at once are its own concern.
+
+    Raises:
+      RuntimeError: there has been a session.
+    """
+    if num_threads != _settings.inter_op_threads and _settings.used:
+        raise RuntimeError("Inter op parallelism cannot be modified after initialization.")
+    _settings.inter_op_threads = int(num_threads)
+
+
+def get_jit() -> bool:
+    """Whether `set_jit` asked for compilation. Steps are always compiled by XLA."""
+    return _settings.jit
+
+
+def set_jit(enabled: bool) -> None:
+    """Keeps the wish for compilation, which steps get in any case."""
+    _settings.jit = bool(enabled)
+
+
+def get_experimental_options() -> dict[str, bool | int]:
+    """What `set_experimental_options` was given, and the switches that are off where nothing was."""
+    return {"disable_model_pruning": False, "disable_meta_optimizer": False, **_settings.optimizer}
+
+
+def set_experimental_options(options: Mapping[str, bool | int]) -> None:
+    """Keeps switches of TensorFlow's graph optimizer, whose work XLA does in any case.
+
+    Args:
+      options: switches by name; names that are no switches are left out.
+    """
+    _settings.optimizer = {name: value for name, value in options.items() if name in _SWITCHES}
+
+
+def get_device_policy() -> str:
+    """What `set_device_policy` was given."""
+    return _settings.policy
+
+
+def set_device_policy(device_policy: str | None) -> None:
+    """Keeps what eager operations are to do with inputs from other devices; graphs copy them.
+
+    Args:
+      device_policy: ``silent``, ``silent_for_int32``, ``warn``, ``explicit``, or None for ``silent``.
+
+    Raises:
+      ValueError: it is none of these.
+    """
+    policy = device_policy or "silent"
+    if policy not in _POLICIES:
+        raise ValueError(f"Not a valid device policy: {device_policy!r}")
+    _settings.policy = policy
+
+
+def get_synchronous_execution() -> bool:
+    """What `set_synchronous_execution` was given."""
+    return _settings.synchronous
+
+
+def set_synchronous_execution(enable: bool | None) -> None:
+    """Keeps whether eager operations are to be waited for; a session's run waits for its results in any case."""
+    _settings.synchronous = True if enable is None else bool(enable)
+
+
+def list_devices() -> list[str]:
+    """The full names of this process's devices, for a session without a cluster."""
+    return [f"/job:localhost/replica:0/task:0{device.name}" for device in list_logical_devices()]

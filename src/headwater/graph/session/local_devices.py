@@ -1,0 +1,34 @@
+"""The devices of this process, as ``tensorflow.python.client.device_lib`` tells them."""
+
+from __future__ import annotations
+
+import secrets
+from functools import cache
+
+from headwater.graph.runtime.devices import describe, local_devices, memory_bytes
+from headwater.io.protos.device_attributes_pb2 import DeviceAttributes
+
+
+@cache
+def _incarnation(name: str) -> int:
+    del name  # each device has its own for as long as the process lives
+    return secrets.randbits(63)
+
+
+def list_local_devices(session_config: object = None) -> list[DeviceAttributes]:
+    """A ``DeviceAttributes`` message for each device, the CPU first.
+
+    Args:
+      session_config: accepted for compatibility.
+    """
+    del session_config
+    return [
+        DeviceAttributes(
+            name=f"/device:{name}",
+            device_type=name.partition(":")[0],
+            memory_limit=memory_bytes(name),
+            incarnation=_incarnation(name),
+            physical_device_desc=describe(name),
+        )
+        for name in local_devices()
+    ]

@@ -1,0 +1,141 @@
+"""A step in parts: what is fed and fetched comes bit by bit, and every operation runs once: ``Session.partial_run``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headwater.dtypes import resource, variant
+from headwater.errors import InvalidArgumentError, UnimplementedError
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.passes.prune import Request, dependencies
+
+_numbers: Final = itertools.count(1)
+
+#: What gives the same again, or stands for state: no part has to be told what an earlier one found.
+_RENEWED: Final = frozenset({"Const", "Placeholder", "VariableV2", "NoOp"})
+
+
+class PartialRun:
+    """One step in parts. Each part is a step of its own, which is fed what earlier ones have found.
+
+    Args:
+      fetches: all tensors that will be asked for, in any part.
+      feeds: all tensors that will be fed.
+
+    Attributes:
+      handle: its name.
+
+    Raises:
+      InvalidArgumentError: there is nothing to fetch.
+    """
+
+    def __init__(self, fetches: Sequence[Tensor], feeds: Sequence[Tensor]) -> None:
+        if not fetches:
+            raise InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+        self.handle: str = f"{'->'.join(','.join(t.name for t in some) for some in (feeds, fetches))};{next(_numbers)}"
+        self._fetches = dict.fromkeys(fetches)
+        self._feeds = dict.fromkeys(feeds)
+        self._fed: dict[Tensor, object] = {}
+        self._done: set[Operation] = set()
+        self._found: dict[Tensor, object] = {}
+        self._fetched: set[Tensor] = set()
+        self._needs = _needed(fetches, set(feeds))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all was fed and fetched."""
+        return len(self._fetched) == len(self._fetches) and len(self._fed) == len(self._feeds)
+
+    def begin(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, Any]) -> tuple[Request, list[Any]] | None:
+        """The request of the next part and the arrays for its feeds; None where nothing is to be computed.
+
+        Args:
+          fetches: what it is asked for.
+          feeds: what it is fed, as arrays.
+
+        Raises:
+          InvalidArgumentError: something was fed or fetched already, or was not announced, or ``fetches`` need more
+            than was fed.
+          UnimplementedError: an operation of an earlier part must have run before one of this part, and nothing can
+            stand for it.
+        """
+        self._check(fetches, feeds)
+        self._fed.update(feeds)
+        if not fetches:
+            return None
+        known = {**self._found, **self._fed}
+        missing = {tensor for tensor in self._feeds if tensor not in known}
+        now = _needed(fetches, known)
+        for op in now:
+            if any(tensor in missing for tensor in op.outputs):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Fetch {op.outputs[0].name} can't be computed from the feeds that have been fed so far.",
+                )
+        for op in now & self._done:
+            if not op.outputs and op.type != "NoOp":
+                raise UnimplementedError(
+                    None, op, f"partial_run would run {op.name!r} ({op.type}), of an earlier part, again; fetch it last"
+                )
+        self._done |= now
+        wanted = dict.fromkeys([*fetches, *self._handed_on(now, known)])
+        taken = {tensor for op in now for tensor in op.inputs}
+        taken |= {tensor for op in now for before in op.control_inputs for tensor in before.outputs}
+        used = [tensor for tensor in known if tensor in taken]
+        return Request(tuple(wanted), tuple(used)), [known[tensor] for tensor in used]
+
+    def finish(self, request: Request | None, fetches: Sequence[Tensor], values: Sequence[object]) -> list[Any]:
+        """The values of ``fetches``, given those of all that ``request`` asks for."""
+        given = dict(zip(request.fetches if request else (), values, strict=True))
+        self._found.update({tensor: value for tensor, value in given.items() if tensor.op.type not in _RENEWED})
+        self._fetched.update(fetches)
+        return [given[tensor] for tensor in fetches]
+
+    def _check(self, fetches: Sequence[Tensor], feeds: Mapping[Tensor, object]) -> None:
+        for what, some, announced, before in (
+            ("feed", feeds, self._feeds, self._fed),
+            ("fetch", fetches, self._fetches, self._fetched),
+        ):
+            for tensor in some:
+                if tensor not in announced:
+                    raise InvalidArgumentError(
+                        None, None, f"The {what} {tensor.name} was not specified in partial_run_setup."
+                    )
+                if tensor in before:
+                    done = {"feed": "fed", "fetch": "fetched"}[what]
+                    raise InvalidArgumentError(None, None, f"The {what} {tensor.name} has already been {done}.")
+
+    def _handed_on(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
+        """What later parts need of what this one computes."""
+        later = self._needs - self._done
+        found: list[Tensor] = [tensor for tensor in self._fetches if tensor not in self._fetched and tensor.op in now]
+        for op in later:
+            found += [tensor for tensor in op.inputs if tensor.op in now]
+            found += [tensor for before in op.control_inputs if before in now for tensor in before.outputs]
+        return [
+            tensor
+            for tensor in found
+            if tensor not in known
+            and tensor.op.type not in _RENEWED
+            and tensor.dtype.base_dtype not in (resource, variant)
+        ]
+
+
+def _needed(fetches: Sequence[Tensor], fed: Mapping[Tensor, object] | set[Tensor]) -> set[Operation]:
+    """The operations that ``fetches`` need, given what is fed."""
+    given = set(fed)
+    stack = [tensor.op for tensor in fetches if tensor not in given]
+    found: set[Operation] = set()
+    while stack:
+        op = stack.pop()
+        if op not in found:
+            found.add(op)
+            stack.extend(before for before in dependencies(op, given) if not _is_known(before, given))
+    return found
+
+
+def _is_known(op: Operation, given: set[Tensor]) -> bool:
+    return bool(op.outputs) and all(tensor in given for tensor in op.outputs)

@@ -1,0 +1,388 @@
+"""Sessions, as TensorFlow 1.15 has them: a client's connection to a master that runs operations."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headwater.errors import CancelledError, InvalidArgumentError, NotFoundError, OpError
+from headwater.graph import context
+from headwater.graph.graph import Graph
+from headwater.graph.master.master import error_with_op
+from headwater.graph.master.remote import SCHEME, RemoteMaster
+from headwater.graph.master.session_config import device_counts, process_settings, session_options
+from headwater.graph.master.targets import Master, OpenSession, Runnable, local_master
+from headwater.graph.runtime.process import configure
+from headwater.graph.session.default_config import default_config
+from headwater.graph.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.graph.session.partial_run import PartialRun
+from headwater.graph.session.run_metadata import wanted_metadata
+from headwater.graph.types import FeedDict
+from headwater.telemetry.step_stats import StepTrace
+from headwater.tensorboard_protos import config_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAttributes:
+    """A device that a session may use.
+
+    Attributes:
+      name: in full.
+      device_type: ``CPU`` or ``GPU``.
+      memory_limit_bytes: how much of its memory may be used, in bytes; 0 when not known.
+      incarnation: 0; kept for compatibility.
+    """
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int = 0
+    incarnation: int = 0
+
+
+class _Runner:
+    """A structure of fetches and a set of feeds, ready to run again and again.
+
+    Attributes:
+      one_each: whether the values of such a feed_dict are the feeds' values, in order, as they are.
+    """
+
+    __slots__ = ("feeds", "fetches", "one_each", "prepared")
+
+    def __init__(self, fetches: Fetches, feeds: Sequence[Feed], one_each: bool, prepared: Runnable | None) -> None:
+        self.fetches = fetches
+        self.feeds = feeds
+        self.one_each = one_each
+        self.prepared = prepared
+
+
+class BaseSession:
+    """Runs operations of one graph.
+
+    Args:
+      target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
+      graph: the graph; the default one when None.
+      config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
+        ``operation_timeout_in_ms`` and ``isolate_session_state`` count for the session, ``device_count`` where it has
+        no target, and ``intra_op_parallelism_threads`` and ``gpu_options`` for the process where they are the first to
+        be asked for.
+
+    Raises:
+      TypeError: an argument of the wrong type.
+    """
+
+    #: Whether steps outlive the connections to their tasks; see `headwater.graph.master.master.SessionOptions`.
+    _steps_resume = False
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
+        if graph is not None and not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+        if config is not None and not isinstance(config, config_pb2.ConfigProto):
+            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+        if isinstance(target, bytes):
+            target = target.decode()
+        if not isinstance(target, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"target must be a string, but got {type(target)}")
+        self._graph = context.get_default_graph() if graph is None else graph
+        self._target = target
+        config = default_config() if config is None else config
+        self._config: object = config
+        self._options = replace(session_options(config), resumes=self._steps_resume)
+        configure(process_settings(config))
+        self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
+        self._given_up_for: OpError | None = None
+        self._runners: dict[object, _Runner] = {}
+        self._partial: dict[str, PartialRun] = {}
+        self._parts: dict[object, Runnable] = {}
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        """The target."""
+        return self._target
+
+    def run(
+        self,
+        fetches: object,
+        feed_dict: FeedDict | None = None,
+        options: object = None,
+        run_metadata: object = None,
+    ) -> Any:
+        """Runs one step.
+
+        Args:
+          fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
+          feed_dict: values to use for tensors, whatever computes them otherwise.
+          options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` count.
+          run_metadata: a ``RunMetadata`` to fill in; left as it is when nothing asks for it. Of the three levels that
+            trace each means the same: what every task did and when, each executable and each operation; operations
+            that XLA fused are one, by the name of the last of them. ``build_cost_model`` of the session's
+            ``GraphOptions`` asks for costs (`headwater.graph.session.run_metadata`).
+
+        Returns:
+          The same structure with NumPy values for tensors and None for operations.
+
+        Raises:
+          RuntimeError: the session is closed, or the graph is empty.
+          TypeError, ValueError: fetches or feeds that are not of this graph or do not fit.
+          OpError: whatever went wrong in the step.
+        """
+        key = (cache_key(fetches), *feed_dict) if feed_dict else cache_key(fetches)
+        runner = self._runners.get(key)
+        if runner is None:
+            runner = self._make_runner(fetches, feed_dict or {})
+            self._runners[key] = runner
+        if feed_dict:
+            values = feed_dict.values() if runner.one_each else expand_feeds(self._graph, feed_dict).values()
+            arrays = [feed.array(value) for feed, value in zip(runner.feeds, values, strict=True)]
+        else:
+            arrays = ()
+        return self._run(runner, arrays, options, run_metadata)
+
+    def make_callable(
+        self, fetches: object, feed_list: Sequence[object] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs ``fetches`` with its arguments as the values of ``feed_list``.
+
+        Args:
+          accept_options: the function takes ``options`` and ``run_metadata`` too.
+        """
+        if feed_list is not None and not isinstance(feed_list, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("`feed_list` must be a list or tuple.")
+        runner = self._make_runner(fetches, dict.fromkeys(feed_list or ()))
+        feeds = runner.feeds
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            options, metadata = (kwargs.get("options"), kwargs.get("run_metadata")) if accept_options else (None, None)
+            if len(args) != len(feeds):
+                raise TypeError(f"the callable takes {len(feeds)} values to feed, {len(args)} given")
+            arrays = [feed.array(value) for feed, value in zip(feeds, args, strict=True)]
+            return self._run(runner, arrays, options, metadata)
+
+        return call
+
+    def partial_run_setup(self, fetches: object, feeds: Sequence[object] | None = None) -> str:
+        """Announces a step that comes in parts, with `partial_run`; gives its handle.
+
+        Args:
+          fetches: all that any part will fetch, in any structure.
+          feeds: the tensors that parts will feed.
+
+        Raises:
+          InvalidArgumentError: there is nothing to fetch.
+          RuntimeError: the session is closed.
+        """
+        self._require_open()
+        wanted = Fetches(self._graph, fetches)
+        partial = PartialRun(wanted.tensors, list(expand_feeds(self._graph, dict.fromkeys(feeds or ()))))
+        self._partial[partial.handle] = partial
+        return partial.handle
+
+    def partial_run(self, handle: str, fetches: object, feed_dict: FeedDict | None = None) -> Any:
+        """Runs the next part of a step: every operation runs in the first part that needs it, and in no other.
+
+        Args:
+          handle: what `partial_run_setup` gave.
+          fetches: some of what was announced.
+          feed_dict: values of some of what was announced.
+
+        Returns:
+          The structure of ``fetches`` with NumPy values.
+
+        Raises:
+          InvalidArgumentError: no such step, or it is over; something was fed or fetched before, or was not announced;
+            ``fetches`` need more than was fed so far.
+          RuntimeError: operations are to be run rather than tensors fetched; or the session is closed.
+          OpError: whatever went wrong in this part.
+        """
+        opened = self._require_open()
+        partial = self._partial.get(handle)
+        if partial is None:
+            raise InvalidArgumentError(None, None, "Must run 'setup' before performing partial runs!")
+        wanted = Fetches(self._graph, fetches)
+        if wanted.targets:
+            raise RuntimeError("partial_run() requires empty target_list.")
+        fed = {t: Feed(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
+        part = partial.begin(wanted.tensors, fed)
+        try:
+            values: Sequence[object] = ()
+            if part is not None:
+                key = "part", part[0], self._graph.version
+                prepared = self._parts.get(key) or opened.prepare(part[0])
+                self._parts[key] = prepared
+                values = prepared.run(part[1])
+        except OpError as error:
+            raise self._explained(error) from None
+        found = partial.finish(part and part[0], wanted.tensors, values)
+        if partial.is_over:
+            del self._partial[handle]
+        return wanted.rebuild([to_result(value) for value in found])
+
+    def make_repeated(self, enqueue_op: object, block: int) -> Callable[[], Any]:
+        """A function that runs an operation that fills a queue, for a thread that calls it again and again.
+
+        Args:
+          enqueue_op: the operation.
+          block: maximum number of runs that one call may stand for, where the graph allows to handle them together.
+        """
+        runner = self._make_runner(enqueue_op, {}, block)
+        return lambda: self._run(runner, (), None)
+
+    def _make_runner(self, fetches: object, feed_dict: FeedDict, block: int = 1) -> _Runner:
+        self._require_open()
+        if not self._graph.version:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        wanted = Fetches(self._graph, fetches)
+        expanded = expand_feeds(self._graph, feed_dict)
+        feeds = [Feed(tensor) for tensor in expanded]
+        one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]
+        if not wanted.tensors and not wanted.targets:
+            return _Runner(wanted, feeds, one_each, None)
+        return _Runner(wanted, feeds, one_each, self._prepare(wanted, feeds, block))
+
+    def _prepare(self, wanted: Fetches, feeds: Sequence[Feed], block: int) -> Runnable:
+        try:
+            return self._require_open().prepare(make_request(wanted, feeds, block))
+        except OpError as error:
+            raise self._explained(error) from None
+
+    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: object = None) -> object:
+        if self._opened is None:
+            self._require_open()
+        if runner.prepared is None:
+            return runner.fetches.rebuild(())
+        timeout_s = options.timeout_in_ms / 1e3 if options is not None and options.timeout_in_ms else None
+        wanted = None if run_metadata is None else wanted_metadata(options, self._config)
+        try:
+            if wanted is None:
+                values = runner.prepared.run(arrays, timeout_s)
+            else:
+                trace = StepTrace(graphs=wanted.partitions or wanted.costs)
+                values = runner.prepared.run(arrays, timeout_s, trace)
+                wanted.fill(run_metadata, trace, self._graph)
+        except OpError as error:
+            raise self._explained(error) from None
+        return runner.fetches.rebuild([to_result(value) for value in values])
+
+    def _explained(self, error: OpError) -> OpError:
+        """``error`` of a step: with the operation that its message names, or why the session was given up."""
+        if self._given_up_for is not None and isinstance(error, CancelledError):
+            return self._given_up_for
+        return error_with_op(error, self._graph)
+
+    def _require_open(self) -> OpenSession:
+        if self._opened is None:
+            if self._given_up_for is not None:
+                raise self._given_up_for
+            raise RuntimeError("Attempted to use a closed Session.")
+        return self._opened
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """All devices that this session may use."""
+        return [
+            DeviceAttributes(device.name(), device.device_type or "", 256 << 20 if device.device_type == "CPU" else 0)
+            for device in self._require_open().devices()
+        ]
+
+    def as_default(self) -> Any:
+        """A context in which this is the thread's default session. Leaving it does not close the session."""
+        return context.default_session(self)
+
+    def close(self) -> None:
+        """Ends the session; steps that are in progress raise CancelledError."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._runners.clear()
+            self._parts.clear()
+            opened.close()
+
+    def give_up(self, error: OpError) -> None:
+        """Ends the session because of ``error``, which steps that are in progress, and those that come later, raise."""
+        if self._opened is not None:
+            self._given_up_for = error
+            self.close()
+
+    def __del__(self) -> None:
+        # A session that was dropped without `close` still has plans on other tasks. They hear of it from another
+        # thread: the garbage collector may run while this one holds any lock.
+        opened = getattr(self, "_opened", None)
+        if opened is not None and self._target and not sys.is_finalizing():
+            with contextlib.suppress(RuntimeError):  # no threads any more: the process is about to end
+                threading.Thread(target=opened.close, name="closes a session", daemon=True).start()
+
+
+class Session(BaseSession):
+    """A session, to be used as a context manager or closed with `close`. See `BaseSession` for the arguments.
+
+    >>> from headwater import tf
+    >>> with tf.Graph().as_default(), tf.Session() as session:
+    ...     x = tf.placeholder(tf.float32, [None])
+    ...     print(session.run(tf.reduce_sum(2 * x), feed_dict={x: [1, 2, 3]}))
+    12.0
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
+        super().__init__(target, graph, config)
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> Session:
+        graph_context = self._graph.as_default()
+        graph_context.__enter__()
+        self._entered.append(graph_context)
+        context.enter_session(self)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        context.leave_session(self)
+        self._entered.pop().__exit__(exc_type, exc_value, traceback)
+        self.close()
+
+    @staticmethod
+    def reset(target: str | None, containers: Sequence[str] | None = None, config: object = None) -> None:
+        """Forgets the state of the tasks that ``target``'s master knows, and ends their sessions.
+
+        Args:
+          target: of a server; this process when None or empty.
+          containers: names of containers to forget; all when None.
+          config: a ``ConfigProto``, whose ``operation_timeout_in_ms`` counts.
+        """
+        _master(target or "", config).reset(list(containers or ()))
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default one, for use at a prompt."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
+        super().__init__(target, graph, config)
+        self._graph_context = self._graph.as_default()
+        if graph is not None:
+            self._graph_context.__enter__()
+        self._own_graph = graph is not None
+        context.enter_session(self)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            if context.get_default_session() is self:
+                context.leave_session(self)
+            if self._own_graph:
+                self._graph_context.__exit__(None, None, None)
+        super().close()
+
+
+def _master(target: str, config: object) -> Master:
+    found = local_master(target, device_counts(config))
+    if found is not None:
+        return found
+    if target.startswith(SCHEME):
+        return RemoteMaster(target, None if config is None else session_options(config).timeout_s)
+    raise NotFoundError(None, None, f"a session's target is empty, or {SCHEME}host:port, and not {target!r}")

@@ -1,5 +1,0 @@
-"""Sessions: how a program runs operations of its graph."""
-
-from headwater.session.session import BaseSession, InteractiveSession, Session
-
-__all__ = ["BaseSession", "InteractiveSession", "Session"]

@@ -1,0 +1,134 @@
+"""Which sessions take part in synchronous training, after a chief has started it once more."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.graph.resources.replica_lives import (
+    Lives,
+    Members,
+    Start,
+    Verdict,
+    continued,
+    has_forgotten,
+    is_void,
+    joined,
+    judged,
+    left,
+    started,
+    void_text,
+)
+
+
+def test_who_came_before_the_first_start_takes_part() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 60, 0)
+    assert not is_void(lives, "worker")
+    assert judged(lives, "worker", 60, 60) is Verdict.TAKE
+    assert judged(lives, "worker", 59, 60) is Verdict.STALE
+
+
+def test_who_waits_for_a_step_beyond_the_first_start_does_not() -> None:
+    lives = joined(joined(Lives(), "worker"), "other")
+    lives = started(lives, "chief", 60, 0, stranded=["worker"])
+    assert is_void(lives, "worker")
+    assert not is_void(lives, "other")
+
+
+def test_a_task_that_was_started_anew_voids_who_has_given_elsewhere() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 60, elsewhere=2)
+    assert is_void(lives, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
+    assert not is_void(lives, "chief")
+
+
+def test_another_start_is_another_life() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 0, 0)
+    lives = started(lives, "chief's next session", 60, 0)
+    assert is_void(lives, "worker")
+    assert is_void(lives, "chief")
+    assert not is_void(lives, "chief's next session")
+    # The very step that is asked for, but made with variables that are gone.
+    assert judged(lives, "worker", 60, 60) is Verdict.VOID
+    assert "at step 60" in void_text(lives)
+    assert judged(joined(lives, "worker"), "worker", 60, 60) is Verdict.TAKE
+
+
+def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
+    lives = started(started(Lives(), "chief", 100, 0), "chief", 60, 0)
+    assert judged(lives, "another", 100, 60) is Verdict.VOID
+    assert judged(lives, "another", 60, 60) is Verdict.TAKE
+
+
+def test_all_go_on_where_training_continues() -> None:
+    lives = continued(joined(started(Lives(), "chief", 100, 0), "worker"), 60)
+    assert not is_void(lives, "worker")
+    assert judged(lives, "worker", 100, 60) is Verdict.VOID
+
+
+def test_a_session_that_is_over_is_forgotten() -> None:
+    lives = left(started(joined(Lives(), "worker"), "chief", 0, 0), "worker")
+    assert set(lives.sessions) == {"chief"}
+
+
+def test_gradients_count_in_the_start_that_they_are_of() -> None:
+    assert Start().counts(0)
+    assert not Start().counts(7)  # the task was started anew, and does not know of it yet
+    assert Start(7, first=True).counts(0)  # it was on its way as the training began
+    assert not Start(7).counts(0)
+    assert Start(7).counts(7)
+    assert not Start(8).counts(7)
+
+
+def test_who_gave_to_a_task_that_knows_no_more_of_it_gave_in_vain() -> None:
+    here = Members().joined("worker").gave("worker")
+    assert not has_forgotten([here, Members().joined("worker")])  # it has joined, and is about to give
+    assert has_forgotten([here, Members()])
+    assert has_forgotten([here, Members().joined("other")])
+    assert not has_forgotten([Members().joined("worker"), Members()])  # it is about to join
+    assert not has_forgotten([])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1), st.booleans())), st.integers(0, 1))
+def test_what_a_task_has_forgotten_is_found_at_once(events: list[tuple[str, int, bool]], anew: int) -> None:
+    tasks = [Members(), Members()]
+    gave: list[set[str]] = [set(), set()]
+
+    for session, task, gives in events:
+        if not gives:  # who joins, joins everywhere
+            tasks = [one.joined(session) for one in tasks]
+        elif session in tasks[task].known:
+            tasks[task] = tasks[task].gave(session)
+            gave[task].add(session)
+    assert not has_forgotten(Members.decode(one.encode()) for one in tasks)
+    tasks[anew] = Members()
+    assert has_forgotten(tasks) == bool(gave[1 - anew])
+
+
+_EVENTS = st.one_of(
+    st.tuples(st.just("join"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("start"), st.sampled_from("abc"), st.integers(0, 3)),
+    st.tuples(st.just("leave"), st.sampled_from("abc"), st.just(0)),
+)
+
+
+@given(st.lists(_EVENTS))
+def test_nothing_of_an_earlier_life_counts(events: list[tuple[str, str, int]]) -> None:
+    lives = Lives()
+    in_this_life: set[str] = set()
+    ever: set[str] = set()
+    for kind, session, step in events:
+        match kind:
+            case "join":
+                lives = joined(lives, session)
+                in_this_life.add(session)
+                ever.add(session)
+            case "start":
+                first = lives.life == 0
+                lives = started(lives, session, step, 0)
+                in_this_life = (in_this_life if first else set()) | {session}
+                ever.add(session)
+            case _:
+                lives = left(lives, session)
+                in_this_life.discard(session)
+                ever.discard(session)
+        assert {its for its in ever if not is_void(lives, its)} == in_this_life

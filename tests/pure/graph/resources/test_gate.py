@@ -1,0 +1,89 @@
+"""The gate of workers whose gradients are gathered: an update whose maker is gone is set up anew by another one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from headwater.consistency import KOfN
+from headwater.errors import AbortedError
+from headwater.graph.resources.gate import Gate
+
+
+class Blocked(Exception):
+    """A step would wait."""
+
+
+class Looks:
+    """A step that does not wait."""
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        del condition
+        if not ready():
+            raise Blocked(what)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    gate = Gate("gate", KOfN(k=1))
+    gate.restart(0, name=7)
+    with pytest.raises(Blocked):
+        gate.give(Looks(), "worker", "worker", 0, 7)
+    return gate
+
+
+def test_an_update_whose_maker_is_gone_is_set_up_anew_by_one(gate: Gate) -> None:
+    assert gate.take(Looks(), "maker") == (1, 7)
+    gate.session_ended("maker", "lost")
+    with pytest.raises(AbortedError, match="an update was left undone; its maker is gone"):
+        gate.take(Looks(), "mender")
+    with pytest.raises(Blocked):
+        gate.take(Looks(), "other")  # one is enough
+    gate.restart(0, again=True, name=8)
+    assert gate.give(Looks(), "worker", "worker", 0, 7) == (0, 8)
+
+
+def test_where_the_one_that_sets_up_anew_is_gone_the_next_one_hears_of_it(gate: Gate) -> None:
+    gate.take(Looks(), "maker")
+    gate.session_ended("maker", "lost")
+    with pytest.raises(AbortedError):
+        gate.take(Looks(), "mender")
+    gate.session_ended("mender", "lost")
+    with pytest.raises(AbortedError, match="its maker is gone"):
+        gate.take(Looks(), "other")
+
+
+def test_who_gives_has_the_lock_of_the_resources_when_it_asks_what_is_accounted_for() -> None:
+    """An update has that lock when it tells the gate: each of the two would wait for the other one."""
+    lock = threading.RLock()
+    gate = Gate("gate", KOfN(k=1), lock=lock)
+    gate.restart(0, name=7)
+    free: list[bool] = []
+
+    class Account:
+        name = "account"
+
+        def given(self, step: object) -> None:
+            del step
+            other = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
+            other.start()
+            other.join()
+
+        def is_starved(self) -> bool:
+            return False
+
+    with pytest.raises(Blocked):
+        gate.give(Looks(), "worker", "worker", 0, 7, 1, Account())
+    assert free == [False]
+
+
+def test_no_update_is_due_before_the_start() -> None:
+    gate = Gate("gate", KOfN(k=1))
+    with pytest.raises(Blocked):
+        gate.give(Looks(), "worker", "worker", 0, 0)
+    with pytest.raises(Blocked):
+        gate.take(Looks(), "maker")
+    gate.restart(0, name=7)
+    assert gate.take(Looks(), "maker") == (1, 7)

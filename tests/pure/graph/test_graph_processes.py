@@ -1,0 +1,40 @@
+"""What processes of job ``ps`` know of each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.graph.server.replicas.processes import GONE, GraphProcesses
+
+ADDRESSES = {0: "a:1", 1: "b:1"}
+
+
+def _no_way(number: int, address: str) -> Any:
+    raise AssertionError(f"process {number} at {address} is not asked")
+
+
+def _processes(me: int | None) -> GraphProcesses:
+    return GraphProcesses(ADDRESSES, tasks=[0, 1], link=_no_way, me=me)
+
+
+def test_one_that_is_back_is_known_though_nobody_told_it_of_its_former_life() -> None:
+    worker, former = _processes(None), _processes(1)
+    former.say(GONE)
+    worker.learn(former.words())
+    assert worker.numbers() == [0]
+    worker.learn(_processes(1).words())
+    assert worker.numbers() == [0, 1]
+    worker.learn(former.words())
+    assert worker.numbers() == [0, 1]
+
+
+def test_where_all_have_ended_each_may_be_back() -> None:
+    worker = _processes(None)
+    for number in ADDRESSES:
+        former = _processes(number)
+        former.say(GONE)
+        worker.learn(former.words())
+    assert worker.numbers() == []
+    assert worker.present() == [*ADDRESSES.items()]
+    worker.learn(_processes(1).words())
+    assert worker.present() == [(1, "b:1")]
