@@ -7,10 +7,10 @@ import time
 import numpy as np
 
 from headwater import dtypes
-from headwater.io.bundle_writer import BundleWriter
-from headwater.io.example import Example, ExampleBatch
-from headwater.io.tensor_bundle import BundleReader
-from headwater.io.tfrecord import TFRecordWriter, tf_record_iterator
+from headwater.data.io.bundle_writer import BundleWriter
+from headwater.data.io.example import Example, ExampleBatch
+from headwater.data.io.tensor_bundle import BundleReader
+from headwater.data.io.tfrecord import TFRecordWriter, tf_record_iterator
 
 folder, factor = sys.argv[1], float(sys.argv[2])
 results = {}

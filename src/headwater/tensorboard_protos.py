@@ -1,7 +1,7 @@
 """TensorFlow's protobuf modules, as the package tensorboard carries them: ``graph_pb2``, ``config_pb2`` and so on.
 
 They come without type information; imported from here each is ``Any``. Those that tensorboard lacks are in
-`headwater.io.protos`. Annotations name a message by one of the aliases below.
+`headwater.data.io.protos`. Annotations name a message by one of the aliases below.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.io.example import BytesList, Example, Feature, Features, Int64List
-from headwater.io.tfrecord import TFRecordWriter
+from headwater.data.io.example import BytesList, Example, Feature, Features, Int64List
+from headwater.data.io.tfrecord import TFRecordWriter
 from tests.support.processes import EXEC, Process
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -7,7 +7,7 @@ import io
 import os
 from pathlib import Path
 
-from headwater.io.disk import Change, Disk
+from headwater.data.io.disk import Change, Disk
 from tests.simulation.scheduler import Simulation, simulation
 from tests.support.faulty_disk import Stream
 

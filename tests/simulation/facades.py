@@ -42,7 +42,8 @@ from tests.simulation.scheduler import Process, running, simulation
 EPOCH_S = 1_700_000_000.0
 
 _PACKAGES = (
-    "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.io", "headwater.graph.master",
+    "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.data.io",
+    "headwater.graph.master",
     "headwater.parameters", "headwater.graph.resources", "headwater.graph.runtime", "headwater.graph.server",
     "headwater.graph.session",
     "headwater.task", "headwater.telemetry", "headwater.tf1.training", "headwater.transport",

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from headwater.data.io.disk import mounted
 from headwater.errors import (
     AbortedError,
     DataLossError,
@@ -25,7 +26,6 @@ from headwater.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from headwater.io.disk import mounted
 from headwater.tf1.compat import tf
 from headwater.tf1.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from headwater.io.disk import Change, Disk
+from headwater.data.io.disk import Change, Disk
 
 
 class Killed(BaseException):

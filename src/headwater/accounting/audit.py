@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from headwater.accounting.intervals import Intervals, Span
 from headwater.accounting.journal import FILES
 from headwater.accounting.order import shuffled
+from headwater.data.io.files import glob
+from headwater.data.io.tfrecord import TFRecordReader
 from headwater.errors import DataLossError, NotFoundError
-from headwater.io.files import glob
-from headwater.io.tfrecord import TFRecordReader
 
 
 class Entry(NamedTuple):

@@ -31,9 +31,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from headwater.data.io.files import as_path, makedirs, truncate
+from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.errors import OpError
-from headwater.io.files import as_path, makedirs, truncate
-from headwater.io.tfrecord import TFRecordWriter
 from headwater.telemetry.troubles import TROUBLES, Troubles
 
 FILES: Final = "examples.*.journal"

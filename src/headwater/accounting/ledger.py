@@ -29,7 +29,7 @@ from headwater.accounting.intervals import Intervals, Span
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 #: How much is kept of why a range has failed, in letters: it goes to other tasks with all that is known.
 _REASON: Final = 500

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.data.io import files
 from headwater.errors import InvalidArgumentError, NotFoundError
-from headwater.io import files
 from headwater.tables.snapshots import last_rows, saves
 
 if TYPE_CHECKING:

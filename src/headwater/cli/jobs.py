@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
     from headwater.platform.client import ApiClient
     from headwater.platform.spec import JobSpec
 

@@ -15,6 +15,7 @@ from headwater.data import structure as nest
 from headwater.data.batches import Batch, PaddedBatch, Unbatch
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
 from headwater.data.indexed import unrepeatable
+from headwater.data.io.files import glob
 from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, known, rows_of
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
@@ -26,7 +27,6 @@ from headwater.data.stored import StoredCache
 from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
-from headwater.io.files import glob
 
 if TYPE_CHECKING:
     from headwater.graph.types import Ints, TensorLike

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from headwater.data.io.files import open_file, stat, translated
+from headwater.data.io.record_compression import Inflater, TFRecordOptions
+from headwater.data.io.tfrecord import TFRecordReader
 from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, known, row, rows_of
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType, from_numpy, int64, string
 from headwater.errors import InvalidArgumentError
-from headwater.io.files import open_file, stat, translated
-from headwater.io.record_compression import Inflater, TFRecordOptions
-from headwater.io.tfrecord import TFRecordReader
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

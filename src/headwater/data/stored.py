@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from headwater.data.io import files
+from headwater.data.io.bundle_writer import BundleWriter
+from headwater.data.io.tensor_bundle import BundleReader, index_path
 from headwater.data.node import Block, Context, Element, closing, row, rows_of
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, string
 from headwater.errors import DataLossError
-from headwater.io import files
-from headwater.io.bundle_writer import BundleWriter
-from headwater.io.tensor_bundle import BundleReader, index_path
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike

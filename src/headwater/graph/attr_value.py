@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.registry import FunctionAttr
-from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import attr_value_pb2
 

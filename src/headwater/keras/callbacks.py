@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from headwater.data.io import files
 from headwater.errors import DataLossError
-from headwater.io import files
 from headwater.keras import saving
 from headwater.telemetry.troubles import TROUBLES
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
+from headwater.data.io.sample_files import find_file, read_idx
 from headwater.errors import OpError
-from headwater.io.sample_files import find_file, read_idx
 
 Parts = tuple[tuple[Any, Any], tuple[Any, Any]]
 

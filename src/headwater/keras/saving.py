@@ -16,8 +16,8 @@ from typing import Any
 
 import keras
 
+from headwater.data.io import files
 from headwater.errors import DataLossError
-from headwater.io import files
 from headwater.keras.internals import saving_lib
 
 _lib = saving_lib

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 
 from headwater.cluster.names import TaskName
-from headwater.io import summary_protos
+from headwater.data.io import summary_protos
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.tables import TableStatistics
 from headwater.tensorboard_protos import summary_pb2

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
-from headwater.io.array_file import ArrayFile, Stored
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_protocol import pack, same
 from headwater.tables.snapshots import TableSnapshot

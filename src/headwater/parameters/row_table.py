@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.io import files
+from headwater.data.io import files
 from headwater.parameters.table_client import TableClient
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.hashing import Reals

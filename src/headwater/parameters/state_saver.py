@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
 from headwater.state.state_saver import Saves, StateSaver, Taken

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from headwater.data.io import files
 from headwater.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
 )
-from headwater.io import files
 from headwater.parameters.client import ServerLink
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.table_protocol import Array, flat_rows, pack, parted

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from headwater.io.array_file import ArrayFile, Stored
+from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.parameters.layout import VariableSpec
 from headwater.parameters.updater import Array
 

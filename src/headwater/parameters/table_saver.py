@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, OpError
-from headwater.io import checked_json, files
 from headwater.parameters.table_host import TableService
 from headwater.state.state_saver import PeriodicSaver, Saves
 from headwater.tables import snapshots

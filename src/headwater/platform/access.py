@@ -15,7 +15,7 @@ from headwater.platform.records import TokenRole
 from headwater.platform.service import Platform
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 SESSION_COOKIE = "headwater_session"
 CSRF_HEADER = "x-csrf-token"

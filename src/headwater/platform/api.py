@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 
 import headwater
-from headwater.io.json_types import JsonObject
+from headwater.data.io.json_types import JsonObject
 from headwater.platform.access import MayAdmin, MayRun, MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources
 from headwater.platform.errors import Refused

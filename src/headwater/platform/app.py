@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import headwater
+from headwater.data.io.json_types import Json, JsonObject
 from headwater.errors import OpError
-from headwater.io.json_types import Json, JsonObject
 from headwater.platform import api, stream
 from headwater.platform.access import SAFE_METHODS
 from headwater.platform.archive_store import TooLarge

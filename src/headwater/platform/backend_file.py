@@ -24,7 +24,7 @@ from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job
 from headwater.platform.lanes import BackendSource
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 # By name: the module, its backend and its settings. Imported when asked for: most need what is not always installed.
 _BACKENDS = {

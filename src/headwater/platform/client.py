@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 SERVER = "HEADWATER_SERVER"
 DEFAULT_SERVER = "http://127.0.0.1:8470"

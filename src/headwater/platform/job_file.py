@@ -15,7 +15,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 MAX_CHARACTERS = 1 << 20
 _MAX_NODES = 20_000

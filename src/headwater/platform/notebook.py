@@ -25,7 +25,7 @@ from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.submission import hand_in, placed, read_job
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 __all__ = ["OVER", "Client", "Job"]
 

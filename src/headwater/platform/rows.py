@@ -14,7 +14,7 @@ from headwater.platform.states import Fault, JobPhase, JobState, Note, TaskPhase
 from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, TaskRow, TokenRow
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 # What a row holds under the same name as the state does.
 _JOB_FIELDS = tuple(

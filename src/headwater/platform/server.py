@@ -30,7 +30,7 @@ from headwater.platform.store import Store
 from headwater.platform.webhook import Notifier
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 TOKEN_FILE = "admin.token"
 # Streams end by themselves when the server does; who holds a connection open for longer is cut off.

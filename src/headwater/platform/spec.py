@@ -31,7 +31,7 @@ from pydantic import (
     model_validator,
 )
 
-from headwater.io.json_types import Json, JsonObject
+from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
 from headwater.platform.quantities import Duration, Size
 from headwater.telemetry.printed import compile_pattern

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from headwater.io.json_types import JsonObject
+from headwater.data.io.json_types import JsonObject
 
 # Names of constraints by rule, so that a later migration can name them on every database.
 _NAMES = {

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from headwater.io.json_types import Json, JsonObject
+from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
 from headwater.platform.costs import cost, in_words
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token

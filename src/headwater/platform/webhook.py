@@ -14,7 +14,7 @@ from headwater.platform.states import Note
 from headwater.platform.views import JobSummary
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _log = logging.getLogger(__name__)
 

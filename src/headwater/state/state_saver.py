@@ -2,7 +2,7 @@
 graphs, Keras and JAX.
 
 A save is of one moment: for it, updates wait only as long as it takes to take references to arrays. What did not change
-since the save before is not written again, see `headwater.io.state_files`.
+since the save before is not written again, see `headwater.data.io.state_files`.
 
 A whole state is written first, and again when the deltas since have grown to half its size. Once it is whole, what is
 older than the whole state before it is removed: so a damaged file costs the saves since, not everything.
@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.data.io import crc32c, files, state_files
+from headwater.data.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
 from headwater.errors import FailedPreconditionError, OpError
-from headwater.io import crc32c, files, state_files
-from headwater.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
 from headwater.state.periodic import Periodic
 from headwater.telemetry.sizes import size_text
 from headwater.telemetry.troubles import TROUBLES, Troubles

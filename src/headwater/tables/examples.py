@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater import dtypes
+from headwater.data.io.example import Column
 from headwater.dtypes import DType
-from headwater.io.example import Column
 from headwater.tables.compiled import compiled, inlined
 from headwater.tables.hashing import U64, Words
 

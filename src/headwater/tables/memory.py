@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.data.io.files import as_op_error
 from headwater.errors import ResourceExhaustedError
-from headwater.io.files import as_op_error
 
 _HUGE: Final = 8 << 20
 

@@ -20,8 +20,8 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.data.io import crc32c, files
 from headwater.errors import DataLossError
-from headwater.io import crc32c, files
 from headwater.tables.hashing import Reals, Words
 
 _MAGIC: Final = b"HWTABLE1"

@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
-from headwater.io import checked_json, files
 from headwater.tables import fields as f
 from headwater.tables.description import TableConfig
 from headwater.tables.hashing import Reals, Words, owners

@@ -28,8 +28,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import NotFoundError, OpError
-from headwater.io.array_file import ArrayFile, Stored
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.exchange import GivesChannels, exchange, take_within

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 from headwater.telemetry.talk import Talk
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 STATUS_VARIABLE = "HEADWATER_STATUS"
 MAX_DATAGRAM = 8192

@@ -14,7 +14,7 @@ from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 SNAPSHOT_DETAIL = "snapshot"
 """Key of the status detail that holds a snapshot."""

@@ -18,7 +18,7 @@ from headwater.errors import InternalError
 from headwater.tensorboard_protos import config_pb2, step_stats_pb2
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 EXECUTABLE: Final = "Executable"
 """Operation type of a compiled run of operations in a label."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, cast
 from headwater.telemetry.snapshot import Snapshot, rates
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _PEER = re.compile(r"\w{1,20}-\d{1,6}")

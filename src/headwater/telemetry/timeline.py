@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _LABEL: Final = re.compile(r"(?P<name>.+?) = (?P<type>[^(]+)\((?P<inputs>.*)\)", re.DOTALL)
 

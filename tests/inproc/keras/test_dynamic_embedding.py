@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.data.io.event_file import summary_iterator
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.io.event_file import summary_iterator
 from headwater.keras import ParameterServerStrategy
 
 import keras  # isort: skip - the package before it chooses the backend

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from headwater import ParameterServer
 from headwater.accounting.audit import audit
 from headwater.data.dataset import Dataset
+from headwater.data.io.disk import mounted
 from headwater.data.readers import TextLineDataset
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
-from headwater.io.disk import mounted
 from headwater.parameters.local_servers import LocalServers
 from headwater.transport.channel import Channel
 from tests.inproc.parameters.accounted import (

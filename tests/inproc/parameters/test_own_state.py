@@ -16,9 +16,9 @@ import pytest
 
 from headwater import ParameterServer
 from headwater.consistency import from_text
+from headwater.data.io.disk import mounted
+from headwater.data.io.state_files import numbered
 from headwater.errors import FailedPreconditionError
-from headwater.io.disk import mounted
-from headwater.io.state_files import numbered
 from headwater.keras import ParameterServerStrategy
 from headwater.parameters.block_values import BlockValues
 from headwater.parameters.client import ParameterClient

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.data.io.disk import mounted
 from headwater.errors import FailedPreconditionError
-from headwater.io.disk import mounted
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_cluster import LocalTables
 from headwater.state.state_saver import Saves

@@ -13,8 +13,8 @@ from headwater.accounting.audit import audit
 from headwater.accounting.journal import Journal
 from headwater.accounting.order import shuffled
 from headwater.cli.audit import show_audit
+from headwater.data.io.disk import mounted
 from headwater.errors import NotFoundError
-from headwater.io.disk import mounted
 from headwater.telemetry.troubles import Troubles
 from tests.support.faulty_disk import FaultyDisk
 

@@ -13,12 +13,12 @@ import pytest
 
 from headwater.data.dataset import Dataset
 from headwater.data.experimental import parallel_interleave
+from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.data.node import Context
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
-from headwater.io.tfrecord import TFRecordWriter
 
 
 def numbers(dataset: Any) -> list[Any]:

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.data.io.example import BytesList, Example, ExampleBatch, Feature, Features, FloatList, Int64List
 from headwater.dtypes import DType, float32, float64, int64, string
-from headwater.io.example import BytesList, Example, ExampleBatch, Feature, Features, FloatList, Int64List
 from headwater.tables.examples import columns_of
 
 WANTED = {"i": int64, "f": float32, "s": string}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.data.io import files
 from headwater.errors import (
     DataLossError,
     FailedPreconditionError,
@@ -14,7 +15,6 @@ from headwater.errors import (
     PermissionDeniedError,
     ResourceExhaustedError,
 )
-from headwater.io import files
 from headwater.tables import SGD, Adagrad, Adam, Initializer, LeastRecent, Table, TableConfig
 from headwater.tables.hashing import owners, string_keys
 from headwater.tables.snapshots import (

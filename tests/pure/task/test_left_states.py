@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from headwater.data.io import array_file
 from headwater.errors import (
     InvalidArgumentError,
     NotFoundError,
     ResourceExhaustedError,
     UnavailableError,
 )
-from headwater.io import array_file
 from headwater.task import exchange
 from headwater.task.answers import raise_error
 from headwater.task.kinds import DONE, FETCH_STATE, LEAVE_STATE

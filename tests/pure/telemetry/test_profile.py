@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.graph.runtime.profile import Instruction, instructions
-from headwater.io.protos.xla_profile_pb2 import (
+from headwater.data.io.protos.xla_profile_pb2 import (
     HloComputationProto,
     HloInstructionProto,
     HloModuleProto,
@@ -19,6 +18,7 @@ from headwater.io.protos.xla_profile_pb2 import (
     XStat,
     XStatMetadata,
 )
+from headwater.graph.runtime.profile import Instruction, instructions
 
 STATS = {1: "hlo_op", 2: "program_id", 3: "_p", 4: "_c", 5: "dot.1", 6: "cuda_graph_id"}
 

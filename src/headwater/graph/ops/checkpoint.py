@@ -6,14 +6,14 @@ import os
 import uuid
 from collections.abc import Sequence
 
+from headwater.data.io.bundle_writer import BundleWriter, merge_bundles
+from headwater.data.io.old_checkpoint import OldReader, open_checkpoint
+from headwater.data.io.tensor_bundle import BundleReader
+from headwater.data.io.tensor_slice import parse_shape_and_slice
 from headwater.dtypes import DType, string
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.io.bundle_writer import BundleWriter, merge_bundles
-from headwater.io.old_checkpoint import OldReader, open_checkpoint
-from headwater.io.tensor_bundle import BundleReader
-from headwater.io.tensor_slice import parse_shape_and_slice
 
 
 def _text(value: HostArray) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from headwater.data import batches, functions, grouping, parts, prefetch, queries, sources, stored, transforms
+from headwater.data.io.tfrecord import TFRecordOptions, TFRecordWriter
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType, bool_, int64, resource, string, variant
@@ -26,7 +27,6 @@ from headwater.graph.registry import FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.registry import function_of as python_function
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.iterators import IteratorState, ahead, iterator_of
-from headwater.io.tfrecord import TFRecordOptions, TFRecordWriter
 from headwater.shapes import TensorShape, as_shape
 
 NODES: dict[str, type[Node]] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headwater.data.io.message_fields import Fields
 from headwater.dtypes import DType, int32, string
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.io.message_fields import Fields
 
 
 def _decoded_spec(inference: Inference) -> Sequence[Spec]:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from headwater.data.io.example import ExampleBatch
+from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import fixed, host
@@ -17,8 +19,6 @@ from headwater.graph.ops.strings import string_to_number
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.readers import inflate
-from headwater.io.example import ExampleBatch
-from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from headwater.data.io.files import as_path, glob, makedirs, open_file, translated
 from headwater.dtypes import int64, resource, string
 from headwater.errors import UnimplementedError
 from headwater.graph.ops.define import fixed, host, no_outputs
@@ -23,7 +24,6 @@ from headwater.graph.resources.readers import (
     columns,
     read_file,
 )
-from headwater.io.files import as_path, glob, makedirs, open_file, translated
 
 _handle = fixed(resource, ())
 

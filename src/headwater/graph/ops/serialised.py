@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from headwater.data.io.example import Example, SequenceExample
+from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.io.example import Example, SequenceExample
-from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.shapes import Dims
 from headwater.tensorboard_protos import tensor_pb2
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from headwater.data.io import summary_protos
 from headwater.dtypes import string
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray
 from headwater.graph.resources.host_context import HostContext
-from headwater.io import summary_protos
 
 _message = fixed(string, ())
 

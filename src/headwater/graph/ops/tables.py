@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from headwater.data.io import files
 from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import fixed, host, no_outputs
@@ -15,7 +16,6 @@ from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.lookup_tables import Table, as_column
-from headwater.io import files
 from headwater.shapes import as_shape
 
 WHOLE_LINE, LINE_NUMBER = -2, -1

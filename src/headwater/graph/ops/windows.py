@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from google.protobuf import json_format
 
+from headwater.data.io.example import Example
 from headwater.dtypes import int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.ops.image_files import encode_jpeg
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.io.example import Example
 
 
 def _glimpses(inference: Inference) -> Sequence[Spec]:

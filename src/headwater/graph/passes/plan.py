@@ -17,10 +17,10 @@ import msgpack
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.errors import InvalidArgumentError
 from headwater.graph.attr_value import attr_value, read_attr
 from headwater.graph.registry import OpDef, lookup
-from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
 FORMAT = 3

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from headwater.data.io.files import BUFFER_BYTES, as_path, open_file, translated
+from headwater.data.io.record_compression import Inflater, TFRecordOptions
+from headwater.data.io.tfrecord import TFRecordReader
 from headwater.errors import InvalidArgumentError
 from headwater.graph.resources.lmdb_files import pairs as lmdb_pairs
 from headwater.graph.resources.queues import Queue, Waiting
-from headwater.io.files import BUFFER_BYTES, as_path, open_file, translated
-from headwater.io.record_compression import Inflater, TFRecordOptions
-from headwater.io.tfrecord import TFRecordReader
 
 Record = tuple[bytes, bytes]
 

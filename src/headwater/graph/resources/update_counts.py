@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from headwater.io import files
+from headwater.data.io import files
 
 #: How many variables a file has room for; further ones are counted in memory alone.
 SLOTS: Final = 1 << 14

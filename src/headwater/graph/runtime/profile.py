@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import jax
 
-from headwater.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
+from headwater.data.io.protos.xla_profile_pb2 import HloProto, XEvent, XPlane, XSpace
 
 _jax: Any = jax
 

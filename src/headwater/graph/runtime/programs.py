@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import jax
 import numpy as np
 
+from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.ops.bodies import call
 from headwater.graph.ops.faults import fault_of
@@ -24,7 +25,6 @@ from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
 from headwater.graph.runtime.memory import check_memory
 from headwater.graph.runtime.small_updates import SmallUpdates
-from headwater.io.tensor_proto import make_tensor_proto
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

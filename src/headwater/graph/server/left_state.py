@@ -30,6 +30,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.config import chief_of
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.data.io.state_files import Array
 from headwater.errors import OpError
 from headwater.graph.passes.plan import decode_plan, encode_plan
 from headwater.graph.resources.containers import is_of_session, session_container
@@ -41,7 +42,6 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
 from headwater.graph.server.served_step import InMidst, LeftStep
 from headwater.graph.server.steps import StepService
-from headwater.io.state_files import Array
 from headwater.task.left_states import StateAtChief
 from headwater.task.links import WaitingLink
 from headwater.task.shell import FormerLife, TaskShell

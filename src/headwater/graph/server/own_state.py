@@ -23,19 +23,19 @@ import numpy as np
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import SAVE_EVERY_S, SAVES
+from headwater.data.io import files, state_files
+from headwater.data.io.state_files import Array, Chain, Spec
 from headwater.dtypes import to_string_array
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.training_note import note_of
 from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_counts
-from headwater.io import files, state_files
-from headwater.io.state_files import Array, Chain, Spec
 from headwater.state.state_saver import Saves, StateSaver, Taken
 from headwater.telemetry.snapshot import GroupProgress
 from headwater.transport.waiting import positive_seconds_from
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json
+    from headwater.data.io.json_types import Json
 
 _log = logging.getLogger("headwater")
 

@@ -15,7 +15,7 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _GLOBAL_STEP = "global_step"
 _RECORD = "/updates"

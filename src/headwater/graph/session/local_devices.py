@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from functools import cache
 
+from headwater.data.io.protos.device_attributes_pb2 import DeviceAttributes
 from headwater.graph.runtime.devices import describe, local_devices, memory_bytes
-from headwater.io.protos.device_attributes_pb2 import DeviceAttributes
 
 
 @cache

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from headwater.io.bundle_writer import BundleWriter
-from headwater.io.files import Path, as_path
+from headwater.data.io.bundle_writer import BundleWriter
+from headwater.data.io.files import Path, as_path
 from headwater.keras.eager.tape import value_of
 from headwater.keras.eager.tensors import Variable
 from headwater.tf1.training.checkpoint_reader import CheckpointReader

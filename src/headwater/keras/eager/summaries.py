@@ -15,9 +15,9 @@ from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalars
 from tensorboard.plugins.text import summary_v2 as texts
 
+from headwater.data.io import summary_protos
+from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.graph.context import get_default_graph
-from headwater.io import summary_protos
-from headwater.io.tensor_proto import make_tensor_proto
 from headwater.keras.eager.tensors import to_numpy
 from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.tensorboard_protos import summary_pb2

@@ -29,7 +29,7 @@ from headwater.task.agreement import difference, said
 if TYPE_CHECKING:
     import keras
 
-    from headwater.io.files import Path
+    from headwater.data.io.files import Path
     from headwater.keras.types import Tree
 
 _slicing: Any = array_slicing

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
-from headwater.io.sealed import seal, unseal
+from headwater.data.io.sealed import seal, unseal
 from headwater.platform.backends.base import (
     BackendError,
     Capacity,
@@ -39,7 +39,7 @@ from headwater.platform.host.folders import private_folder
 from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 _TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20

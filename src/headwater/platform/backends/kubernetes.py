@@ -49,7 +49,7 @@ from headwater.platform.states import label, task_of
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _TIMEOUT_S = 30.0

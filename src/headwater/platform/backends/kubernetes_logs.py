@@ -17,16 +17,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.data.io.files import atomic_write
+from headwater.data.io.sealed import pack_json, read_json
 from headwater.errors import DataLossError, NotFoundError
-from headwater.io.files import atomic_write
-from headwater.io.sealed import pack_json, read_json
 from headwater.platform.backends.kubernetes_objects import CONTAINER
 from headwater.platform.host.lines import stamp
 from headwater.platform.host.pod_task import MARK
 from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _MAX_BYTES = 16 << 20
 # How much the clocks of this machine and of the pod's may differ: what is tried, one after the other; None: any.

@@ -26,7 +26,7 @@ from headwater.platform.spec import JobSpec, RoleSpec, VolumeSpec
 from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment, task_secrets
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"

@@ -18,7 +18,7 @@ from headwater.platform.backends.base import (
 )
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 
 #: Phases of pods that have ended.

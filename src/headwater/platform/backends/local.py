@@ -21,7 +21,7 @@ from headwater.platform.host.ports import NoPort
 from headwater.platform.spec import JobSpec
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

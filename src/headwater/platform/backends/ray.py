@@ -42,7 +42,7 @@ from headwater.platform.host.ports import NoPort
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 _NAMESPACE = "headwater"
 _KILLED = -9

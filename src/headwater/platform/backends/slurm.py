@@ -43,7 +43,7 @@ from headwater.platform.spec import JobSpec
 from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _TIMEOUT_S = 60.0
 _MIB = 1 << 20

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
-from headwater.io.files import atomic_write
-from headwater.io.sealed import read_text, seal
+from headwater.data.io.files import atomic_write
+from headwater.data.io.sealed import read_text, seal
 from headwater.pauses import pause
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
@@ -43,7 +43,7 @@ from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment, task_secrets
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 _LOOK_S = 0.2
 _MEETING_S = 600.0

@@ -25,7 +25,7 @@ from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json
+    from headwater.data.io.json_types import Json
 
 _READ_SIZE = 1 << 20
 # Neither a password nor an unknown host's key can be asked for without a person at the terminal.

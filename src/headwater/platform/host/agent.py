@@ -48,7 +48,7 @@ from headwater.platform.host.secrets import for_keeper
 from headwater.telemetry.progress import STATUS_VARIABLE
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 PS = "ps"
 MAX_LOG_PIECE = 256 * 1024

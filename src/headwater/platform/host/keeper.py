@@ -51,7 +51,7 @@ from headwater.telemetry.sizes import size_text
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from headwater.io.json_types import JsonObject
+    from headwater.data.io.json_types import JsonObject
 
 #: The exit code of a task that could not be started at all, as shells have it.
 CANNOT_START = 127

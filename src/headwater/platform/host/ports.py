@@ -21,8 +21,8 @@ from collections.abc import Collection, Generator
 from pathlib import Path
 
 from headwater.cluster.addresses import MAX_PORT, Address
+from headwater.data.io.sealed import read_text, seal
 from headwater.errors import DataLossError
-from headwater.io.sealed import read_text, seal
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.processes import boot_id
 

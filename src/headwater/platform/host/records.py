@@ -29,14 +29,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
+from headwater.data.io.files import atomic_write
+from headwater.data.io.sealed import pack_json, read_json, read_text, seal
 from headwater.errors import DataLossError, NotFoundError, OpError
-from headwater.io.files import atomic_write
-from headwater.io.sealed import pack_json, read_json, read_text, seal
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.processes import ProcessIdentity
 
 if TYPE_CHECKING:
-    from headwater.io.json_types import Json, JsonObject
+    from headwater.data.io.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from headwater.io.json_types import Json, JsonObject
+from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.job_file import JobSpecError, Problem
 from headwater.platform.spec import JobSpec, parse_job
 

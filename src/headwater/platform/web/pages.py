@@ -13,7 +13,7 @@ import yaml
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints
 
-from headwater.io.json_types import Json, JsonObject
+from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.access import SESSION_COOKIE, PlatformOf, check_rate, client_of
 from headwater.platform.api import JobId
 from headwater.platform.auth import SESSION_S, Identity

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import headwater
-from headwater.io.json_types import JsonObject
+from headwater.data.io.json_types import JsonObject
 from headwater.telemetry.sizes import size_text
 
 _GROUPED = 1000

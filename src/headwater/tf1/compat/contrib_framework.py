@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headwater.io.files import Path
+from headwater.data.io.files import Path
 from headwater.tf1.functional import conditions, nest, script
 from headwater.tf1.training import checkpoint_reader, warm_start
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.errors import AlreadyExistsError
-from headwater.io.file_object import GFile as FileIO
-from headwater.io.files import (
+from headwater.data.io.file_object import GFile as FileIO
+from headwater.data.io.files import (
     Path,
     atomic_write,
     copy,
@@ -13,13 +12,14 @@ from headwater.io.files import (
     stat,
     walk,
 )
-from headwater.io.files import exists as file_exists
-from headwater.io.files import glob as get_matching_files
-from headwater.io.files import listdir as list_directory
-from headwater.io.files import makedirs as recursive_create_dir
-from headwater.io.files import mkdir as create_dir
-from headwater.io.files import remove as delete_file
-from headwater.io.files import rmtree as delete_recursively
+from headwater.data.io.files import exists as file_exists
+from headwater.data.io.files import glob as get_matching_files
+from headwater.data.io.files import listdir as list_directory
+from headwater.data.io.files import makedirs as recursive_create_dir
+from headwater.data.io.files import mkdir as create_dir
+from headwater.data.io.files import remove as delete_file
+from headwater.data.io.files import rmtree as delete_recursively
+from headwater.errors import AlreadyExistsError
 
 __all__ = [
     "FileIO",

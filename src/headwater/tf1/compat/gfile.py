@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.io.file_object import GFile
-from headwater.io.files import (
+from headwater.data.io.file_object import GFile
+from headwater.data.io.files import (
     Path,
     copy,
     exists,

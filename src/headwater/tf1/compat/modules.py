@@ -81,12 +81,12 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.util.compat": ("tf.compat",),
     "tensorflow.python.util.nest": ("tf.nest",),
     # The messages: TensorBoard carries those that event files need, Headwater the rest.
-    "tensorflow.core.example.*": ("headwater.io.protos.*",),
-    "tensorflow.core.framework.device_attributes_pb2": ("headwater.io.protos.device_attributes_pb2",),
-    "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    "tensorflow.core.example.*": ("headwater.data.io.protos.*",),
+    "tensorflow.core.framework.device_attributes_pb2": ("headwater.data.io.protos.device_attributes_pb2",),
+    "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
     "tensorflow.core.protobuf.tensorflow_server_pb2": ("headwater.cluster.server_def",),
-    "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
-    "tensorflow.core.util.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
+    "tensorflow.core.util.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),
     # TensorBoard would take "tensorflow" for TensorFlow and use what Headwater does not have. It looks for this module
     # first, and where it is there uses its own replacement.
     "tensorboard.compat.notf": (),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater import dtypes
+from headwater.data.io import files
 from headwater.dtypes import DType, as_dtype, from_numpy
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.io import files
 from headwater.tf1.feature_columns.base import CategoricalColumn, Features, IdWeightPair, to_sparse
 from headwater.tf1.functional import indexing, math, strings, tables
 from headwater.tf1.functional.checks import assert_greater_equal, assert_less

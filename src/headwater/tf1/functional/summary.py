@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater import dtypes
+from headwater.data.io import summary_protos
 from headwater.graph.collections import GraphKeys
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.io import summary_protos
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.default_graph import add_to_collections, get_collection
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater import dtypes
+from headwater.data.io.files import as_path
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
-from headwater.io.files import as_path
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike

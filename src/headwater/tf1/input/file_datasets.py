@@ -14,6 +14,7 @@ from headwater import dtypes
 from headwater.data import dataset as plain
 from headwater.data.experimental import Transformation
 from headwater.data.experimental import ignore_errors as without_errors
+from headwater.data.io import files
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.queries import CsvRecords, RandomNumbers, SqlRows
 from headwater.data.spec import TensorSpec, as_array
@@ -22,7 +23,6 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.io import files
 from headwater.tf1.input.dataset import Dataset, TFRecordDataset
 from headwater.tf1.input.dataset_ops import as_tensor, dataset_tensor
 from headwater.tf1.input.parsing import decode_csv, parse_example

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headwater.data.io.record_compression import TFRecordOptions
 from headwater.dtypes import int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.io.record_compression import TFRecordOptions
 from headwater.tf1.functional.apply import apply, one
 
 if TYPE_CHECKING:

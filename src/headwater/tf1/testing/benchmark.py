@@ -16,9 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from headwater.data.io import files
 from headwater.graph.context import get_default_session
 from headwater.graph.session.session import Session
-from headwater.io import files
 from headwater.telemetry.timeline import Timeline
 from headwater.tensorboard_protos import config_pb2
 

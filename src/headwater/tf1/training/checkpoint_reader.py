@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwater.data.io import files
+from headwater.data.io.files import Path, as_path
+from headwater.data.io.old_checkpoint import open_checkpoint
+from headwater.data.io.tensor_bundle import index_path
 from headwater.dtypes import DType
 from headwater.errors import NotFoundError
-from headwater.io import files
-from headwater.io.files import Path, as_path
-from headwater.io.old_checkpoint import open_checkpoint
-from headwater.io.tensor_bundle import index_path
 from headwater.tensorboard_protos import types_pb2
 from headwater.tf1.training.checkpoint_state import checkpoint_exists, latest_checkpoint
 

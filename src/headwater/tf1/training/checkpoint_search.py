@@ -11,10 +11,10 @@ from typing import Final
 
 from google.protobuf import text_format
 
+from headwater.data.io import files
+from headwater.data.io.protos.checkpoint_state_pb2 import CheckpointState
+from headwater.data.io.tensor_bundle import BundleReader, index_path
 from headwater.errors import DataLossError, NotFoundError, OpError
-from headwater.io import files
-from headwater.io.protos.checkpoint_state_pb2 import CheckpointState
-from headwater.io.tensor_bundle import BundleReader, index_path
 
 _INDEX: Final = ".index"
 _DATA: Final = re.compile(r"(.*)\.data-\d{5}-of-\d{5}")

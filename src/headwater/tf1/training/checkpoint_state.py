@@ -1,7 +1,7 @@
 """Which checkpoints a folder has, and which is the newest: the text file ``checkpoint`` beside them.
 
-The file is a ``CheckpointState`` message in text form, with a checksum in a comment line (`headwater.io.sealed`). A
-path in it that is not absolute is relative to its folder.
+The file is a ``CheckpointState`` message in text form, with a checksum in a comment line (`headwater.data.io.sealed`).
+A path in it that is not absolute is relative to its folder.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import text_format
 
+from headwater.data.io import files
+from headwater.data.io.files import Path, as_path
+from headwater.data.io.protos.checkpoint_state_pb2 import CheckpointState
+from headwater.data.io.sealed import seal, unseal
+from headwater.data.io.tensor_bundle import index_path
 from headwater.errors import DataLossError, NotFoundError
-from headwater.io import files
-from headwater.io.files import Path, as_path
-from headwater.io.protos.checkpoint_state_pb2 import CheckpointState
-from headwater.io.sealed import seal, unseal
-from headwater.io.tensor_bundle import index_path
 from headwater.tf1.training.checkpoint_search import FoundCheckpoints, find_checkpoints
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from headwater.data.io.event_file import EventFile
+from headwater.data.io.files import Path, as_path, makedirs
 from headwater.errors import OpError
-from headwater.io.event_file import EventFile
-from headwater.io.files import Path, as_path, makedirs
 from headwater.tensorboard_protos import event_pb2, graph_pb2, meta_graph_pb2, summary_pb2
 from headwater.tf1.training.saving_attempts import SavingAttempts
 

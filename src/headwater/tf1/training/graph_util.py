@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.dtypes import from_numpy
-from headwater.io.tensor_proto import make_tensor_proto
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, node_def_pb2, types_pb2
 

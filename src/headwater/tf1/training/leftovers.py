@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import Final
 
+from headwater.data.io import files, remote
 from headwater.errors import OpError
-from headwater.io import files, remote
 
 _logger: Final = logging.getLogger(__name__)
 _UNCHANGED_S: Final = 600.0

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
+from headwater.data.io import files
+from headwater.data.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import strip_defaults
 from headwater.graph.importer import import_graph_def
 from headwater.graph.operation import Operation, Tensor
-from headwater.io import files
-from headwater.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.tensorboard_protos import graph_pb2, meta_graph_pb2, variable_pb2
 from headwater.tf1.training.queue_runner import QueueRunner
 from headwater.tf1.variables.variables import Variable

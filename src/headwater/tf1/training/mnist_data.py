@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from headwater.data.io.example import BytesList, Example, Feature, Features, Int64List
+from headwater.data.io.sample_files import find_file, read_idx
+from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.dtypes import as_dtype, float32, uint8
-from headwater.io.example import BytesList, Example, Feature, Features, Int64List
-from headwater.io.sample_files import find_file, read_idx
-from headwater.io.tfrecord import TFRecordWriter
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -161,7 +161,7 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = SOURCE_URL,
 ) -> Datasets:
-    """MNIST for training, validation and test; `headwater.io.sample_files.find_file` says where from.
+    """MNIST for training, validation and test; `headwater.data.io.sample_files.find_file` says where from.
 
     Args:
       train_dir: a folder to look in, and to save downloads in.

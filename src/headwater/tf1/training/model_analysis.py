@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headwater.data.io import files
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
-from headwater.io import files
 from headwater.tf1.variables.variables import Variable
 
 ROOT: Final = "_TFProfRoot"

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from headwater.data.io import files
+from headwater.data.io.files import Path, as_path
 from headwater.errors import NotFoundError
 from headwater.graph.context import get_default_session
 from headwater.graph.convert import constant
-from headwater.io import files
-from headwater.io.files import Path, as_path
 from headwater.tensorboard_protos import trackable_object_graph_pb2
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.saveable import SaveableObject, SaveSpec

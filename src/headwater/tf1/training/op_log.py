@@ -6,12 +6,12 @@ import linecache
 import os
 from typing import Any, Final
 
+from headwater.data.io import files
+from headwater.data.io.tfprof_protos import OpLogProto
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation
-from headwater.io import files
-from headwater.io.tfprof_protos import OpLogProto
 from headwater.tf1.training.model_analysis import float_ops_of, ran
 from headwater.tf1.variables.variables import Variable
 

@@ -8,11 +8,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.data.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.errors import OpError, OutOfRangeError, exception_type_from_error_code
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph, get_default_session
 from headwater.graph.session import BaseSession
-from headwater.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.tf1.training.coordinator import Coordinator
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
+from headwater.data.io import files
+from headwater.data.io.saved_model import ASSETS, FILE_NAME, VARIABLES, encode, read
 from headwater.dtypes import as_dtype
 from headwater.graph.collections import GraphKeys
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.io import files
-from headwater.io.saved_model import ASSETS, FILE_NAME, VARIABLES, encode, read
 from headwater.tensorboard_protos import meta_graph_pb2
 from headwater.tf1.functional.control_flow import group, no_op
 from headwater.tf1.functional.default_graph import control_dependencies

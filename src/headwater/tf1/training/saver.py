@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.devices import Device, parse_device
+from headwater.data.io import files
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
 from headwater.graph.operation import Operation, Tensor
-from headwater.io import files
 from headwater.tensorboard_protos import saver_pb2
 from headwater.tf1.functional.control_flow import group, with_dependencies
 from headwater.tf1.training import meta_graph

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.data.io import files
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
-from headwater.io import files
 from headwater.telemetry.timeline import Timeline
 from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import text_format
 
+from headwater.data.io import files
 from headwater.dtypes import int64
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
-from headwater.io import files
 from headwater.tf1.variables.initializers import Zeros
 from headwater.tf1.variables.variable_scope import get_variable
 from headwater.tf1.variables.variables import Variable, VariableAggregation

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headwater import dtypes
+from headwater.data.io import files
 from headwater.graph.convert import constant
 from headwater.graph.operation import Tensor
-from headwater.io import files
 from headwater.tf1.functional import arrays, indexing, script
 from headwater.tf1.training.checkpoint_reader import load_checkpoint
 

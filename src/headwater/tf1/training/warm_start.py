@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.data.io.files import Path, as_path
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
-from headwater.io.files import Path, as_path
 from headwater.tf1.functional.arrays import placeholder
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.indexing import slice

@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import pytest
 
+from headwater.data.io.event_file import summary_iterator
 from headwater.errors import DataLossError
-from headwater.io.event_file import summary_iterator
 from headwater.keras import saving
 from headwater.keras.callbacks import BackupAndRestore, ModelCheckpoint
 from headwater.keras.tensorboard import TensorBoard

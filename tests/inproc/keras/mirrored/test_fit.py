@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from headwater.data.dataset import Dataset
+from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.readers import TFRecordDataset
-from headwater.io.tfrecord import TFRecordWriter
 from tests.support.mirrored import with_workers
 
 # Keras's own variables, when NumPy asks them for their values.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.data.io.example import Example, Feature, Features, FloatList, Int64List
 from headwater.dtypes import float32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops import parsing
-from headwater.io.example import Example, Feature, Features, FloatList, Int64List
 
 
 def example(**features: list[Any]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater import errors, tf
-from headwater.io.event_file import summary_iterator
+from headwater.data.io.event_file import summary_iterator
 from headwater.task.metrics import metrics_of
 from headwater.telemetry.snapshot import Snapshot
 from headwater.telemetry.troubles import TROUBLES

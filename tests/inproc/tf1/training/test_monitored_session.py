@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from headwater.data.io.event_file import summary_iterator
 from headwater.errors import GaveUpError
-from headwater.io.event_file import summary_iterator
 from headwater.tf1.compat import tf
 from headwater.tf1.training.file_writer import FileWriterCache
 from headwater.tf1.training.monitored_wrappers import RecoverableSession

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.data.io.state_files import numbered
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.graph.server.own_state import GraphSaver, saves_of_environment
-from headwater.io.state_files import numbered
 from headwater.tf1.compat import tf
 from tests.inproc.conftest import Cluster, StartCluster
 

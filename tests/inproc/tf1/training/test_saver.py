@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.io.tensor_bundle import BundleReader
+from headwater.data.io.tensor_bundle import BundleReader
 from headwater.tf1.compat import tf
 
 

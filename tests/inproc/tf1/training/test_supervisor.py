@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headwater.cluster.claims import Claim
-from headwater.io.event_file import summary_iterator
+from headwater.data.io.event_file import summary_iterator
 from headwater.tf1.compat import tf
 from headwater.tf1.training.session_manager import SessionManager
 

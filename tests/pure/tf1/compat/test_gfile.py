@@ -1,4 +1,4 @@
-"""``tf.gfile``: the names of TensorFlow 1.x for what `headwater.io` does."""
+"""``tf.gfile``: the names of TensorFlow 1.x for what `headwater.data.io` does."""
 
 from __future__ import annotations
 

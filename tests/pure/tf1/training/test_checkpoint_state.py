@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headwater import dtypes, errors
-from headwater.io.bundle_writer import BundleWriter
+from headwater.data.io.bundle_writer import BundleWriter
 from headwater.tf1.training.checkpoint_reader import CheckpointReader, list_variables, load_checkpoint, load_variable
 from headwater.tf1.training.checkpoint_state import (
     checkpoint_exists,

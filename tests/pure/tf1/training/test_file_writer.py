@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from headwater.data.io import event_file, summary_protos
+from headwater.data.io.event_file import EventFile, summary_iterator
+from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.errors import DataLossError, NotFoundError, ResourceExhaustedError
-from headwater.io import event_file, summary_protos
-from headwater.io.event_file import EventFile, summary_iterator
-from headwater.io.tfrecord import TFRecordWriter
 from headwater.tensorboard_protos import config_pb2, event_pb2, graph_pb2, meta_graph_pb2, summary_pb2
 from headwater.tf1.training import file_writer
 from headwater.tf1.training.file_writer import FileWriter, FileWriterCache
@@ -218,7 +218,7 @@ class TestWhenItIsWritten:
     @pytest.mark.slow
     def test_a_program_that_forgets_to_close(self, tmp_path: Path) -> None:
         program = (
-            "import sys; from headwater.io import summary_protos; from headwater.tf1.training import file_writer;"
+            "import sys; from headwater.data.io import summary_protos; from headwater.tf1.training import file_writer;"
             "w = file_writer.FileWriter(sys.argv[1]); w.add_summary(summary_protos.scalar('loss', 1.0), 7)"
         )
         subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)

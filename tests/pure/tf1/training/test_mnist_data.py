@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headwater.data.io.example import Example
+from headwater.data.io.sample_files import DATA_VARIABLE, find_file, read_idx
+from headwater.data.io.tfrecord import tf_record_iterator
 from headwater.errors import DataLossError, NotFoundError
-from headwater.io.example import Example
-from headwater.io.sample_files import DATA_VARIABLE, find_file, read_idx
-from headwater.io.tfrecord import tf_record_iterator
 from headwater.tf1.training.mnist_data import read_data_sets, write_records
 
 

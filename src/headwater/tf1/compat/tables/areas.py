@@ -386,7 +386,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 extract_jpeg_shape is_jpeg""",
             "headwater.tf1.input.queues": "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
             "headwater.tf1.functional.strings": "decode_base64 decode_raw encode_base64",
-            "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+            "headwater.data.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
             "headwater.tf1.training.input_producers": "match_filenames_once",
             "headwater.tf1.training.training_util": "write_graph",
         },
@@ -572,7 +572,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.training.profiler": "ProfileOptionBuilder Profiler advise profile",
             "headwater.tf1.training.op_log": "write_op_log",
-            "headwater.io.tfprof_protos": "AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto",
+            "headwater.data.io.tfprof_protos": "AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto",
         },
     ),
     "tf.tpu": Area(
@@ -582,7 +582,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.python_io": Area(
         "``tf.python_io``: TFRecord files.",
         names={
-            "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+            "headwater.data.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
         },
     ),
     "tf.quantization": Area(
@@ -669,7 +669,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 REGRESS_INPUTS REGRESS_METHOD_NAME REGRESS_OUTPUTS SERVING TRAINING GPU TPU
                 LEGACY_INIT_OP_KEY=LEGACY_INIT_OP MAIN_OP_KEY=MAIN_OP contains_saved_model=maybe_saved_model_directory
                 is_valid_signature main_op_with_restore""",
-            "headwater.io.saved_model": """
+            "headwater.data.io.saved_model": """
                 ASSETS_DIRECTORY=ASSETS ASSETS_KEY SAVED_MODEL_FILENAME_PB=FILE_NAME
                 SAVED_MODEL_FILENAME_PBTXT=TEXT_FILE_NAME SAVED_MODEL_SCHEMA_VERSION=SCHEMA_VERSION
                 VARIABLES_DIRECTORY VARIABLES_FILENAME""",
@@ -696,7 +696,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES REGRESS_INPUTS REGRESS_METHOD_NAME
                 REGRESS_OUTPUTS SERVING TRAINING EVAL GPU TPU LEGACY_INIT_OP_KEY=LEGACY_INIT_OP MAIN_OP_KEY=MAIN_OP
                 is_valid_signature main_op_with_restore""",
-            "headwater.io.saved_model": """
+            "headwater.data.io.saved_model": """
                 ASSETS_DIRECTORY=ASSETS ASSETS_KEY SAVED_MODEL_FILENAME_PB=FILE_NAME
                 SAVED_MODEL_FILENAME_PBTXT=TEXT_FILE_NAME SAVED_MODEL_SCHEMA_VERSION=SCHEMA_VERSION
                 VARIABLES_DIRECTORY VARIABLES_FILENAME""",
@@ -839,7 +839,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.checkpoint_state": """
                 checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state
                 latest_checkpoint remove_checkpoint update_checkpoint_state""",
-            "headwater.io.protos.checkpoint_state_pb2": "CheckpointState",
+            "headwater.data.io.protos.checkpoint_state_pb2": "CheckpointState",
             "headwater.tf1.training.basic_session_run_hooks": """
                 CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook
                 LoggingTensorHook NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer
@@ -869,9 +869,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 assert_global_step create_global_step get_global_step get_or_create_global_step global_step
                 write_graph""",
             "headwater.tf1.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",
-            "headwater.io.event_file": "summary_iterator",
-            "headwater.io.protos.example_pb2": "Example SequenceExample",
-            "headwater.io.protos.feature_pb2": """
+            "headwater.data.io.event_file": "summary_iterator",
+            "headwater.data.io.protos.example_pb2": "Example SequenceExample",
+            "headwater.data.io.protos.feature_pb2": """
                 BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",
         },
         modules={

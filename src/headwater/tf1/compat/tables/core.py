@@ -17,7 +17,7 @@ CORE: Final = Area(
         "headwater.graph.context": "get_default_graph get_default_session reset_default_graph",
         "headwater.graph.convert": "constant convert_to_tensor register_tensor_conversion_function",
         "headwater.graph.importer": "import_graph_def",
-        "headwater.io.tensor_proto": "make_ndarray make_tensor_proto",
+        "headwater.data.io.tensor_proto": "make_ndarray make_tensor_proto",
         "headwater.graph.session.session": "InteractiveSession Session",
         "headwater.cluster.devices": "DeviceSpec",
         "headwater.errors": "OpError",

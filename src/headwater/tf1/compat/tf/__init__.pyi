@@ -567,8 +567,8 @@ from headwater.tf1.input.specs import RaggedTensorSpec as RaggedTensorSpec
 from headwater.tf1.input.specs import SparseTensorSpec as SparseTensorSpec
 from headwater.tf1.input.specs import TensorArraySpec as TensorArraySpec
 from headwater.tf1.input.specs import TypeSpec as TypeSpec
-from headwater.io.tensor_proto import make_ndarray as make_ndarray
-from headwater.io.tensor_proto import make_tensor_proto as make_tensor_proto
+from headwater.data.io.tensor_proto import make_ndarray as make_ndarray
+from headwater.data.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from headwater.keras import namespace as keras
 from headwater.tf1.functional.py_functions import py_function as py_function
 from headwater.graph.session.session import InteractiveSession as InteractiveSession

@@ -40,10 +40,10 @@ from headwater.tf1.input.sequences import parse_sequence_example as parse_sequen
 from headwater.tf1.input.sequences import parse_single_sequence_example as parse_single_sequence_example
 from headwater.tf1.input.sequences import serialize_many_sparse as serialize_many_sparse
 from headwater.tf1.input.sequences import serialize_sparse as serialize_sparse
-from headwater.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
-from headwater.io.tfrecord import TFRecordOptions as TFRecordOptions
-from headwater.io.tfrecord import TFRecordWriter as TFRecordWriter
-from headwater.io.tfrecord import tf_record_iterator as tf_record_iterator
+from headwater.data.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
+from headwater.data.io.tfrecord import TFRecordOptions as TFRecordOptions
+from headwater.data.io.tfrecord import TFRecordWriter as TFRecordWriter
+from headwater.data.io.tfrecord import tf_record_iterator as tf_record_iterator
 from headwater.tf1.training.input_producers import match_filenames_once as match_filenames_once
 from headwater.tf1.training.training_util import write_graph as write_graph
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from headwater.cluster.names import TaskName
+from headwater.data.io import files
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.session.session import Session
-from headwater.io import files
 from headwater.tensorboard_protos import summary_pb2
 from headwater.tf1.functional import summary
 from headwater.tf1.functional.nest import flatten

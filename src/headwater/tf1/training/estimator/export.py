@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from headwater.data.io import files
+from headwater.data.io.event_file import summary_iterator
 from headwater.dtypes import string
 from headwater.errors import DataLossError
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.io import files
-from headwater.io.event_file import summary_iterator
 from headwater.tf1.functional import arrays
 from headwater.tf1.input import parsing
 from headwater.tf1.training import saved_model

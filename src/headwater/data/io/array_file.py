@@ -1,0 +1,77 @@
+"""Arrays in a file that has no name, for what is too large for memory and lives no longer than the process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.data.io import files
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """Arrays in the file.
+
+    Attributes:
+      at: where they begin there.
+      arrays: dtype and shape of each.
+    """
+
+    at: int
+    arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+
+
+class ArrayFile:
+    """Arrays of numbers in a file in the folder for temporary files (``TMPDIR``); the file goes with this object.
+
+    Raises:
+      OpError: there can be no such file. `add` and `read` raise it, too.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.gettempdir()
+        with files.translated(self._folder):
+            self._file, path = tempfile.mkstemp(prefix="headwater-arrays-")
+            weakref.finalize(self, os.close, self._file)
+            os.unlink(path)
+        self._end = 0
+
+    def add(self, arrays: Sequence[Array]) -> Stored:
+        """Writes arrays behind what is there."""
+        at = self._end
+        with files.translated(self._folder):
+            for array in arrays:
+                left = _bytes_of(np.ascontiguousarray(array))
+                while left:
+                    count = os.pwrite(self._file, left, self._end)
+                    left, self._end = left[count:], self._end + count
+        return Stored(at=at, arrays=tuple((array.dtype, array.shape) for array in arrays))
+
+    def read(self, stored: Stored) -> list[Array]:
+        """Arrays that `add` has written."""
+        arrays: list[Array] = []
+        at = stored.at
+        with files.translated(self._folder):
+            for dtype, shape in stored.arrays:
+                array = np.empty(shape, dtype)
+                left = _bytes_of(array)
+                while left:
+                    count = os.preadv(self._file, [left], at)
+                    if not count:
+                        raise OSError(f"a temporary file there was cut short at byte {at}")
+                    left, at = left[count:], at + count
+                arrays.append(array)
+        return arrays
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return memoryview(array.reshape(-1).view(np.uint8).data)

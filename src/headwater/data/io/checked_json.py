@@ -1,0 +1,37 @@
+"""JSON files with a checksum: a line with the checksum of what follows, written at once or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from headwater.data.io import crc32c, files
+from headwater.errors import DataLossError
+
+
+def write(path: files.Path, value: object, *, indent: int | None = None) -> None:
+    """Writes ``value`` into a file.
+
+    Raises:
+      OpError: it cannot be written.
+    """
+    packed = json.dumps(value, indent=indent).encode()
+    with files.atomic_write(path) as file:
+        file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
+
+
+def read(path: files.Path) -> Any:
+    """What `write` wrote into a file.
+
+    Raises:
+      DataLossError: it is damaged.
+      OpError: it cannot be read.
+    """
+    with files.open_file(path, "rb") as file:
+        first, _, packed = file.read().partition(b"\n")
+    try:
+        if json.loads(first)["crc32c"] == crc32c.masked(packed):
+            return json.loads(packed)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error
+    raise DataLossError(None, None, f"{path}: its checksum is wrong")

@@ -1,0 +1,303 @@
+"""``Example`` messages: making them, and reading batches of them into arrays.
+
+An `Example` is a map from feature names to lists of numbers or byte strings; the records of TFRecord files mostly are.
+`ExampleBatch` reads a feature of many examples at once: the lists of numbers stay encoded until those of the whole
+batch lie side by side in one buffer, which NumPy decodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from headwater import dtypes, shapes
+from headwater.data.io import varint
+from headwater.data.io.protos.example_pb2 import EncodedExample, Example, SequenceExample
+from headwater.data.io.protos.feature_pb2 import (
+    BytesList,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+)
+from headwater.dtypes import DType
+from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+__all__ = [
+    "BytesList",
+    "Column",
+    "Example",
+    "ExampleBatch",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "Features",
+    "FloatList",
+    "Int64List",
+    "SequenceExample",
+    "SparseValues",
+]
+
+_PACKED: Final = 0x0A
+"""First byte of a list of numbers in the form that is written today: its field's number, and that a length follows."""
+
+_KINDS: Final = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
+_TYPE_NAMES: Final = {"float_list": "float", "int64_list": "int64", "bytes_list": "string"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseValues:
+    """Lists of different lengths, one for each example.
+
+    Attributes:
+      indices: int64 (values, 2): example and place in its list of each value.
+      values: all values, those of the first example first.
+      dense_shape: int64 (2,): number of examples, length of the longest list.
+    """
+
+    indices: npt.NDArray[np.int64]
+    values: HostArray
+    dense_shape: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One feature of a batch: all values, how many each example has, and which examples have the feature."""
+
+    values: HostArray
+    counts: npt.NDArray[np.int64]
+    present: npt.NDArray[np.bool_]
+
+
+class ExampleBatch:
+    """Serialized examples, to be read feature by feature.
+
+    Args:
+      serialized: the ``Example`` messages.
+      names: what to call each in errors.
+      columns: features that have been read from them already; None where none have been.
+
+    Raises:
+      InvalidArgumentError: one is no ``Example``, or has a feature of another type than asked for.
+    """
+
+    def __init__(
+        self,
+        serialized: Sequence[bytes],
+        names: Sequence[str | bytes] | None = None,
+        columns: Mapping[str, Column] | None = None,
+    ) -> None:
+        self._names = names
+        self._columns = columns
+        self._count = len(serialized)
+        self._features: list[Any] = []
+        for index, packed in enumerate(serialized if columns is None else ()):
+            try:
+                self._features.append(EncodedExample.FromString(packed).features.feature)
+            except DecodeError as error:
+                raise self._error(index, "Can't parse serialized Example", f"Index: {index}.  ") from error
+
+    def __len__(self) -> int:
+        return self._count
+
+    def fixed(self, name: str, dtype: DType, shape: Sequence[int], default: npt.ArrayLike | None = None) -> HostArray:
+        """A feature that has the same number of values in each example.
+
+        Args:
+          name: the feature.
+          dtype: float32, int64 or string.
+          shape: shape of the values of one example.
+          default: values for examples without the feature, of ``shape`` or a scalar; None when it must be there.
+
+        Returns:
+          Array (examples, \\*shape).
+
+        Raises:
+          InvalidArgumentError: an example has another number of values, or none where it must.
+        """
+        column = self._column(name, dtype)
+        each = math.prod(shape)
+        kind = _TYPE_NAMES[_KINDS[dtype]]
+        if default is None and not column.present.all():
+            index = int(np.argmin(column.present))
+            raise self._error(index, f"Feature: {name} (data type: {kind}) is required but could not be found")
+        wrong = column.present & (column.counts != each)
+        if wrong.any():
+            index = int(np.argmax(wrong))
+            raise self._error(
+                index,
+                f"Number of {kind} values != expected.  "
+                f"Values size: {column.counts[index]} but output shape: {_text(shape)}",
+                f"Key: {name}, Index: {index}.  ",
+            )
+        result = column.values
+        if not column.present.all():
+            result = np.empty((len(self), each), dtype.numpy_dtype)
+            result[column.present] = column.values.reshape(-1, each)
+            result[~column.present] = np.asarray(default, dtype.numpy_dtype).reshape(-1)
+        return result.reshape(len(self), *shape)
+
+    def padded(self, name: str, dtype: DType, shape: Sequence[int], padding: object = None) -> HostArray:
+        """A feature that has any number of elements of ``shape`` in each example.
+
+        Args:
+          name: the feature.
+          dtype: float32, int64 or string.
+          shape: shape of one element.
+          padding: what stands behind the elements of an example; by default 0 or an empty string.
+
+        Returns:
+          Array (examples, most elements of one, \\*shape).
+
+        Raises:
+          InvalidArgumentError: the values of an example are no whole number of elements.
+        """
+        column = self._column(name, dtype)
+        each = math.prod(shape)
+        if not each:
+            raise InvalidArgumentError(None, None, f"Feature: {name}: elements of shape {_text(shape)} have no values")
+        broken = column.counts % each != 0
+        if broken.any():
+            index = int(np.argmax(broken))
+            raise self._error(
+                index,
+                f"Number of {_TYPE_NAMES[_KINDS[dtype]]} values is not a multiple of stride length. "
+                f"Saw {column.counts[index]} values but output shape is: {_text((None, *shape))}",
+                f"Key: {name}, Index: {index}.  ",
+            )
+        longest = int(column.counts.max(initial=0))
+        if padding is None:
+            padding = b"" if dtype == dtypes.string else 0
+        result = np.full((len(self), longest), padding, dtype.numpy_dtype)
+        result[np.arange(longest) < column.counts[:, None]] = column.values
+        return result.reshape(len(self), longest // each, *shape)
+
+    def sparse(self, name: str, dtype: DType) -> SparseValues:
+        """A feature that has any number of values in each example, also none.
+
+        Args:
+          name: the feature.
+          dtype: float32, int64 or string.
+        """
+        column = self._column(name, dtype)
+        example = np.repeat(np.arange(len(self)), column.counts)
+        starts = np.cumsum(column.counts) - column.counts
+        place = np.arange(column.values.size) - np.repeat(starts, column.counts)
+        return SparseValues(
+            indices=np.stack([example, place], axis=1).astype(np.int64, copy=False),
+            values=column.values,
+            dense_shape=np.array([len(self), column.counts.max(initial=0)], np.int64),
+        )
+
+    def _column(self, name: str, dtype: DType) -> Column:
+        kind = _KINDS.get(dtype)
+        if kind is None:
+            raise InvalidArgumentError(None, None, f"Feature: {name}: {dtype.name} is none of float32, int64, string")
+        if self._columns is not None:
+            return self._columns[name]
+        lists: list[Any] = []
+        present = np.ones(len(self), np.bool_)
+        for index, features in enumerate(self._features):
+            feature = features.get(name)
+            found = None if feature is None else feature.WhichOneof("kind")
+            if found == kind:
+                lists.append(getattr(feature, kind))
+            elif found is None:
+                present[index] = False
+            else:
+                raise self._error(
+                    index,
+                    f"Data types don't match. Data type: {_TYPE_NAMES[found]} but expected type: {_TYPE_NAMES[kind]}",
+                    f"Key: {name}, Index: {index}.  ",
+                )
+        try:
+            values, found_counts = _DECODERS[kind](lists)
+        except ValueError as error:
+            raise InvalidArgumentError(None, None, f"Key: {name}.  Can't parse serialized Example: {error}") from error
+        counts = np.zeros(len(self), np.int64)
+        counts[present] = found_counts
+        return Column(values=values, counts=counts, present=present)
+
+    def _error(self, index: int, what: str, where: str = "") -> InvalidArgumentError:
+        name = "<unknown>" if self._names is None or index >= len(self._names) else self._names[index]
+        if isinstance(name, bytes):
+            name = name.decode(errors="replace")
+        return InvalidArgumentError(None, None, f"Name: {name}, {where}{what}.")
+
+
+def _text(shape: Sequence[int | None]) -> str:
+    return str(shapes.TensorShape(shape)).replace("(", "[").replace(")", "]").replace(",]", "]").replace(" ", "")
+
+
+def _decode_bytes(lists: list[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    flat = [value for each in lists for value in each.value]
+    values = np.empty(len(flat), object)
+    values[:] = flat
+    return values, np.array([len(each.value) for each in lists], np.int64)
+
+
+def _decode_floats(lists: list[bytes]) -> tuple[HostArray, npt.NDArray[np.int64]]:
+    contents = [_content(each, _repack_floats) for each in lists]
+    sizes = np.array([len(content) for content in contents], np.int64)
+    if (sizes % 4).any():
+        raise ValueError("a list of floats is cut off")
+    return np.frombuffer(b"".join(contents), "<f4").astype(np.float32), sizes // 4
+
+
+def _decode_integers(lists: list[bytes]) -> tuple[HostArray, npt.NDArray[np.int64]]:
+    contents = [_content(each, _repack_integers) for each in lists]
+    ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
+    data = np.frombuffer(b"".join(contents), np.uint8)
+    last = data < 0x80
+    if not last[ends[ends > 0] - 1].all():
+        raise ValueError("a list of integers is cut off")
+    numbers_before = np.concatenate(([0], np.cumsum(last, dtype=np.int64)))
+    return varint.decode_all(data).view(np.int64), np.diff(numbers_before[ends], prepend=0)
+
+
+_DECODERS: Final[dict[str, Callable[[list[Any]], tuple[HostArray, npt.NDArray[np.int64]]]]] = {
+    "bytes_list": _decode_bytes,
+    "float_list": _decode_floats,
+    "int64_list": _decode_integers,
+}
+
+
+def _content(encoded: bytes, repack: Callable[[bytes], bytes]) -> bytes:
+    """The numbers of an encoded list of numbers, without what precedes them.
+
+    Any other form than one packed run of numbers is rewritten to that first.
+    """
+    if not encoded:
+        return b""
+    if encoded[0] != _PACKED:
+        return _content(repack(encoded), repack)
+    size, start = varint.decode(encoded, 1, len(encoded))
+    if start + size != len(encoded):
+        return _content(repack(encoded), repack)
+    return encoded[start:]
+
+
+def _repack_floats(encoded: bytes) -> bytes:
+    return _repack(FloatList, encoded)
+
+
+def _repack_integers(encoded: bytes) -> bytes:
+    return _repack(Int64List, encoded)
+
+
+def _repack(message: Any, encoded: bytes) -> bytes:
+    try:
+        return message(value=message.FromString(encoded).value).SerializeToString()
+    except DecodeError as error:
+        raise ValueError("a list of numbers is damaged") from error

@@ -1,0 +1,167 @@
+"""`GFile`: a file as TensorFlow's ``tf.gfile.GFile`` presents it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Final
+
+from headwater.data.io.files import Path, as_path, open_file, stat, translated
+from headwater.errors import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+
+_MODES: Final = ("r", "w", "a", "r+", "w+", "a+")
+
+
+class GFile:
+    """A file that is opened at the first read or write, and again after `close`.
+
+    Text goes in and out as UTF-8; with a ``b`` in the mode, reading gives bytes. Writing takes both.
+
+    Args:
+      name: path of the file.
+      mode: ``r``, ``w``, ``a``, ``r+``, ``w+`` or ``a+``, with a ``b`` for bytes.
+
+    Raises:
+      InvalidArgumentError: another mode.
+      NotFoundError: the file does not exist; from the first read or write on, as all other errors of the file system.
+    """
+
+    def __init__(self, name: Path, mode: str = "r") -> None:
+        self._path = as_path(name)
+        self._given_name = name
+        self._mode = mode
+        plain = mode.replace("b", "")
+        if plain not in _MODES:
+            raise InvalidArgumentError(
+                None, None, f"mode is {mode!r}, must be one of {', '.join(_MODES)}, with or without b"
+            )
+        self._binary = "b" in mode
+        self._readable = plain == "r" or "+" in plain
+        self._writable = plain != "r"
+        self._stream: BinaryIO | None = None
+
+    @property
+    def name(self) -> Path:
+        """The path, as it was given."""
+        return self._given_name
+
+    @property
+    def mode(self) -> str:
+        """The mode, as it was given."""
+        return self._mode
+
+    def _open(self) -> BinaryIO:
+        if self._stream is None:
+            plain = self._mode.replace("b", "")
+            self._stream = open_file(self._path, plain[0] + "b" + plain[1:])
+        return self._stream
+
+    def _open_to_read(self) -> BinaryIO:
+        if not self._readable:
+            raise PermissionDeniedError(None, None, f"{self._path}: not open for reading, its mode is {self._mode!r}")
+        return self._open()
+
+    def _as_read(self, data: bytes) -> bytes | str:
+        return data if self._binary else data.decode()
+
+    def size(self) -> int:
+        """Size in bytes of what is in the file, less what waits to be flushed."""
+        return stat(self._path).length
+
+    def write(self, file_content: str | bytes) -> None:
+        """Appends text (as UTF-8) or bytes."""
+        if not self._writable:
+            raise PermissionDeniedError(None, None, f"{self._path}: not open for writing, its mode is {self._mode!r}")
+        if isinstance(file_content, str):
+            file_content = file_content.encode()
+        elif not isinstance(file_content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"Expected binary or unicode string, got {file_content!r}")
+        with translated(self._path):
+            self._open().write(file_content)
+
+    def read(self, n: int = -1) -> Any:
+        """The next ``n`` bytes, or all that follows."""
+        with translated(self._path):
+            return self._as_read(self._open_to_read().read(n))
+
+    def readline(self) -> Any:
+        """The next line with its end; empty at the end of the file."""
+        with translated(self._path):
+            return self._as_read(self._open_to_read().readline())
+
+    def readlines(self) -> list[bytes | str]:
+        """All lines that follow."""
+        return list(self)
+
+    def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
+        """Goes to a place in the file.
+
+        Args:
+          offset: bytes to go.
+          whence: 0 from the start, 1 from here, 2 from the end.
+          position: old name of ``offset``.
+
+        Raises:
+          InvalidArgumentError: another ``whence``, or a place before the start.
+          OutOfRangeError: a place behind the end.
+        """
+        offset = position if offset is None else offset
+        if offset is None:
+            raise TypeError("seek(): offset argument required")
+        with translated(self._path):
+            stream = self._open_to_read()
+            here = stream.tell()
+            end = stream.seek(0, os.SEEK_END)
+            stream.seek(here)
+            if whence not in (0, 1, 2):
+                raise InvalidArgumentError(
+                    None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."
+                )
+            target = offset + (0, stream.tell(), end)[whence]
+            if target < 0:
+                raise InvalidArgumentError(None, None, f"{self._path}: seeking to a negative position: {target}")
+            if target > end:
+                raise OutOfRangeError(None, None, f"{self._path}: position {target} is behind the end at {end}")
+            stream.seek(target)
+
+    def tell(self) -> int:
+        """The place in the file, in bytes from its start."""
+        with translated(self._path):
+            return self._open().tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Hands what was written to the operating system."""
+        if self._stream is not None and self._writable:
+            with translated(self._path):
+                self._stream.flush()
+
+    def close(self) -> None:
+        """Flushes and closes; a later read or write opens the file again."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with translated(self._path):
+                stream.close()
+
+    def __del__(self) -> None:
+        stream: BinaryIO | None = getattr(self, "_stream", None)
+        if stream is not None:
+            stream.close()
+
+    def __enter__(self) -> GFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> GFile:
+        return self
+
+    def __next__(self) -> Any:
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    next = __next__

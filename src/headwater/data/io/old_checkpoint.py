@@ -1,0 +1,157 @@
+"""Reading checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
+
+A table (`headwater.data.io.table`) has under the empty name the names, shapes, types and slices of the tensors in it,
+and under a key for each slice (`headwater.data.io.tensor_slice`) its values as the fields of a ``TensorProto``.
+
+Source: the protocol messages of TensorFlow (``saved_tensor_slice.proto``) and files that TensorFlow wrote.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from headwater.data.io import files
+from headwater.data.io.files import Path, as_path
+from headwater.data.io.protos.saved_slices_pb2 import SavedTensorSlices
+from headwater.data.io.table import read_table
+from headwater.data.io.tensor_bundle import BundleReader, index_path
+from headwater.data.io.tensor_proto import make_ndarray
+from headwater.data.io.tensor_slice import TensorSlice, joined
+from headwater.dtypes import DType, as_dtype
+from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
+from headwater.shapes import TensorShape
+from headwater.tensorboard_protos import tensor_pb2
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+
+class OldReader:
+    """Reads the tensors of one checkpoint of format V1, which it holds in memory.
+
+    Args:
+      prefix: the file, or a pattern of the files of several tasks, as ``model-?????-of-00002``.
+
+    Raises:
+      NotFoundError: there is no such file.
+      DataLossError: a file is damaged.
+    """
+
+    def __init__(self, prefix: Path) -> None:
+        self._prefix = as_path(prefix)
+        self._slices: dict[str, list[TensorSlice]] = {}
+        self._values: dict[bytes, tuple[str, bytes]] = {}
+        self._dtypes: dict[str, DType] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        paths = sorted(files.glob(self._prefix))
+        if not paths:
+            raise NotFoundError(None, None, f"{self._prefix}: there is no such checkpoint")
+        for path in paths:
+            self._add(path)
+
+    def _add(self, path: str) -> None:
+        table = dict(read_table(path))
+        for tensor in _parsed(path, table.pop(b"", b"")).meta.tensor:
+            name = tensor.name
+            shape = tuple(int(dim.size) for dim in tensor.shape.dim)
+            try:
+                dtype = as_dtype(tensor.type)
+                slices = [TensorSlice.from_proto(proto) for proto in tensor.slice]
+                for part in slices:
+                    part.resolve(shape)
+            except (InvalidArgumentError, TypeError) as error:
+                raise DataLossError(None, None, f"{path}: {name!r} is damaged: {error}") from error
+            if self._dtypes.setdefault(name, dtype) != dtype or self._shapes.setdefault(name, shape) != shape:
+                raise DataLossError(None, None, f"{path}: {name!r} has another shape or type than in other files")
+            self._slices.setdefault(name, []).extend(slices)
+        self._values.update({key: (path, packed) for key, packed in table.items()})
+
+    @property
+    def dtypes(self) -> Mapping[str, DType]:
+        """Element type of each tensor."""
+        return MappingProxyType(self._dtypes)
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each tensor; that of the whole for a partitioned one."""
+        return MappingProxyType(self._shapes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._shapes
+
+    def read(self, name: str) -> HostArray:
+        """One tensor, whole.
+
+        Raises:
+          NotFoundError: the checkpoint has no such tensor.
+          DataLossError: the data are damaged.
+        """
+        return self.read_slice(name, TensorSlice.whole(len(self._shapes.get(name, ()))))
+
+    def read_slice(self, name: str, part: TensorSlice) -> HostArray:
+        """A part of a tensor, however that was cut when it was saved.
+
+        Raises:
+          InvalidArgumentError: ``part`` is not inside the tensor.
+          NotFoundError, DataLossError: as `read` says.
+        """
+        if name not in self._shapes:
+            raise NotFoundError(None, None, f"Key {name} not found in checkpoint {self._prefix}")
+        shape = self._shapes[name]
+        slices = self._slices[name]
+        if sum(math.prod(each.shape(shape)) for each in slices) < math.prod(shape):
+            raise DataLossError(
+                None, None, f"{self._prefix}: the {len(slices)} slices of {name!r} do not cover {shape}"
+            )
+        parts = ((each.resolve(shape), partial(self._read_part, name, each)) for each in slices)
+        return joined(part.resolve(shape), self._dtypes[name], parts)
+
+    def _read_part(self, name: str, part: TensorSlice) -> HostArray:
+        path, packed = self._values.get(part.key(name), (self._prefix, b""))
+        proto: Any = tensor_pb2.TensorProto()
+        shape = part.shape(self._shapes[name])
+        try:
+            proto.ParseFromString(_parsed(path, packed).data.data)
+            # The file has the values alone.
+            proto.dtype = self._dtypes[name].as_datatype_enum
+            proto.tensor_shape.CopyFrom(TensorShape(shape).as_proto())
+            if math.prod(shape) and not proto.ListFields():
+                raise ValueError("there are no values")
+            return make_ndarray(proto)
+        except (DecodeError, ValueError) as error:
+            raise DataLossError(None, None, f"{path}: slice {part} of {name!r} is damaged: {error}") from error
+
+    def close(self) -> None:
+        """Does nothing: all is in memory."""
+
+    def __enter__(self) -> OldReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _parsed(path: str, packed: bytes) -> SavedTensorSlices:
+    try:
+        return SavedTensorSlices.FromString(packed)
+    except DecodeError as error:
+        raise DataLossError(None, None, f"{path}: an entry is damaged") from error
+
+
+def open_checkpoint(prefix: Path) -> BundleReader | OldReader:
+    """A reader of a checkpoint of either format.
+
+    Raises:
+      NotFoundError: there is no such checkpoint.
+      DataLossError: it is damaged.
+    """
+    path = as_path(prefix)
+    if files.exists(index_path(path)) or not any(not files.isdir(found) for found in files.glob(path)):
+        return BundleReader(path)
+    return OldReader(path)

@@ -1,0 +1,64 @@
+"""The file ``saved_model.pb``: a version, and meta graphs with their tags.
+
+Source: TensorFlow's ``saved_model.proto``: field 1 is the version of the schema, field 2 each ``MetaGraphDef``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from headwater.data.io import files, varint
+from headwater.errors import DataLossError
+from headwater.tensorboard_protos import meta_graph_pb2
+
+FILE_NAME: Final = "saved_model.pb"
+VARIABLES: Final = ("variables", "variables")
+"""Folder and prefix of the checkpoint beside the file."""
+ASSETS: Final = "assets"
+ASSETS_KEY: Final = "saved_model_assets"
+TEXT_FILE_NAME: Final = "saved_model.pbtxt"
+SCHEMA_VERSION: Final = 1
+VARIABLES_DIRECTORY, VARIABLES_FILENAME = VARIABLES
+_VERSION, _VERSION_KEY, _GRAPH_KEY = 1, 0x08, 0x12
+
+
+def encode(meta_graphs: Sequence[Any]) -> bytes:
+    """The file's bytes."""
+    parts = [bytes([_VERSION_KEY, _VERSION])]
+    for graph in meta_graphs:
+        data = graph.SerializeToString(deterministic=True)
+        parts.append(bytes([_GRAPH_KEY]) + varint.encode(len(data)) + data)
+    return b"".join(parts)
+
+
+def read(export_dir: str) -> list[Any]:
+    """The meta graphs in a folder.
+
+    Raises:
+      OSError: there is no such file.
+      DataLossError: it holds something else.
+    """
+    path = f"{export_dir}/{FILE_NAME}"
+    if not files.exists(path):
+        raise OSError(f"SavedModel file does not exist at: {path}")
+    with files.open_file(path, "rb") as file:
+        data = file.read()
+    found: list[Any] = []
+    place = 0
+    try:
+        while place < len(data):
+            key, place = varint.decode(data, place, len(data))
+            value, place = varint.decode(data, place, len(data))
+            if key == _GRAPH_KEY:
+                if place + value > len(data):
+                    raise ValueError("a meta graph does not end")
+                found.append(meta_graph_pb2.MetaGraphDef.FromString(data[place : place + value]))
+                place += value
+            elif key != _VERSION_KEY:
+                raise ValueError(f"unknown field {key >> 3}")
+    except (ValueError, DecodeError) as error:
+        raise DataLossError(None, None, f"{path} is no saved model: {error}") from error
+    return found
