@@ -18,7 +18,7 @@ _EXAMPLES = {
     "headwater.ParameterServer": "parameters/pytrees.py",
     "headwater.consistency.from_text": "consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
-    "headwater.replicas.aims.spread": "replicas/aims.py",
+    "headwater.state.aims.spread": "replicas/aims.py",
     "headwater.graph.resources.packing.packed": "resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",

@@ -28,7 +28,7 @@ from headwater.parameters.replicas import shard, tables
 from headwater.parameters.row_changes import RowChanges
 from headwater.parameters.table_client import TableClient
 from headwater.parameters.updater import Array
-from headwater.replicas.copy import KeptCopy
+from headwater.state.copy import KeptCopy
 from headwater.tables import SGD, Initializer, TableConfig
 from tests.simulation.account import NO_UNIT, UNITS
 from tests.simulation.examples import ExampleHistory

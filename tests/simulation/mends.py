@@ -25,7 +25,7 @@ import headwater.parameters.replicas.shard
 import headwater.parameters.replicas.tables
 import headwater.parameters.row_changes
 import headwater.parameters.service
-import headwater.replicas.feed
+import headwater.state.feed
 import headwater.task.shell
 import headwater.tf1.training.monitored_wrappers
 import headwater.tf1.training.session_manager
@@ -180,7 +180,7 @@ def _held_updates() -> None:
 
 def _third_copies() -> None:
     """A copy that is to take the place of the second does not get what changes while it is filled up."""
-    feed: Any = headwater.replicas.feed.Feed
+    feed: Any = headwater.state.feed.Feed
     feed.send = feed._send
 
 

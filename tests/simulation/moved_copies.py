@@ -13,7 +13,7 @@ from headwater.cluster.variables import FIRST_PS
 from headwater.consistency import Consistency
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.process import ParameterTask
-from headwater.replicas.copy import KeptCopy
+from headwater.state.copy import KeptCopy
 from tests.simulation.copies import (
     CopiesHistory,
     CopiesOfExamples,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from headwater.parameters.process import ParameterTask
-from headwater.replicas.copy import KeptCopy
+from headwater.state.copy import KeptCopy
 from headwater.tf1.compat import tf
 from tests.simulation.cluster import Cluster
 from tests.simulation.copies import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headwater.errors import UnavailableError
-from headwater.replicas.views import Request, View
-from headwater.replicas.witness import Ask
+from headwater.state.views import Request, View
+from headwater.state.witness import Ask
 
 
 class LivingAsk:

@@ -18,8 +18,8 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
 from headwater.graph.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
-from headwater.replicas.sites import FixedProcesses, Site
-from headwater.replicas.witness import Witnesses
+from headwater.state.sites import FixedProcesses, Site
+from headwater.state.witness import Witnesses
 from headwater.task.kinds import OPEN_COPY
 from headwater.task.left_states import LeftStates
 from headwater.telemetry.watchdog import ProgressWatchdog
@@ -68,7 +68,7 @@ class _CopyLink:
 
 
 class _PeerLink:
-    """How one ``ps`` reaches another; see `headwater.replicas.copy.PeerServerLink`."""
+    """How one ``ps`` reaches another; see `headwater.state.copy.PeerServerLink`."""
 
     def __init__(self, cluster: CopiedCluster, me: int, other: int) -> None:
         self._cluster = cluster

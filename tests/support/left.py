@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headwater.errors import CancelledError, UnavailableError
-from headwater.replicas.left_copies import LeftCopies
+from headwater.state.left_copies import LeftCopies
 from headwater.task.left_states import LeftStates
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.problems import ConnectFailure, Problem

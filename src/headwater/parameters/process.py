@@ -46,10 +46,10 @@ from headwater.parameters.shards.rebalancing import UNEVEN, Rebalancing
 from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
-from headwater.replicas.left_copies import LeftCopies
-from headwater.replicas.sites import FixedProcesses, Site
-from headwater.replicas.witness import Ask, RemoteWitness, WitnessService
+from headwater.state.left_copies import LeftCopies
+from headwater.state.sites import FixedProcesses, Site
 from headwater.state.state_saver import Saves
+from headwater.state.witness import Ask, RemoteWitness, WitnessService
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
 from headwater.task.kinds import OPEN_TABLES
@@ -317,7 +317,7 @@ class ParameterTask:
         return first[shard % len(first)], first[(shard + 1) % len(first)]
 
     def _of_copies(self) -> tuple[Ask, LeftCopies]:
-        """What asks the witness, see `headwater.replicas.witness`; and where copies are left."""
+        """What asks the witness, see `headwater.state.witness`; and where copies are left."""
         chief = self.members.workers[0]
         name, link = str(chief), self.shell.link(chief)
         return RemoteWitness(link, name).ask, LeftCopies(name, link)

@@ -16,8 +16,8 @@ from headwater.parameters.left_states import LeavingState
 from headwater.parameters.replicas.holder import CopyHolder
 from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.leaving import LOST_S, leave
+from headwater.state.copy import KeptCopy
+from headwater.state.leaving import LOST_S, leave
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.links import WaitingLink

@@ -8,7 +8,7 @@ from headwater.parameters.left_tables import LeavingTables
 from headwater.parameters.replicas.tables import CopiesOfTables, Programs, TablesCopy
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
-from headwater.replicas.sites import Site
+from headwater.state.sites import Site
 from headwater.state.state_saver import Saves
 from headwater.task.left_states import StateAtChief
 from headwater.task.members import Members

@@ -75,7 +75,7 @@ WHERE: Final = 92
 MOVE: Final = 93
 OFFER: Final = 94
 TOOK: Final = 95
-# ... and between copies of what a ``ps`` holds: `headwater.replicas.feed`, `headwater.parameters.replicas.feed`
+# ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.parameters.replicas.feed`
 VIEW: Final = 84
 SECOND: Final = 85
 STATE: Final = 86

@@ -22,8 +22,8 @@ from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.service import ParameterService
 from headwater.parameters.updater import Updater
-from headwater.replicas.sites import FixedProcesses, Site
-from headwater.replicas.witness import Witnesses
+from headwater.state.sites import FixedProcesses, Site
+from headwater.state.witness import Witnesses
 from headwater.task.left_states import LeftStates
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from headwater.errors import DeadlineExceededError
-from headwater.replicas.feed import Feed
-from headwater.replicas.views import Copy
+from headwater.state.feed import Feed
+from headwater.state.views import Copy
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame

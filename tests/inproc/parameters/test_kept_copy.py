@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from headwater.errors import CancelledError, UnavailableError
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed
-from headwater.replicas.sites import FixedProcesses, Site
-from headwater.replicas.views import Copy, Standing, View, as_words
+from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed
+from headwater.state.sites import FixedProcesses, Site
+from headwater.state.views import Copy, Standing, View, as_words
 from headwater.task import kinds
 from headwater.transport.channel import memory_pair
 from headwater.transport.frames import Frame

@@ -26,9 +26,9 @@ from headwater.parameters.replicas import shard as shard_copies
 from headwater.parameters.replicas.feed import ParameterFeed
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.replicas.shard import ShardCopy
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.views import Request, View, Wants
-from headwater.replicas.witness import Witnesses
+from headwater.state.copy import KeptCopy
+from headwater.state.views import Request, View, Wants
+from headwater.state.witness import Witnesses
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame

@@ -14,7 +14,7 @@ from headwater.parameters.layout import make_layout
 from headwater.parameters.replicas.tables import TABLES, Programs, TablesCopy
 from headwater.parameters.service import ParameterService
 from headwater.parameters.table_client import TableClient
-from headwater.replicas.sites import Site
+from headwater.state.sites import Site
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, Table, TableConfig
 from headwater.tables import snapshots as saving
 from headwater.tables.optimizers import SGD, Adagrad, Adam, GeneralOptimizer

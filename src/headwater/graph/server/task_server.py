@@ -32,9 +32,9 @@ from headwater.graph.server.replicas.processes import GraphProcesses
 from headwater.graph.server.replicas.service import CopyService
 from headwater.graph.server.snapshot import add_state
 from headwater.graph.server.steps import StepService
-from headwater.replicas.left_copies import LeftCopies
-from headwater.replicas.sites import Site
-from headwater.replicas.witness import RemoteWitness, WitnessService
+from headwater.state.left_copies import LeftCopies
+from headwater.state.sites import Site
+from headwater.state.witness import RemoteWitness, WitnessService
 from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
 from headwater.task.left_states import LeftStates
 from headwater.task.lifetime import PS

@@ -1,4 +1,4 @@
-"""What a primary of a shard of parameters sends to the other copy; see `headwater.replicas.feed`::
+"""What a primary of a shard of parameters sends to the other copy; see `headwater.state.feed`::
 
     STATE   (number, count, memory)         values of ``count`` blocks, then the optimizer's state; ``memory`` is None
                                             where rows of tables follow
@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.parameters.replicas.recorded import Change
-from headwater.replicas.feed import Feed
+from headwater.state.feed import Feed
 from headwater.task import kinds
 
 

@@ -1,7 +1,7 @@
 """The copies that a ``ps`` has of a set's shards, where each shard has two of them, which move.
 
 A move is a change of views: the primary feeds a copy at another ``ps`` while workers push, and hands over; see
-`headwater.replicas.copy`. What is here says to each copy where it should be: because another ``ps`` or a command asks
+`headwater.state.copy`. What is here says to each copy where it should be: because another ``ps`` or a command asks
 for that, or because this one comes or goes.
 """
 
@@ -22,9 +22,9 @@ from headwater.parameters.replicas.processes import KnownServers, server_name, s
 from headwater.parameters.shards.directory import Directory, Load, Told
 from headwater.parameters.shards.moves import MOVE_S, spread
 from headwater.parameters.shards.places import Places
-from headwater.replicas.aims import Aim
-from headwater.replicas.leaving import LOST_S, leave_now
-from headwater.replicas.views import View
+from headwater.state.aims import Aim
+from headwater.state.leaving import LOST_S, leave_now
+from headwater.state.views import View
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S, Reminder
@@ -40,7 +40,7 @@ LEAVE_S: Final = 300.0
 
 
 class MovingCopy(Hosted, Protocol):
-    """A copy of a shard; see `headwater.replicas.copy.KeptCopy`."""
+    """A copy of a shard; see `headwater.state.copy.KeptCopy`."""
 
     @property
     def view(self) -> View | None: ...

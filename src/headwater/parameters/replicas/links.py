@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.errors import UnavailableError
 from headwater.pauses import pause
-from headwater.replicas.sites import PeerServerLink
+from headwater.state.sites import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
 

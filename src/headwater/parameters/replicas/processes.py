@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headwater.cluster.names import TaskName
 from headwater.errors import UnavailableError
 from headwater.parameters.shards.directory import Directory
-from headwater.replicas.sites import PeerServerLink
+from headwater.state.sites import PeerServerLink
 
 
 def server_name(number: int) -> str:
@@ -21,7 +21,7 @@ def server_number(task: str) -> int:
 
 
 class KnownServers:
-    """Those that a directory knows; see `headwater.replicas.sites.Processes`.
+    """Those that a directory knows; see `headwater.state.sites.Processes`.
 
     Args:
       directory: of the set.

@@ -18,10 +18,10 @@ from headwater.parameters.replicas.recorded import Change, RecordedUpdater, repe
 from headwater.parameters.shards.directory import Expect, Load
 from headwater.parameters.state_saver import ROWS_AT_ONCE
 from headwater.parameters.updater import HostedTable
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed, FeedChannel
-from headwater.replicas.sites import Site
-from headwater.replicas.views import Copy, View, as_words
+from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed, FeedChannel
+from headwater.state.sites import Site
+from headwater.state.views import Copy, View, as_words
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.waiting import LOOK_S

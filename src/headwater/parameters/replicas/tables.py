@@ -5,7 +5,7 @@ same code. What becomes of a row depends on nothing but that: its first values o
 was seen before. Only which of several rows goes that were used equally depends on where they are. So room is made
 before a call, and the other copy hears which keys went.
 
-The frames of a feed (see `headwater.replicas.feed`)::
+The frames of a feed (see `headwater.state.feed`)::
 
     STATE        (number, clients)      there are no tables; number and last update of each worker's program
     OPEN_TABLES  (number, name, packed, step, rate)   a table without rows: factors of its last updates, then keys that
@@ -36,11 +36,11 @@ from headwater.parameters.recovery import WayBack
 from headwater.parameters.shards.directory import Load
 from headwater.parameters.table_host import Client, TableService
 from headwater.parameters.table_protocol import Array, names_function, pack, unpack
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed, FeedChannel
-from headwater.replicas.member import DIAL_S
-from headwater.replicas.sites import Site
-from headwater.replicas.views import Copy
+from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed, FeedChannel
+from headwater.state.member import DIAL_S
+from headwater.state.sites import Site
+from headwater.state.views import Copy
 from headwater.tables import Table, TableConfig
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Keys

@@ -40,7 +40,7 @@ from headwater.task.exchange import exchange
 from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
-    from headwater.replicas.sites import PeerServerLink
+    from headwater.state.sites import PeerServerLink
 
 _log = logging.getLogger("headwater")
 

@@ -11,7 +11,7 @@ from headwater.errors import GaveUpError, OpError, UnavailableError
 from headwater.parameters.shards.directory import Directory
 from headwater.parameters.shards.places import Place
 from headwater.pauses import pause
-from headwater.replicas.sites import PeerServerLink
+from headwater.state.sites import PeerServerLink
 from headwater.transport.channel import Channel
 from headwater.transport.waiting import Patience
 

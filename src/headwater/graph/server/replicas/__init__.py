@@ -1,1 +1,1 @@
-"""Two copies of what a ``ps`` of graphs holds; see `headwater.replicas`."""
+"""Two copies of what a ``ps`` of graphs holds; see `headwater.state`."""

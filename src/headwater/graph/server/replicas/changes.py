@@ -1,6 +1,6 @@
 """What a copy of a task notes of changes and of steps in progress, and sends to the other copy.
 
-The frames of a feed (see `headwater.replicas.feed`), after the number of each::
+The frames of a feed (see `headwater.state.feed`), after the number of each::
 
     STATE        (generation)                            what there is begins anew, empty; then all there is follows
     COPY_PLAN    (session, plan, owner)                  a plan
@@ -37,7 +37,7 @@ from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.kept import Attempt, CopiedResources, Tried, with_handles, without_handles
-from headwater.replicas.feed import Feed, Tensors
+from headwater.state.feed import Feed, Tensors
 from headwater.task import kinds
 
 StepKey = tuple[str, int]

@@ -38,11 +38,11 @@ from headwater.graph.server.replicas.changes import Changes
 from headwater.graph.server.replicas.kept import CopiedResources
 from headwater.graph.server.served_step import Push
 from headwater.graph.server.steps import StepService
-from headwater.replicas.aims import Aim
-from headwater.replicas.copy import KeptCopy
-from headwater.replicas.feed import Feed, FeedChannel
-from headwater.replicas.sites import Site
-from headwater.replicas.views import Copy, View
+from headwater.state.aims import Aim
+from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed, FeedChannel
+from headwater.state.sites import Site
+from headwater.state.views import Copy, View
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.waiting import LOOK_S

@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 
 from headwater.cluster.names import TaskName
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
-from headwater.replicas.aims import Aim, spread
-from headwater.replicas.member import new_life
-from headwater.replicas.sites import PeerServerLink, shows_life
+from headwater.state.aims import Aim, spread
+from headwater.state.member import new_life
+from headwater.state.sites import PeerServerLink, shows_life
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.exchange import exchange
@@ -86,7 +86,7 @@ class GraphProcesses:
         self._closed = False
         self._teller = threading.Thread(target=self._tell_all, name="processes", daemon=True)
 
-    # What copies ask (`headwater.replicas.sites.Processes`) -----------------------------------------------------------
+    # What copies ask (`headwater.state.sites.Processes`) -----------------------------------------------------------
 
     def numbers(self) -> Sequence[int]:
         with self._changed:

@@ -14,7 +14,7 @@ from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
 from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.graph.server.snapshot import add_state
-from headwater.replicas.leaving import LEAVE_S, LOST_S, leave
+from headwater.state.leaving import LEAVE_S, LOST_S, leave
 from headwater.state.periodic import Periodic
 from headwater.task.answers import bad_header
 from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
-from headwater.replicas.views import Copy, View, as_words
+from headwater.state.views import Copy, View, as_words
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.waiting import LOOK_S

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from headwater.replicas.views import View
+from headwater.state.views import View
 
 
 class Aim(NamedTuple):

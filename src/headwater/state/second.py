@@ -6,10 +6,10 @@ import logging
 from dataclasses import replace
 
 from headwater.errors import OpError, UnavailableError
-from headwater.replicas.aims import Aim
-from headwater.replicas.member import DIAL_S, Member, new_life
-from headwater.replicas.sites import PeerServerLink
-from headwater.replicas.views import Copy, accepts, as_words, from_words
+from headwater.state.aims import Aim
+from headwater.state.member import DIAL_S, Member, new_life
+from headwater.state.sites import PeerServerLink
+from headwater.state.views import Copy, accepts, as_words, from_words
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.transport.channel import Channel
@@ -19,7 +19,7 @@ _log = logging.getLogger("headwater")
 
 
 class SecondCopy(Member):
-    """A copy that can follow; see `headwater.replicas.feed` for what comes."""
+    """A copy that can follow; see `headwater.state.feed` for what comes."""
 
     def take(self, channel: Channel, first: Frame) -> None:
         """Takes what a primary sends until the channel ends, unless it is one of an older term."""

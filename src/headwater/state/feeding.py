@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from headwater.errors import CancelledError, OpError
-from headwater.replicas.aims import next_step
-from headwater.replicas.feed import Feed
-from headwater.replicas.member import ANSWER_S, DIAL_S, PAUSE_S
-from headwater.replicas.second import SecondCopy
-from headwater.replicas.views import Copy, Standing, View, Wants, as_words, from_words
+from headwater.state.aims import next_step
+from headwater.state.feed import Feed
+from headwater.state.member import ANSWER_S, DIAL_S, PAUSE_S
+from headwater.state.second import SecondCopy
+from headwater.state.views import Copy, Standing, View, Wants, as_words, from_words
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.transport.channel import Channel

@@ -1,15 +1,15 @@
 """One of the copies of what a ``ps`` holds: it serves, or follows the copy that does.
 
 A thread of its own, the *keeper*, asks the witness, feeds the other copy where this one is the primary, and takes over
-where the primary is lost. What it may do is decided by `headwater.replicas.views`. What it does is in a class for each
-thing, from the first to the last: it knows who serves (`headwater.replicas.member`), follows
-(`headwater.replicas.second`), feeds others (`headwater.replicas.feeding`), serves (`headwater.replicas.primary`), and,
+where the primary is lost. What it may do is decided by `headwater.state.views`. What it does is in a class for each
+thing, from the first to the last: it knows who serves (`headwater.state.member`), follows
+(`headwater.state.second`), feeds others (`headwater.state.feeding`), serves (`headwater.state.primary`), and,
 here, keeps to that and leaves. What is kept twice is up to who derives from `KeptCopy`
-(`headwater.replicas.contents`).
+(`headwater.state.contents`).
 
 Each process of a ``ps`` may have a `KeptCopy` of each shard. Two of them are copies; the others are *spare*: they have
 nothing, and wait to be fed. A primary is told where the copies should be with `KeptCopy.aim`, and has them go there one
-after the other while it serves (`headwater.replicas.aims`): it feeds a spare one beside its second, which that replaces
+after the other while it serves (`headwater.state.aims`): it feeds a spare one beside its second, which that replaces
 then, and hands over to its second. What is served has to be able to `KeptCopy._step_down` for the latter. A process
 that is about to end is none of `Processes.staying`, which is enough: its copies go to others, and `KeptCopy.is_free`
 says when. Where `aim` is never called and all processes stay, copies stay on two processes, too.
@@ -23,11 +23,11 @@ from dataclasses import replace
 from typing import Final
 
 from headwater.errors import CancelledError, OpError
-from headwater.replicas.left_copies import LeftCopies
-from headwater.replicas.member import ANSWER_S, PAUSE_S
-from headwater.replicas.primary import PrimaryCopy
-from headwater.replicas.sites import Site
-from headwater.replicas.views import Copy, View, Wants
+from headwater.state.left_copies import LeftCopies
+from headwater.state.member import ANSWER_S, PAUSE_S
+from headwater.state.primary import PrimaryCopy
+from headwater.state.sites import Site
+from headwater.state.views import Copy, View, Wants
 from headwater.task import kinds
 from headwater.task.waiting import LOOK_S
 from headwater.transport.frames import Frame
@@ -42,7 +42,7 @@ _SPARE_S: Final = 2.0
 
 
 class KeptCopy(PrimaryCopy):
-    """One of the copies of a shard, with its keeper; see `headwater.replicas.member.Member` for arguments."""
+    """One of the copies of a shard, with its keeper; see `headwater.state.member.Member` for arguments."""
 
     def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
         super().__init__(name, shard, site=site, called=called)
@@ -172,7 +172,7 @@ class KeptCopy(PrimaryCopy):
 
     def leave(self) -> bool:
         """The process ends. Where no other process has what this copy has, the chief keeps that; see
-        `headwater.replicas.left_copies`. From now on it acknowledges nothing.
+        `headwater.state.left_copies`. From now on it acknowledges nothing.
 
         Returns:
           Whether the chief could be reached.

@@ -30,9 +30,9 @@ Before there is any view, every ``ps`` has to tell that it knows none.
 *go*: it is lost, too, where the other copy of its view is not; else it is alone, as the last one. That *leaves* what it
 has with the chief, says so, and is lost. No primary hands over to one that is lost, or has it as its second. Where all
 copies of a view are lost, no ``ps`` has the shard: the first serves in the next term that has nothing of it, and gets
-from the chief what that has; see `headwater.replicas.left_copies`, too.
+from the chief what that has; see `headwater.state.left_copies`, too.
 
-The model test (``tests/pure/parameters/test_views.py``) runs random histories of it.
+The model test (``tests/pure/state/test_views.py``) runs random histories of it.
 """
 
 from __future__ import annotations

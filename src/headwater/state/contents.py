@@ -1,12 +1,12 @@
-"""What is kept twice, and how another copy follows it: who derives from `headwater.replicas.copy.KeptCopy` says so."""
+"""What is kept twice, and how another copy follows it: who derives from `headwater.state.copy.KeptCopy` says so."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from typing import Any
 
-from headwater.replicas.feed import Feed, FeedChannel
-from headwater.replicas.views import Copy
+from headwater.state.feed import Feed, FeedChannel
+from headwater.state.views import Copy
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

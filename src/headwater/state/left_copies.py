@@ -1,7 +1,7 @@
 """A copy that no other process of job ``ps`` will have: the chief keeps it until one serves in its place.
 
 Where all processes that have a copy end, though the job goes on, the primary feeds the chief as it would feed a second
-copy (`headwater.replicas.feed`), and the chief keeps the frames (`headwater.task.left_states`): part ``n`` of what is
+copy (`headwater.state.feed`), and the chief keeps the frames (`headwater.task.left_states`): part ``n`` of what is
 left has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole are (how many,).
 
 It is kept under the name of the copy and the *term* in which that served. Where all copies of a view are lost, the

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headwater.errors import UnavailableError
-from headwater.replicas.left_copies import LeftCopies
-from headwater.replicas.witness import Ask
+from headwater.state.left_copies import LeftCopies
+from headwater.state.witness import Ask
 from headwater.transport.channel import Channel
 
 #: How long a second waits for its primary by default, in seconds.
@@ -96,7 +96,7 @@ class Site:
       ps: number of this ``ps``.
       pair: the numbers of the ``ps`` that have copies at the beginning; first of that which serves.
       processes: that may have copies.
-      ask: asks the witness, see `headwater.replicas.witness`.
+      ask: asks the witness, see `headwater.state.witness`.
       left: where a copy is left that no other process will have; None where that is lost.
       grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
     """

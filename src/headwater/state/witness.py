@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Protocol
 
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.replicas.left_copies import forget_outdated
-from headwater.replicas.views import (
+from headwater.state.left_copies import forget_outdated
+from headwater.state.views import (
     Copy,
     Request,
     View,

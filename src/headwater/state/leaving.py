@@ -20,7 +20,7 @@ _LOOK_S: Final = 0.05
 
 
 class Leaving(Protocol):
-    """A copy of a process that is about to end; see `headwater.replicas.copy.KeptCopy`."""
+    """A copy of a process that is about to end; see `headwater.state.copy.KeptCopy`."""
 
     def described(self) -> str: ...
 

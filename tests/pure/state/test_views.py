@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from headwater.replicas.aims import Aim, Move, next_step
-from headwater.replicas.views import (
+from headwater.state.aims import Aim, Move, next_step
+from headwater.state.views import (
     Copy,
     Request,
     Standing,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.replicas import leaving
+from headwater.state import leaving
 from headwater.task import waiting
 
 

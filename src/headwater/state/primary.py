@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.errors import UnavailableError
-from headwater.replicas.aims import Move, next_step
-from headwater.replicas.feed import Feed
-from headwater.replicas.feeding import FeedingCopy
-from headwater.replicas.sites import shows_life
-from headwater.replicas.views import View, Wants
+from headwater.state.aims import Move, next_step
+from headwater.state.feed import Feed
+from headwater.state.feeding import FeedingCopy
+from headwater.state.sites import shows_life
+from headwater.state.views import View, Wants
 from headwater.task.answers import error_frame
 from headwater.task.waiting import LOOK_S, Reminder
 from headwater.transport.channel import Channel, memory_pair

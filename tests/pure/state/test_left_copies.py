@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.replicas.feed import Feed
-from headwater.replicas.left_copies import LeftCopies, forget_outdated
-from headwater.replicas.views import Copy
+from headwater.state.feed import Feed
+from headwater.state.left_copies import LeftCopies, forget_outdated
+from headwater.state.views import Copy
 from headwater.task import kinds
 from headwater.task.left_states import LeftStates, StateAtChief
 from headwater.transport.problems import Problem
