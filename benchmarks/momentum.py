@@ -17,10 +17,10 @@ import numpy as np
 import optax
 from matplotlib.figure import Figure
 
-from headwater.consistency import Asynchronous
-from headwater.parameters.layout import make_layout
-from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
+from headwater.ps.consistency import Asynchronous
+from headwater.ps.layout import make_layout
+from headwater.ps.local_servers import LocalServers
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 
 DATA = Path(sys.argv[1])
 UPDATES, BATCH, EVERY = 600, 64, 50

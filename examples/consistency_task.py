@@ -13,7 +13,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from headwater.consistency import from_text
+from headwater.ps.consistency import from_text
 from headwater.tf1.training.consistency import ConsistentOptimizer
 
 FEATURES, CLASSES, BATCH = 64, 10, 64

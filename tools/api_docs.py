@@ -22,7 +22,7 @@ from headwater.tf1.compat.tables.core import CORE
 #: What is public beside ``tf``; a package stands for its own names, not for its modules.
 MODULES = (
     "headwater",
-    "headwater.consistency",
+    "headwater.ps.consistency",
     "headwater.errors",
     "headwater.keras",
     "headwater.keras.layers",

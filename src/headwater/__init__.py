@@ -16,7 +16,7 @@ from headwater.jaxlib_faults import disarm
 from headwater.wiring import ACCOUNTED, AT_ONCE, EAGER_PROGRAMS, OPERATIONS, OPERATORS
 
 if TYPE_CHECKING:
-    from headwater.parameters.pytrees import ParameterServer as ParameterServer
+    from headwater.ps.pytrees import ParameterServer as ParameterServer
     from headwater.tf1.compat import tf as tf
     from headwater.tf1.training.progress import report as report
 
@@ -77,7 +77,7 @@ AT_ONCE.comes_from(_load_at_once)
 EAGER_PROGRAMS.comes_from(_load_eager_programs)
 
 #: The public names that are loaded at first use, and the modules that hold them.
-_LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.tf1.training.progress"}
+_LAZY = {"ParameterServer": "headwater.ps.pytrees", "report": "headwater.tf1.training.progress"}
 
 
 def __getattr__(name: str) -> Any:

@@ -29,7 +29,7 @@ TOWERS = ("--users=80000", "--items=20000", "--width=16", "--examples=100000", "
 #: Programs that train until they are told to stop.
 JOBS = {
     "keras": ("tests/processes/keras/served.py",),
-    "jax": ("tests/processes/parameters/learns.py", "--consistency=staleness=4"),
+    "jax": ("tests/processes/ps/learns.py", "--consistency=staleness=4"),
 }
 COLUMNS = 170
 #: Between the two looks of which speeds are told, in seconds.

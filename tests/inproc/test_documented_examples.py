@@ -16,7 +16,7 @@ _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 #: By public name, where it stands: what a newcomer looks up first.
 _EXAMPLES = {
     "headwater.ParameterServer": "parameters/pytrees.py",
-    "headwater.consistency.from_text": "consistency.py",
+    "headwater.ps.consistency.from_text": "consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
     "headwater.state.aims.spread": "replicas/aims.py",
     "headwater.graph.resources.packing.packed": "resources/packing.py",

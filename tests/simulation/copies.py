@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from headwater.accounting.ledger import Plan
-from headwater.consistency import Consistency, from_text
 from headwater.errors import UnavailableError
-from headwater.parameters import table_cluster
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.layout import FixedShardsPartitioner, VariableSpec, make_layout
-from headwater.parameters.process import ParameterTask
-from headwater.parameters.replicas import shard, tables
-from headwater.parameters.row_changes import RowChanges
-from headwater.parameters.table_client import TableClient
-from headwater.parameters.updater import Array
+from headwater.ps import table_cluster
+from headwater.ps.accounting.ledger import Plan
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Consistency, from_text
+from headwater.ps.layout import FixedShardsPartitioner, VariableSpec, make_layout
+from headwater.ps.process import ParameterTask
+from headwater.ps.replicas import shard, tables
+from headwater.ps.row_changes import RowChanges
+from headwater.ps.table_client import TableClient
+from headwater.ps.updater import Array
 from headwater.state.copy import KeptCopy
 from headwater.tables import SGD, Initializer, TableConfig
 from tests.simulation.account import NO_UNIT, UNITS
@@ -111,7 +111,7 @@ class CopiesHistory(ParameterHistory):
 
 
 class CountedRows:
-    """A row for each unit, of the number of updates that it was in; see `headwater.parameters.updater.HostedTable`."""
+    """A row for each unit, of the number of updates that it was in; see `headwater.ps.updater.HostedTable`."""
 
     def __init__(self) -> None:
         self.counts = np.zeros((UNITS, 1), np.float32)

@@ -11,8 +11,8 @@ import random
 
 import numpy as np
 
-from headwater.accounting.ledger import Plan
-from headwater.parameters.batches import Examples
+from headwater.ps.accounting.ledger import Plan
+from headwater.ps.batches import Examples
 from tests.simulation.account import UNITS
 from tests.simulation.parameters import ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, running

@@ -44,7 +44,7 @@ EPOCH_S = 1_700_000_000.0
 _PACKAGES = (
     "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.data.io",
     "headwater.graph.master",
-    "headwater.parameters", "headwater.graph.resources", "headwater.graph.runtime", "headwater.graph.server",
+    "headwater.ps", "headwater.graph.resources", "headwater.graph.runtime", "headwater.graph.server",
     "headwater.graph.session",
     "headwater.task", "headwater.telemetry", "headwater.tf1.training", "headwater.transport",
 )  # fmt: skip
@@ -302,7 +302,7 @@ def _replace_outside() -> None:
         found = sys.modules[f"headwater.{module}"]
         setattr(found, name, _either(simulated, getattr(found, name)))
 
-    client: Any = sys.modules["headwater.parameters.client"]
+    client: Any = sys.modules["headwater.ps.client"]
     greet = client.ParameterClient._greet
 
     def greet_here(self: Any, *arguments: Any) -> Any:

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import headwater.accounting.ledger
 import headwater.cluster.claims
-import headwater.consistency
 import headwater.graph.resources.example_ledger
 import headwater.graph.resources.replica_lives
 import headwater.graph.runtime.first_reads
@@ -18,13 +16,15 @@ import headwater.graph.runtime.step
 import headwater.graph.server.replicas.changes
 import headwater.graph.server.replicas.copy
 import headwater.graph.server.steps
-import headwater.parameters.attendance
-import headwater.parameters.conversation
-import headwater.parameters.host_state
-import headwater.parameters.replicas.shard
-import headwater.parameters.replicas.tables
-import headwater.parameters.row_changes
-import headwater.parameters.service
+import headwater.ps.accounting.ledger
+import headwater.ps.attendance
+import headwater.ps.consistency
+import headwater.ps.conversation
+import headwater.ps.host_state
+import headwater.ps.replicas.shard
+import headwater.ps.replicas.tables
+import headwater.ps.row_changes
+import headwater.ps.service
 import headwater.state.feed
 import headwater.task.shell
 import headwater.tf1.training.monitored_wrappers
@@ -43,7 +43,7 @@ def _void_steps() -> None:
 
 def _numbered_requests() -> None:
     """A ``ps`` does not know a push again that comes a second time, on another channel."""
-    workers: Any = headwater.parameters.attendance.Attendance
+    workers: Any = headwater.ps.attendance.Attendance
     request = workers.request
 
     def forgets(self: Any, talk: Any, number: int) -> Any:
@@ -55,7 +55,7 @@ def _numbered_requests() -> None:
 
 def _answered_in_states() -> None:
     """The state of a ``ps`` does not say which pushes it holds."""
-    state: Any = headwater.parameters.host_state.HostState
+    state: Any = headwater.ps.host_state.HostState
     facts = state.facts
     state.facts = lambda self: {**facts(self), "answered": {}}
 
@@ -101,7 +101,7 @@ def _evidence() -> None:
 
 def _who_ended() -> None:
     """A ``ps`` that was started anew does not ask the others whether the program of a worker has ended."""
-    service: Any = headwater.parameters.service.ParameterService
+    service: Any = headwater.ps.service.ParameterService
     service.ask_who_ended = lambda *_: None
 
 
@@ -113,7 +113,7 @@ def _told_who_ended() -> None:
 
 def _gone_gradients() -> None:
     """That a ``ps`` was started anew, and gradients with it are gone, does not release a worker from waiting."""
-    conversation: Any = headwater.parameters.conversation.Conversation
+    conversation: Any = headwater.ps.conversation.Conversation
     lost = conversation.lost
 
     def forgets(self: Any, index: int, error: Any) -> None:
@@ -144,25 +144,25 @@ def _both_have_it() -> None:
 
 def _both_have_updates() -> None:
     """A primary of parameters answers before the other copy has confirmed what the answer says."""
-    copy: Any = headwater.parameters.replicas.shard.ShardCopy
+    copy: Any = headwater.ps.replicas.shard.ShardCopy
     copy._await_second = lambda *_: None
 
 
 def _both_have_tables() -> None:
     """A primary of tables answers before the other copy has confirmed what the answer says."""
-    copy: Any = headwater.parameters.replicas.tables.TablesCopy
+    copy: Any = headwater.ps.replicas.tables.TablesCopy
     copy.secure = lambda *_: None
 
 
 def _rows_of_one_moment() -> None:
     """A row that changes before its piece is sent is sent as it is then, and changed again by what comes after."""
-    changes: Any = headwater.parameters.row_changes.RowChanges
+    changes: Any = headwater.ps.row_changes.RowChanges
     changes.will_change = lambda *_: None
 
 
 def _held_ranges() -> None:
     """A ledger of examples that goes on in the place of another one does not know what workers hold."""
-    ledger: Any = headwater.accounting.ledger.Ledger
+    ledger: Any = headwater.ps.accounting.ledger.Ledger
     ledger._take_hands = lambda *_: None
 
 
@@ -174,7 +174,7 @@ def _rounds_of_few() -> None:
 
 def _held_updates() -> None:
     """An update of a few workers' gradients is made while the chief has yet to start the training."""
-    consistency: Any = headwater.consistency
+    consistency: Any = headwater.ps.consistency
     consistency._waits_for_start = lambda _: False
 
 

@@ -10,9 +10,9 @@ import os
 from typing import Any
 
 from headwater.cluster.variables import FIRST_PS
-from headwater.consistency import Consistency
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.process import ParameterTask
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Consistency
+from headwater.ps.process import ParameterTask
 from headwater.state.copy import KeptCopy
 from tests.simulation.copies import (
     CopiesHistory,

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from headwater.cluster.variables import FIRST_PS
-from headwater.consistency import Consistency, from_text
 from headwater.errors import OpError
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.process import ParameterTask
-from headwater.parameters.shards.holder import ShardHolder
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Consistency, from_text
+from headwater.ps.process import ParameterTask
+from headwater.ps.shards.holder import ShardHolder
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 

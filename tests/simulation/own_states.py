@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 
-from headwater.consistency import from_text
+from headwater.ps.consistency import from_text
 from headwater.state.state_saver import Saves
 from tests.simulation.account import NO_UNIT
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting

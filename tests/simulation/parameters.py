@@ -16,11 +16,11 @@ import numpy as np
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.consistency import Consistency, from_text
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
-from headwater.parameters.process import ParameterTask
-from headwater.parameters.updater import Array
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Consistency, from_text
+from headwater.ps.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
+from headwater.ps.process import ParameterTask
+from headwater.ps.updater import Array
 from headwater.task.members import Members
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
@@ -35,7 +35,7 @@ class Setting:
     Attributes:
       servers: how many parameter servers.
       workers: how many workers.
-      consistency: how closely workers keep together; see `headwater.consistency.from_text`.
+      consistency: how closely workers keep together; see `headwater.ps.consistency.from_text`.
       steps: of each worker.
       snapshots: after how many of its steps the chief reads everything; 0: never.
       faults: what happens to it.

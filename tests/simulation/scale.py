@@ -62,7 +62,7 @@ def measure(workers: int, servers: int, consistency: str, *, steps: int, message
     Args:
       workers: how many.
       servers: how many parameter servers.
-      consistency: see `headwater.consistency.from_text`.
+      consistency: see `headwater.ps.consistency.from_text`.
       steps: of each worker.
       message_s: what a process needs for a message, in seconds.
       work_s: what a worker needs for its gradients, in seconds, on average.

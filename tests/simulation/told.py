@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from headwater.parameters.process import ParameterTask
+from headwater.ps.process import ParameterTask
 from headwater.state.copy import KeptCopy
 from headwater.tf1.compat import tf
 from tests.simulation.cluster import Cluster

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headwater import tf
-from headwater.consistency import BoundedStaleness, Synchronous
+from headwater.ps.consistency import BoundedStaleness, Synchronous
 from headwater.tf1.training.consistency import ConsistentOptimizer
 
 WORKERS, STEPS = 2, 3

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from headwater.accounting.audit import Audit, Entry, Epoch, Run, audit, spans_text
+from headwater.ps.accounting.audit import Audit, Entry, Epoch, Run, audit, spans_text
 
 
 def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:

@@ -7,8 +7,8 @@ import json
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.errors import FailedPreconditionError
-from headwater.parameters.shards.directory import Directory
-from headwater.parameters.shards.moves import Moved, spread
+from headwater.ps.shards.directory import Directory
+from headwater.ps.shards.moves import Moved, spread
 from headwater.task.links import WaitingLink
 from headwater.telemetry.sizes import size_text
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from headwater.keras.strategy import has_strategy as has_strategy
     from headwater.keras.strategy import in_cross_replica_context as in_cross_replica_context
     from headwater.keras.values import ReduceOp as ReduceOp
-    from headwater.parameters.layout import FixedShardsPartitioner as FixedShardsPartitioner
-    from headwater.parameters.layout import MaxSizePartitioner as MaxSizePartitioner
-    from headwater.parameters.layout import MinSizePartitioner as MinSizePartitioner
+    from headwater.ps.layout import FixedShardsPartitioner as FixedShardsPartitioner
+    from headwater.ps.layout import MaxSizePartitioner as MaxSizePartitioner
+    from headwater.ps.layout import MinSizePartitioner as MinSizePartitioner
 
 if importlib.util.find_spec("keras") is None:
     raise ImportError("headwater.keras needs Keras 3, which is not installed: pip install 'headwater[keras]'")
@@ -48,9 +48,9 @@ _NAMES = {
     "InputContext": "headwater.keras.strategy",
     "OneDeviceStrategy": "headwater.keras.strategy",
     "ParameterServerStrategy": "headwater.keras.parameter_server.strategy",
-    "FixedShardsPartitioner": "headwater.parameters.layout",
-    "MaxSizePartitioner": "headwater.parameters.layout",
-    "MinSizePartitioner": "headwater.parameters.layout",
+    "FixedShardsPartitioner": "headwater.ps.layout",
+    "MaxSizePartitioner": "headwater.ps.layout",
+    "MinSizePartitioner": "headwater.ps.layout",
     "MirroredStrategy": "headwater.keras.mirrored.strategy",
     "MultiWorkerMirroredStrategy": "headwater.keras.mirrored.strategy",
     "ReduceOp": "headwater.keras.values",

@@ -16,10 +16,10 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.keras.embeddings.calls import traced_rows
 from headwater.keras.embeddings.inference import watch_dynamic
 from headwater.keras.internals import in_symbolic_scope
-from headwater.parameters.table_client import TableClient
-from headwater.parameters.table_protocol import eviction_of, packed_eviction
-from headwater.parameters.table_requests import Divided, in_bags
-from headwater.parameters.updater import Array
+from headwater.ps.table_client import TableClient
+from headwater.ps.table_protocol import eviction_of, packed_eviction
+from headwater.ps.table_requests import Divided, in_bags
+from headwater.ps.updater import Array
 from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
 from headwater.tables.hashing import distinct
 from headwater.tables.optimizers import AnyOptimizer

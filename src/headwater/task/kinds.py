@@ -47,7 +47,7 @@ LOST: Final = 22
 # The task itself: `headwater.task.shell`
 LEAVES: Final = 48
 
-# Parameters: `headwater.parameters.protocol`
+# Parameters: `headwater.ps.protocol`
 HELLO: Final = 64
 WELCOME: Final = 65
 FILL: Final = 66
@@ -68,14 +68,14 @@ WRITE_ROWS: Final = 80
 RELEASE: Final = 81
 REST: Final = 82
 HOLDS: Final = 83
-# ... and between ``ps`` tasks: `headwater.parameters.round_sums`
+# ... and between ``ps`` tasks: `headwater.ps.round_sums`
 ROUND_SUM: Final = 91
-# ... and about shards that move: `headwater.parameters.shards.directory`
+# ... and about shards that move: `headwater.ps.shards.directory`
 WHERE: Final = 92
 MOVE: Final = 93
 OFFER: Final = 94
 TOOK: Final = 95
-# ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.parameters.replicas.feed`
+# ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.ps.replicas.feed`
 VIEW: Final = 84
 SECOND: Final = 85
 STATE: Final = 86
@@ -96,7 +96,7 @@ OPEN_CALLS: Final = 96
 CALL: Final = 97
 END_CALLS: Final = 98
 
-# Embedding tables: `headwater.parameters.table_protocol`
+# Embedding tables: `headwater.ps.table_protocol`
 OPEN_TABLES: Final = 128
 LOOK_UP: Final = 129
 UPDATE: Final = 130
@@ -104,7 +104,7 @@ SAVE_TABLE: Final = 131
 TELL_TABLE: Final = 132
 READ_TABLE: Final = 133
 WRITE_TABLE: Final = 134
-# ... and between copies of them: `headwater.parameters.replicas.tables`
+# ... and between copies of them: `headwater.ps.replicas.tables`
 EVICT: Final = 135
 
 NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}

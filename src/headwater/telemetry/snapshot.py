@@ -71,7 +71,7 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupProgress:
-    """The training of variables that are as consistent as each other; see `headwater.consistency`.
+    """The training of variables that are as consistent as each other; see `headwater.ps.consistency`.
 
     Attributes:
       name: of the group.

@@ -17,10 +17,10 @@ import numpy as np
 import optax
 import pytest
 
-from headwater.consistency import Asynchronous
-from headwater.parameters.layout import make_layout
-from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs
+from headwater.ps.consistency import Asynchronous
+from headwater.ps.layout import make_layout
+from headwater.ps.local_servers import LocalServers
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.tf1.compat import tf
 from tests.inproc.conftest import StartCluster
 from tests.support.compilations import compilations

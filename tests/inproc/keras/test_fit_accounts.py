@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.accounting.audit import Audit, audit
-from headwater.accounting.ledger import Plan, Work
 from headwater.data.dataset import Dataset
 from headwater.data.readers import TextLineDataset
 from headwater.keras.parameter_server.batches import make_batches
+from headwater.ps.accounting.audit import Audit, audit
+from headwater.ps.accounting.ledger import Plan, Work
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
 
 import keras  # isort: skip - the package before it chooses the backend

@@ -15,7 +15,6 @@ import optax
 import pytest
 
 import headwater
-from headwater.consistency import from_text, without_count
 from headwater.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -23,12 +22,13 @@ from headwater.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.conversation import ServerLink
-from headwater.parameters.global_norms import SumsError, find_sums, sums_of_gradients
-from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
-from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.optax_updates import OptaxUpdater, leaf_specs, update_digest
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import from_text, without_count
+from headwater.ps.conversation import ServerLink
+from headwater.ps.global_norms import SumsError, find_sums, sums_of_gradients
+from headwater.ps.layout import FixedShardsPartitioner, Layout, make_layout
+from headwater.ps.local_servers import LocalServers
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs, update_digest
 from headwater.task.answers import raise_error
 from headwater.task.kinds import FINISH, HELLO, WELCOME
 from headwater.task.shell import OVER_DETAIL

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 import pytest
 
-from headwater.consistency import Consistency, from_text
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, OwnMomentum
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.keras.programs import updates_made
-from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
-from headwater.parameters.local_servers import LocalServers
+from headwater.ps.consistency import Consistency, from_text
+from headwater.ps.layout import FixedShardsPartitioner, Partitioner
+from headwater.ps.local_servers import LocalServers
 from headwater.state.state_saver import Saves
 
 import keras  # isort: skip - the package before it chooses the backend

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.parameters import left_tables
-from headwater.parameters.left_tables import LeavingTables
-from headwater.parameters.protocol import TABLES
-from headwater.parameters.table_client import TableClient
-from headwater.parameters.table_cluster import LocalTables
-from headwater.parameters.table_host import TableService
+from headwater.ps import left_tables
+from headwater.ps.left_tables import LeavingTables
+from headwater.ps.protocol import TABLES
+from headwater.ps.table_client import TableClient
+from headwater.ps.table_cluster import LocalTables
+from headwater.ps.table_host import TableService
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
 from headwater.task.left_states import LeftStates, StateAtChief

@@ -18,10 +18,10 @@ from headwater.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from headwater.parameters.row_table import RowTable
-from headwater.parameters.table_cluster import LocalTables
-from headwater.parameters.table_protocol import arrived_keys, pack, smallest, unpack
-from headwater.parameters.table_requests import arrived_bags
+from headwater.ps.row_table import RowTable
+from headwater.ps.table_cluster import LocalTables
+from headwater.ps.table_protocol import arrived_keys, pack, smallest, unpack
+from headwater.ps.table_requests import arrived_bags
 from headwater.tables import (
     FTRL,
     SGD,

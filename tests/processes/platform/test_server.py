@@ -439,7 +439,7 @@ def test_processes_with_copies_of_a_graph_come_and_go(running: Server, tmp_path:
 
 @pytest.mark.long
 def test_parameter_servers_come_and_go_while_they_train(running: Server, tmp_path: Path) -> None:
-    program = Path(__file__).parents[1] / "parameters" / "moves.py"
+    program = Path(__file__).parents[1] / "ps" / "moves.py"
     job = {
         "name": "moves",
         "program": str(program),

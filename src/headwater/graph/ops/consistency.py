@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
 from headwater.graph.ops.define import fixed, host, no_outputs, stateful
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.example_ledger import ExampleLedger, ledger_of
 from headwater.graph.resources.gate import Gate
 from headwater.graph.resources.host_context import HostContext
+from headwater.ps.consistency import from_text
 
 
 def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:

@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from headwater.accounting.ledger import Plan, Work
 from headwater.dtypes import DType, int32, int64, resource
 from headwater.graph.ops.bodies import decode_body, interpret
 from headwater.graph.ops.datasets import checked_element, element_specs
@@ -24,6 +23,7 @@ from headwater.graph.resources.example_batches import ExampleBatches
 from headwater.graph.resources.example_ledger import ExampleLedger, Wish, ledger_of
 from headwater.graph.resources.gate import Gate
 from headwater.graph.resources.host_context import HostContext, RunningStep
+from headwater.ps.accounting.ledger import Plan, Work
 
 
 def _ledger(context: HostContext, name: str, applied: Any) -> ExampleLedger:

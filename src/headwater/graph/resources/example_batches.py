@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.accounting.ledger import Work
-from headwater.accounting.order import shuffled
 from headwater.data.indexed import Indexed, indexed
 from headwater.data.node import Block, Context, Node
 from headwater.errors import FailedPreconditionError
+from headwater.ps.accounting.ledger import Work
+from headwater.ps.accounting.order import shuffled
 
 
 class ExampleBatches:

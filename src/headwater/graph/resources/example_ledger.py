@@ -32,13 +32,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.accounting.accounts import Accounts
-from headwater.accounting.intervals import Intervals
-from headwater.accounting.ledger import Nothing, Plan, Work
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.host_context import RunningStep
 from headwater.graph.resources.kept import Kept, State, StillWaitsError, at_first
+from headwater.ps.accounting.accounts import Accounts
+from headwater.ps.accounting.intervals import Intervals
+from headwater.ps.accounting.ledger import Nothing, Plan, Work
 
 _log = logging.getLogger("headwater")
 

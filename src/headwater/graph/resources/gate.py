@@ -1,4 +1,4 @@
-"""Where the workers of a group of variables meet: performs what `headwater.consistency` decides."""
+"""Where the workers of a group of variables meet: performs what `headwater.ps.consistency` decides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from headwater.consistency import (
+from headwater.errors import AbortedError
+from headwater.graph.resources import kept
+from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.queues import Waiting
+from headwater.graph.resources.replica_lives import Start
+from headwater.ps.consistency import (
     Apply,
     Arrives,
     Consistency,
@@ -28,11 +33,6 @@ from headwater.consistency import (
     to_text,
     waiting_text,
 )
-from headwater.errors import AbortedError
-from headwater.graph.resources import kept
-from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.queues import Waiting
-from headwater.graph.resources.replica_lives import Start
 
 _log = logging.getLogger("headwater")
 

@@ -21,7 +21,7 @@ from jax.interpreters import partial_eval
 
 from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.calls import noting
-from headwater.parameters.updater import Array
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.extend.random import threefry2x32_p
 
-from headwater.parameters.updater import Array
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     import jax.extend.core

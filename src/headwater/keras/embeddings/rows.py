@@ -12,7 +12,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.calls import Rows, take_over
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
 from headwater.keras.parameter_server.table_updates import rounded_up
-from headwater.parameters.updater import Array
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     import keras

@@ -20,7 +20,7 @@ import numpy as np
 from headwater.keras.embeddings.calls import is_tracing
 from headwater.keras.embeddings.initial import initial_rows
 from headwater.keras.internals import BaseOptimizer, JaxVariable, in_stateless_scope
-from headwater.parameters.updater import Array
+from headwater.ps.updater import Array
 
 _Variable: Any = JaxVariable
 

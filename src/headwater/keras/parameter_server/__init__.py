@@ -1,1 +1,1 @@
-"""Keras models whose variables live on parameter servers (`headwater.parameters`)."""
+"""Keras models whose variables live on parameter servers (`headwater.ps`)."""

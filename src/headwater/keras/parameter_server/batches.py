@@ -1,7 +1,8 @@
 """Batches by number: step 17 of an epoch is the same examples on every worker.
 
 Examples of arrays, and batches of a `keras.utils.PyDataset`, of a dataset, and of whatever else has a length and gives
-a batch for its number, are accounted for, see `headwater.accounting`. Where workers share each batch, so are its parts.
+a batch for its number, are accounted for, see `headwater.ps.accounting`. Where workers share each batch, so are its
+parts.
 
 Everything else is iterated: every worker goes over all of it and takes what it needs, so that any of them can do any
 step.
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import keras
 import numpy as np
 
-from headwater.accounting.ledger import Plan, Work
-from headwater.accounting.order import shuffled
 from headwater.data.numbered import NumberedElements
 from headwater.keras.datasets import is_dataset
 from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
+from headwater.ps.accounting.ledger import Plan, Work
+from headwater.ps.accounting.order import shuffled
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

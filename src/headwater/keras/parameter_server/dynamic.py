@@ -12,11 +12,11 @@ from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
-from headwater.parameters.conversation import Traffic
-from headwater.parameters.table_client import TableClient
-from headwater.parameters.table_cluster import LocalTables, connect_tables
-from headwater.parameters.table_requests import Divided
-from headwater.parameters.updater import Array
+from headwater.ps.conversation import Traffic
+from headwater.ps.table_client import TableClient
+from headwater.ps.table_cluster import LocalTables, connect_tables
+from headwater.ps.table_requests import Divided
+from headwater.ps.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from headwater.accounting.ledger import Work
-from headwater.consistency import KOfN, Synchronous
 from headwater.errors import DataLossError, GaveUpError
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
@@ -30,10 +28,12 @@ from headwater.keras.preemption import Preempted
 from headwater.keras.programs import optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
-from headwater.parameters.updater import Array
-from headwater.parameters.wishes import Wish, asking
+from headwater.ps.accounting.ledger import Work
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import KOfN, Synchronous
+from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
+from headwater.ps.updater import Array
+from headwater.ps.wishes import Wish, asking
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:

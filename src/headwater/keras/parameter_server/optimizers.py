@@ -19,9 +19,9 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.runtime.memory import MemoryChecked
 from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
-from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
-from headwater.parameters.layout import Layout
-from headwater.parameters.updater import Array
+from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
+from headwater.ps.layout import Layout
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -112,7 +112,7 @@ def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
 
 
 class KerasUpdater:
-    """See `headwater.parameters.updater.Updater`.
+    """See `headwater.ps.updater.Updater`.
 
     Args:
       layout: what every ``ps`` has.

@@ -19,8 +19,8 @@ from typing import Literal
 import keras
 import numpy as np
 
-from headwater.consistency import Consistency, KOfN, Synchronous
-from headwater.parameters.updater import Array
+from headwater.ps.consistency import Consistency, KOfN, Synchronous
+from headwater.ps.updater import Array
 
 MomentumAt = Literal["ps", "worker"]
 """Where momentum is kept: once for all gradients, or by each worker of its own."""

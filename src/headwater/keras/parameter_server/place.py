@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headwater.consistency import Consistency
 from headwater.keras.parameter_server.own_momentum import MomentumAt
-from headwater.parameters.layout import Partitioner
-from headwater.parameters.process import ParameterTask
+from headwater.ps.consistency import Consistency
+from headwater.ps.layout import Partitioner
+from headwater.ps.process import ParameterTask
 from headwater.state.state_saver import Saves
 
 

@@ -16,7 +16,7 @@ from headwater.keras.embeddings.variables import TableVariable
 from headwater.keras.internals import JAXTrainer, data_adapter_utils
 from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.recording import gradients_of, recorded
-from headwater.parameters.updater import Array
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -6,19 +6,19 @@ import os
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.consistency import Consistency, from_text
 from headwater.errors import FailedPreconditionError
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, require_momentum_at
 from headwater.keras.strategy import Strategy, active_strategy
-from headwater.parameters.conversation import Traffic
-from headwater.parameters.layout import Partitioner
-from headwater.parameters.process import ParameterTask, process_task
-from headwater.parameters.recovery import Recovery, saves_of
-from headwater.parameters.replicas.limits import require_replicas
-from headwater.parameters.shards.limits import shards_of
-from headwater.parameters.shards.moves import Moved
+from headwater.ps.consistency import Consistency, from_text
+from headwater.ps.conversation import Traffic
+from headwater.ps.layout import Partitioner
+from headwater.ps.process import ParameterTask, process_task
+from headwater.ps.recovery import Recovery, saves_of
+from headwater.ps.replicas.limits import require_replicas
+from headwater.ps.shards.limits import shards_of
+from headwater.ps.shards.moves import Moved
 from headwater.state.state_saver import Saves
 from headwater.task.members import find_members
 
@@ -57,7 +57,7 @@ class ParameterServerStrategy(Strategy):
         `MinSizePartitioner` or `MaxSizePartitioner`. None splits none.
       consistency: ``"async"``: every gradient is an update at once. ``"sync"``: an update is the mean of one gradient
         from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but no worker is
-        more than four steps ahead of the slowest. Or a choice of `headwater.consistency`.
+        more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
       table_bytes: from this size on, in bytes, tables of embedding layers stay on the ``ps``: only the rows that a
         batch uses travel. None: from 1 MiB on, and smaller ones where their rows are clearly less than the whole, see
         `headwater.keras.embeddings.small`.
@@ -66,7 +66,7 @@ class ParameterServerStrategy(Strategy):
       wire: how rows of such tables travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, in a byte a
         number, and their gradients as bfloat16. What the ``ps`` keep stays as it is. See ``docs/parameter-servers.md``.
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
-        `headwater.parameters.host.HostedParameters`.
+        `headwater.ps.host.HostedParameters`.
       momentum_at: where the momentum of `keras.optimizers.SGD` is kept in asynchronous training: ``"ps"``, once for the
         gradients of all workers, or ``"worker"``, by each worker of its own, which keeps late gradients from adding to
         it; see `headwater.keras.parameter_server.own_momentum`.

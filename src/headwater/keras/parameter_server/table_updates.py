@@ -18,8 +18,8 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.row_changes import RowChanges
-from headwater.parameters.updater import Array
+from headwater.ps.row_changes import RowChanges
+from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -37,7 +37,7 @@ def rounded_up(count: int) -> int:
 
 
 class TableUpdates:
-    """The rows of one table that a ``ps`` has, and their optimizer; see `headwater.parameters.updater.HostedTable`.
+    """The rows of one table that a ``ps`` has, and their optimizer; see `headwater.ps.updater.HostedTable`.
 
     Args:
       shape: of these rows.

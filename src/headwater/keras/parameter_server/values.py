@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
-from headwater.consistency import KOfN, Synchronous
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
@@ -20,12 +19,13 @@ from headwater.keras.parameter_server.own_momentum import momentum_of
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.programs import optimizer_topics, updates_made
-from headwater.parameters.client import ParameterClient
-from headwater.parameters.conversation import Traffic
-from headwater.parameters.layout import Layout, VariableSpec, make_layout
-from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.round_sums import Squares, sum_of_squares
-from headwater.parameters.shards.limits import require_no_rows, require_no_sums
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import KOfN, Synchronous
+from headwater.ps.conversation import Traffic
+from headwater.ps.layout import Layout, VariableSpec, make_layout
+from headwater.ps.local_servers import LocalServers
+from headwater.ps.round_sums import Squares, sum_of_squares
+from headwater.ps.shards.limits import require_no_rows, require_no_sums
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class ModelValues:
 
     def _held_rows(self, number: int) -> list[Any] | None:
         """All rows of a table as the program has made them, and what the optimizer keeps of them; None where it has
-        made none. See `headwater.parameters.client.TableRows`."""
+        made none. See `headwater.ps.client.TableRows`."""
         variable, *kept = self._kept_of_tables()[number]
         if variable.held is None and all(one.held is None for one in kept):
             return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from headwater.accounting.ledger import Plan
 from headwater.cluster.devices import parse_device
 from headwater.data import structure as nest
 from headwater.data.indexed import require_examples
@@ -17,6 +16,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.ps.accounting.ledger import Plan
 from headwater.tf1.functional.control_flow import no_op
 from headwater.tf1.input.dataset import Dataset
 from headwater.tf1.input.dataset_ops import element_attrs

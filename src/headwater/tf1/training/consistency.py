@@ -1,4 +1,4 @@
-"""`ConsistentOptimizer`: any optimizer, as consistent as wanted; see `headwater.consistency` for the choices.
+"""`ConsistentOptimizer`: any optimizer, as consistent as wanted; see `headwater.ps.consistency` for the choices.
 
 Where each gradient is an update of its own, nothing is added to a step but a count: beside the variables, of updates,
 and of how many of them each gradient had missed. Where gradients are gathered, they go to accumulators beside the
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.cluster.devices import parse_device
-from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, from_text, to_text
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.ps.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, from_text, to_text
 from headwater.tf1.functional import math, summary
 from headwater.tf1.functional.arrays import stack
 from headwater.tf1.functional.control_flow import group, no_op
@@ -60,7 +60,7 @@ class ConsistentOptimizer(Optimizer):
     Args:
       opt: the optimizer.
       consistency: a choice such as ``KOfN(k=3, workers=5)``, a text such as ``"k=3 of 5"`` that
-        `headwater.consistency.from_text` reads, or a function of a variable that gives one of both, for different
+        `headwater.ps.consistency.from_text` reads, or a function of a variable that gives one of both, for different
         choices for different variables. The global step counts the updates of the strictest.
       worker: name of this worker; where its operations are, when None.
       name: name of the operations, and of what is shared between the workers.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import headwater.data
 from headwater import tf
-from headwater.accounting.audit import audit
 from headwater.graph.resources.accumulators import DenseSum
+from headwater.ps.accounting.audit import audit
 from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.support.cluster import memory_cluster
 from tests.support.copied_cluster import copied_cluster

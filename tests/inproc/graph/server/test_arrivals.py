@@ -9,7 +9,7 @@ import pytest
 from headwater.cli.worker import join
 from headwater.cluster.names import TaskName
 from headwater.errors import OutOfRangeError, UnavailableError
-from headwater.parameters.arrivals import Arrival
+from headwater.ps.arrivals import Arrival
 from headwater.task.shell import OVER_DETAIL
 from tests.inproc.conftest import StartCluster
 

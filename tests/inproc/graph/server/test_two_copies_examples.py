@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from headwater import tf
-from headwater.accounting.audit import audit
 from headwater.errors import OutOfRangeError
+from headwater.ps.accounting.audit import audit
 from headwater.tf1.training.accounted import accounted
 from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.copied_cluster import CopiedCluster, copied_cluster

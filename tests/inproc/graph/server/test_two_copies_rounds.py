@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from headwater import tf
-from headwater.consistency import Synchronous
 from headwater.errors import CancelledError
 from headwater.graph.resources.recording import KeptOperation, Place
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
 from headwater.graph.server.replicas.kept import CopiedResources
+from headwater.ps.consistency import Synchronous
 from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
 from tests.support.cuts import Cuts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.consistency import from_text
+from headwater.ps.consistency import from_text
 from headwater.tf1.compat import tf
 from headwater.tf1.training.consistency import (
     Asynchronous,

@@ -14,7 +14,7 @@ import numpy as np
 from task import args, replicas, start_server
 
 from headwater import tf
-from headwater.consistency import from_text
+from headwater.ps.consistency import from_text
 from headwater.tf1.training.consistency import ConsistentOptimizer
 
 own_steps = 0

@@ -6,13 +6,13 @@ from typing import Any
 
 from headwater import tf
 from headwater.cluster.devices import parse_device
-from headwater.consistency import Synchronous
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import TaskPlan
 from headwater.graph.passes.prune import Request, prune
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.schedule import schedule
+from headwater.ps.consistency import Synchronous
 from headwater.tf1.training.consistency import ConsistentOptimizer
 
 WORKER, PS = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"

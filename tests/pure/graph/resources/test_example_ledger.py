@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.accounting.ledger import Plan, Work
 from headwater.errors import AbortedError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import RESUME_S, ExampleLedger, GatheredRange, Wish
+from headwater.ps.accounting.ledger import Plan, Work
 
 PLAN = Plan(size=11, batch=3, tries=1000, shuffle=False)
 EPOCHS = 4

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.consistency import KOfN
 from headwater.errors import AbortedError
 from headwater.graph.resources.gate import Gate
+from headwater.ps.consistency import KOfN
 
 
 class Blocked(Exception):

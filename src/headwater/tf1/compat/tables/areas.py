@@ -200,7 +200,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.distribute_partitioners": Area(
         "``tf.distribute.experimental.partitioners``: which variables to split among parameter servers.",
         names={
-            "headwater.parameters.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
+            "headwater.ps.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
         },
     ),
     "tf.distributions": Area(

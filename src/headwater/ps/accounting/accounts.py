@@ -1,0 +1,219 @@
+"""The ledger of a training where it is kept, on the first ``ps``, with its journal.
+
+The caller's lock is held in all methods but `flush`, so that an update and its account are one thing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from headwater.cluster.variables import LOG_DIR
+from headwater.ps.accounting.journal import Journal
+from headwater.ps.accounting.ledger import Back, Ledger, Nothing, Plan, Work
+
+_log = logging.getLogger("headwater")
+
+
+class Accounts:
+    """Which examples of which epochs are applied. Until a worker asks for some there is nothing, and all costs nothing.
+
+    Args:
+      name: of the set of parameters.
+      task: that keeps it.
+      seed: of epochs whose workers name none.
+      log_dir: the folder for the journal; by default what ``HEADWATER_LOG_DIR`` names. Empty: none is written.
+      clock: gives seconds since 1970.
+      run: the number that stands for the ledger; None: a random one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task: str,
+        seed: int,
+        log_dir: str | None = None,
+        clock: Callable[[], float] = time.time,
+        run: int | None = None,
+    ) -> None:
+        self._name = name
+        self._task = task
+        self._seed = seed
+        self._log_dir = os.environ.get(LOG_DIR, "") if log_dir is None else log_dir
+        self._clock = clock
+        self._run = run
+        self._ledger: Ledger | None = None
+        self._journal: Journal | None = None
+
+    # What workers do --------------------------------------------------------------------------------------------------
+
+    def hand_out(
+        self,
+        worker: str,
+        training: int,
+        first: int,
+        last: int,
+        plan: Plan,
+        share: tuple[int, int] | None,
+        update: int,
+    ) -> tuple[Work, int] | Nothing:
+        """A range for a worker with the seed of its epoch, see `Ledger.hand_out`; ``update`` is the present version."""
+        ledger = self._of(training, update)
+        known = set(ledger.plans())
+        found = ledger.hand_out(worker, first, last, plan, share)
+        self._note_epochs(ledger, known)
+        return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
+
+    def hold(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
+        """A worker goes on with a range that another ledger has handed out, see `Ledger.hold`."""
+        ledger = self._of(0, update)
+        known = set(ledger.plans())
+        held = ledger.hold(worker, work, plan)
+        self._note_epochs(ledger, known)
+        return held
+
+    def _note_epochs(self, ledger: Ledger, known: Collection[int]) -> None:
+        for epoch, begun in ledger.plans().items():
+            if epoch not in known:
+                plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
+                self._note("epoch", ledger.training, epoch, *plan)
+
+    def _of(self, training: int, update: int) -> Ledger:
+        ledger = self._ledger
+        if ledger is None:
+            ledger = self._ledger = Ledger(
+                run=self._run or secrets.randbelow((1 << 63) - 1) + 1, seed=self._seed, training=training
+            )
+            self._open_journal("begins", ledger, update)
+        elif training > ledger.training:
+            # Each training has orders of its own.
+            seed = ledger.seed + training - ledger.training
+            ledger = self._ledger = Ledger(run=ledger.run, seed=seed, training=training)
+        return ledger
+
+    def first_open(self) -> int:
+        """The first epoch that is not over."""
+        return 0 if self._ledger is None else self._ledger.first_open()
+
+    def has_work(self, training: int, first: int, last: int) -> bool:
+        """Whether it is of use for a worker to ask, see `Ledger.has_work`."""
+        ledger = self._ledger
+        return ledger is None or ledger.training < training or ledger.has_work(first, last)
+
+    def set_aside(self, first: int, last: int) -> str:
+        """The ranges of some epochs that were set aside, and why, in words."""
+        ledger = self._ledger
+        return "; ".join(f"{work}: {reason}" for work, reason in ledger.set_aside(first, last)) if ledger else ""
+
+    def holds(self, worker: str, work: Work) -> bool:
+        return self._ledger is not None and self._ledger.holds(worker, work)
+
+    def holders(self) -> list[str]:
+        """The workers that have ranges."""
+        return [] if self._ledger is None else self._ledger.holders()
+
+    def give(self, worker: str, works: Sequence[Work]) -> bool:
+        """Whether the gradient of these ranges may be applied, see `Ledger.give`."""
+        if not works:
+            return True
+        return self._ledger is not None and self._ledger.give(worker, works)
+
+    def dropped(self, worker: str, works: Sequence[Work]) -> None:
+        """The gradient of ranges that were just given came too late."""
+        if self._ledger is not None:
+            self._ledger.dropped(worker, works)
+
+    def applied(self, update: int) -> None:
+        """What was gathered is part of update number ``update``."""
+        ledger = self._ledger
+        if ledger is None:
+            return
+        found = ledger.applied()
+        if found.given:
+            given = [[worker, *work] for worker, work in found.given]
+            self._note("applied", update, self._clock(), ledger.training, given)
+        for epoch in found.over:
+            self._note("over", self._clock(), ledger.training, epoch)
+            _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
+
+    def spoiled(self, reason: str) -> None:
+        """The update of what was gathered could not be made."""
+        if self._ledger is not None:
+            self._tell(self._ledger.spoiled(reason))
+
+    def failed(self, worker: str, work: Work, reason: str) -> None:
+        """A worker gives a range back, see `Ledger.failed`."""
+        if self._ledger is not None:
+            self._tell(self._ledger.failed(worker, work, reason))
+
+    def left(self, worker: str, reason: str) -> None:
+        """A worker is gone, see `Ledger.left`."""
+        if self._ledger is not None:
+            self._tell(self._ledger.left(worker, reason))
+
+    def back(self, worker: str) -> None:
+        """A worker that was taken for lost goes on."""
+        if self._ledger is not None:
+            self._ledger.back(worker)
+
+    def reclaim(self, worker: str, work: Work) -> bool:
+        """A worker goes on with a range that was taken from it, see `Ledger.reclaim`."""
+        return self._ledger is not None and self._ledger.reclaim(worker, work)
+
+    def begun_anew(self, worker: str) -> None:
+        """A worker's program was started anew."""
+        if self._ledger is not None:
+            self._tell(self._ledger.begun_anew(worker))
+
+    def _tell(self, backs: Sequence[Back]) -> None:
+        ledger = self._ledger
+        assert ledger is not None
+        for worker, work, tries, aside, reason in backs:
+            self._note("back", self._clock(), ledger.training, worker, *work, tries, aside, reason)
+            if aside:
+                _log.error(
+                    "%s: %s is set aside after %d tries, the last by %s: %s. The epoch cannot end whole",
+                    self._task,
+                    work,
+                    tries,
+                    worker,
+                    reason,
+                )
+            elif reason:
+                _log.warning("%s: %s, which %s had, is handed out again: %s", self._task, work, worker, reason)
+
+    # Keeping ----------------------------------------------------------------------------------------------------------
+
+    def to_bytes(self, again: Collection[str] | None = None) -> bytes | None:
+        """The ledger, see `Ledger.to_bytes`; None while there is none."""
+        return None if self._ledger is None else self._ledger.to_bytes(again)
+
+    def restore(self, data: bytes, update: int) -> int:
+        """Takes the ledger that belongs to the parameters of version ``update``; the number of its training.
+
+        Raises:
+          InvalidArgumentError: ``data`` are none.
+        """
+        self._ledger = Ledger.from_bytes(data)
+        self._open_journal("restored", self._ledger, update)
+        return self._ledger.training
+
+    def _open_journal(self, what: str, ledger: Ledger, update: int) -> None:
+        if self._log_dir:
+            first = (what, ledger.run, self._name, self._task, self._clock(), update)
+            self._journal = Journal(self._log_dir, first, clock=self._clock)
+
+    def _note(self, *record: object) -> None:
+        if self._journal is not None:
+            self._journal.add(*record)
+
+    def flush(self) -> None:
+        """Writes the journal as far as it goes. Before what it says is acknowledged."""
+        if self._journal is not None:
+            self._journal.flush()
+
+    def __str__(self) -> str:
+        return "" if self._ledger is None else str(self._ledger)

@@ -1,0 +1,267 @@
+"""Whether every example of an epoch was applied exactly once: read from journals, not asked of the ledger."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from headwater.data.io.files import glob
+from headwater.data.io.tfrecord import TFRecordReader
+from headwater.errors import DataLossError, NotFoundError
+from headwater.ps.accounting.intervals import Intervals, Span
+from headwater.ps.accounting.journal import FILES
+from headwater.ps.accounting.order import shuffled
+
+
+class Entry(NamedTuple):
+    """A range that an update held.
+
+    Attributes:
+      start, stop: the places from the first on, up to but without the second.
+      update: version of the parameters once it was made.
+      time: in seconds since 1970.
+      worker: whose gradient it was.
+    """
+
+    start: int
+    stop: int
+    update: int
+    time: float
+    worker: str
+
+
+@dataclass(kw_only=True, slots=True)
+class Epoch:
+    """What the journals say of an epoch.
+
+    Attributes:
+      training, epoch: its numbers.
+      size: number of examples.
+      unit: what is counted.
+      shuffle, seed: its order.
+      entries: what was applied, and not rolled back.
+      over: whether the ledger took it for over.
+      back: ranges that were handed out again.
+      aside: ranges that were set aside, with the latest reason.
+    """
+
+    training: int
+    epoch: int
+    size: int
+    unit: str
+    shuffle: bool
+    seed: int
+    entries: list[Entry] = field(default_factory=list[Entry])
+    over: bool = False
+    back: int = 0
+    aside: dict[Span, str] = field(default_factory=dict[Span, str])
+
+    def missing(self) -> list[Span]:
+        """The places that were not applied."""
+        return Intervals((entry.start, entry.stop) for entry in self.entries).gaps(0, self.size)
+
+    def double(self) -> list[tuple[Span, list[Entry]]]:
+        """The places that were applied more than once, and by whom."""
+        edges = sorted({edge for entry in self.entries for edge in (entry.start, entry.stop)})
+        begins: dict[int, list[Entry]] = {}
+        for entry in self.entries:
+            begins.setdefault(entry.start, []).append(entry)
+        found: list[tuple[Span, list[Entry]]] = []
+        here: list[Entry] = []
+        for start, stop in itertools.pairwise(edges):
+            here = [entry for entry in here if entry.stop > start] + begins.get(start, [])
+            if len(here) > 1:
+                found.append(((start, stop), sorted(here, key=lambda entry: entry.update)))
+        return found
+
+    def beyond(self) -> list[Entry]:
+        """What was applied and is no part of the epoch."""
+        return [entry for entry in self.entries if entry.stop > self.size or entry.start < 0]
+
+    def by_worker(self) -> dict[str, int]:
+        """How many were applied, by worker."""
+        found: dict[str, int] = {}
+        for entry in sorted(self.entries, key=lambda entry: entry.worker):
+            found[entry.worker] = found.get(entry.worker, 0) + entry.stop - entry.start
+        return found
+
+    @property
+    def exact(self) -> bool:
+        """Whether each was applied once; of an epoch that is not over, whether none was more often."""
+        return not self.double() and not self.beyond() and not (self.over and self.missing())
+
+    def place_of(self, example: int) -> int:
+        """Where an example is in this epoch."""
+        if not self.shuffle:
+            return example
+        return shuffled(self.seed, self.epoch, self.size).tolist().index(example)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollback:
+    """A ``ps`` that was started anew, with older parameters.
+
+    Attributes:
+      time: when, in seconds since 1970.
+      update: what the parameters had seen.
+      updates: how many updates of before do not count any more.
+      places: how many examples these held.
+    """
+
+    time: float
+    update: int
+    updates: int
+    places: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """All lives of a ledger.
+
+    Attributes:
+      name: of the set of parameters.
+      task: that kept it.
+      files: its journals, in their order.
+      epochs: by number of training and epoch.
+      rollbacks: what restores undid.
+    """
+
+    name: str
+    task: str
+    files: list[str] = field(default_factory=list[str])
+    epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict[tuple[int, int], Epoch])
+    rollbacks: list[Rollback] = field(default_factory=list[Rollback])
+
+    @property
+    def exact(self) -> bool:
+        return all(epoch.exact for epoch in self.epochs.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audit:
+    """What the journals of a folder say.
+
+    Attributes:
+      runs: by the numbers of their ledgers, in the order in which they began.
+      damage: what of which file cannot be read, and from which byte on.
+    """
+
+    runs: dict[int, Run]
+    damage: Sequence[str]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every epoch that is over was applied exactly once, and all files could be read."""
+        return not self.damage and all(run.exact for run in self.runs.values())
+
+
+def audit(logdir: str) -> Audit:
+    """Reads all journals of a log folder.
+
+    Raises:
+      NotFoundError: there is none.
+    """
+    paths = sorted(glob(os.path.join(logdir, FILES)), key=_began)
+    if not paths:
+        raise NotFoundError(
+            None,
+            None,
+            f"{logdir} has no journal of examples ({FILES}): the first ps writes one into the folder that "
+            "HEADWATER_LOG_DIR or ParameterServer(log_dir=...) names, once workers take examples of ps.batches or fit",
+        )
+    runs: dict[int, Run] = {}
+    damage: list[str] = []
+    for path in paths:
+        run: Run | None = None
+        try:
+            for offset, record in _records(path):
+                try:
+                    run = _first(runs, path, record) if run is None else _take(run, record)
+                except (ValueError, TypeError, KeyError, IndexError) as error:
+                    raise DataLossError(
+                        None, None, f"{path}: the record at offset {offset} is none of a journal: {error!r}"
+                    ) from error
+        except DataLossError as error:
+            damage.append(error.message)
+    return Audit(runs=runs, damage=damage)
+
+
+def _began(path: str) -> str:
+    """What is of the time in the name of a journal: they are as long as each other."""
+    return ".".join(os.path.basename(path).rsplit(".", 4)[1:3])
+
+
+def _records(path: str) -> Iterator[tuple[int, list[Any]]]:
+    with TFRecordReader(path) as reader:
+        while True:
+            offset = reader.offset
+            block = reader.read_block(1)
+            if not block:
+                return
+            yield offset, json.loads(block[0])
+
+
+def _first(runs: dict[int, Run], path: str, record: Sequence[Any]) -> Run:
+    match record:
+        case ["begins" | "restored" | "continued" as kind, int(number), str(name), str(task), time, *update]:
+            run = runs.setdefault(number, Run(name=name, task=task))
+            run.files.append(path)
+            if kind == "restored":
+                _roll_back(run, float(time), int(update[0]))
+            return run
+        case _:
+            raise ValueError(f"a journal does not begin with {record}")
+
+
+def _take(run: Run, record: Sequence[Any]) -> Run:
+    match record:
+        case ["epoch", int(training), int(epoch), int(size), str(unit), int(), bool(shuffle), int(seed)]:
+            known = run.epochs.get((training, epoch))
+            if known is None:
+                run.epochs[training, epoch] = Epoch(
+                    training=training, epoch=epoch, size=size, unit=unit, shuffle=shuffle, seed=seed
+                )
+            elif (known.size, known.unit, known.shuffle, known.seed) != (size, unit, shuffle, seed):
+                raise ValueError(f"epoch {epoch} begins once more, with other data")
+        case ["applied", int(update), time, int(training), [*given]]:
+            for worker, epoch, start, stop in given:
+                run.epochs[training, epoch].entries.append(
+                    Entry(int(start), int(stop), update, float(time), str(worker))
+                )
+        case ["back", _, int(training), str(), int(epoch), int(start), int(stop), int(), bool(aside), str(reason)]:
+            known = run.epochs[training, epoch]
+            known.back += stop - start
+            if aside:
+                known.aside[start, stop] = reason
+        case ["over", _, int(training), int(epoch)]:
+            run.epochs[training, epoch].over = True
+        case _:
+            raise ValueError(f"{record[0]!r} is no kind of record")
+    return run
+
+
+def _roll_back(run: Run, time: float, update: int) -> None:
+    gone: list[Entry] = []
+    for epoch in run.epochs.values():
+        later = [entry for entry in epoch.entries if entry.update > update]
+        if later:
+            gone += later
+            epoch.entries = [entry for entry in epoch.entries if entry.update <= update]
+            epoch.over = False
+    run.rollbacks.append(
+        Rollback(
+            time=time,
+            update=update,
+            updates=len({entry.update for entry in gone}),
+            places=sum(entry.stop - entry.start for entry in gone),
+        )
+    )
+
+
+def spans_text(spans: Iterable[Span]) -> str:
+    """Ranges in words."""
+    return ", ".join(f"[{start}, {stop})" for start, stop in spans)

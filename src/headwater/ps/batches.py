@@ -1,0 +1,194 @@
+"""Batches of a worker whose examples are accounted for: by range, from arrays in memory or whatever can be indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.data.dataset import Dataset
+from headwater.data.indexed import require_examples
+from headwater.data.numbered import NumberedElements
+from headwater.errors import DataLossError
+from headwater.ps import protocol
+from headwater.ps.accounting.ledger import Plan, Work
+from headwater.ps.accounting.order import shuffled
+from headwater.ps.client import ParameterClient
+from headwater.ps.updater import Array
+from headwater.ps.wishes import Returned, Wish, asking
+
+_tree: Any = jax.tree_util
+
+
+Rows = Callable[[Any], Any]
+"""Gives examples by their numbers: an array of these, or a slice."""
+
+
+class Indexed(Protocol):
+    """What examples are taken from: an array, or anything with as many rows as there are examples."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any, /) -> object: ...
+
+
+class Source:
+    """The examples of a program, by their places in an epoch.
+
+    Args:
+      source: an `Indexed`, or a pytree of such, all of one length; or a dataset that gives one example at a time.
+      batch_size, shuffle, seed, tries: see `headwater.ps.accounting.ledger.Plan`.
+
+    Attributes:
+      plan: how an epoch of them is divided.
+
+    Raises:
+      ValueError, TypeError: an argument cannot be right.
+    """
+
+    def __init__(self, source: object, *, batch_size: int, shuffle: bool, seed: int | None, tries: int) -> None:
+        if not isinstance(shuffle, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"shuffle must be True or False, not {shuffle!r}")
+        if isinstance(source, Dataset):
+            size, self._rows = _of_dataset(source, shuffle=shuffle)
+        else:
+            size, self._rows = _of_arrays(source)
+        self.plan = Plan(size=size, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
+        self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
+
+    def take(self, work: Work, seed: int) -> Any:
+        """The examples of a range.
+
+        Args:
+          work: the range.
+          seed: of the epochs' orders.
+        """
+        places = slice(work.start, work.stop)
+        return self._rows(self._order(seed, work.epoch)[places] if self.plan.shuffle else places)
+
+    def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        known = self._orders.get((seed, epoch))
+        if known is None:
+            while len(self._orders) > 1:  # there are two epochs at most that are not over
+                del self._orders[min(self._orders)]
+            known = self._orders[seed, epoch] = shuffled(seed, epoch, self.plan.size)
+        return known
+
+
+def _of_arrays(source: object) -> tuple[int, Rows]:
+    leaves, structure = _tree.tree_flatten_with_path(source)
+    if not leaves:
+        raise ValueError("source has no examples: it is an empty structure")
+    for path, leaf in leaves:
+        if not (hasattr(leaf, "__len__") and hasattr(leaf, "__getitem__")):
+            raise TypeError(f"source{_tree.keystr(path)} has no examples: it is {type(leaf).__name__}")
+    columns: list[Indexed] = [leaf for _, leaf in leaves]
+    sizes = {len(column) for column in columns}
+    if len(sizes) != 1:
+        raise ValueError(f"the parts of source must have equally many examples, not {sorted(sizes)}")
+
+    def rows(index: Any) -> Any:
+        return _tree.tree_unflatten(structure, [column[index] for column in columns])
+
+    return sizes.pop(), rows
+
+
+def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
+    require_examples(source.node, shuffle=shuffle)
+    numbered = NumberedElements(source)
+    if numbered.changes:
+        raise ValueError(
+            f"source is a dataset with {numbered.changes}, which may give others at each worker: keep its examples in "
+            "a file or in memory, the same at all"
+        )
+    if numbered.count < 1:
+        raise ValueError(f"source is a dataset with {'no end' if numbered.count else 'no examples'}")
+
+    numbers = np.arange(numbered.count)
+
+    def rows(index: Any) -> Any:
+        return numbered.rows(numbers[index])
+
+    return numbered.count, rows
+
+
+class Examples:
+    """The ranges of examples that a worker has, and whose gradients it has not brought yet.
+
+    Args:
+      client: of the worker.
+
+    Attributes:
+      asked: whether it has asked for any.
+    """
+
+    def __init__(self, client: ParameterClient) -> None:
+        self._client = client
+        self.asked: bool = False
+        self._next_epoch = 0
+        self._wish: Wish | None = None
+        self._ticket = protocol.NOTHING_YET
+        self._ahead: tuple[Work, int] | str | None = None
+        self._taken: list[Work] = []
+        self._returned: list[Returned] = []
+
+    def wish(self, training: int, epochs: int, plan: Plan) -> Wish:
+        """What to ask for, to go through the next ``epochs`` epochs."""
+        self.asked = True
+        first, self._next_epoch = self._next_epoch, self._next_epoch + epochs
+        return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
+
+    def ranges(self, wish: Wish) -> Generator[tuple[Work, int]]:
+        """Ranges for this worker, each with the seed of its epoch's order, until all epochs are over.
+
+        Raises:
+          DataLossError: some examples were set aside.
+        """
+        self._wish, self._ahead, self._ticket = wish, None, protocol.NOTHING_YET
+        try:
+            while (handed := self._next(wish)) is not None:
+                self._taken.append(handed[0])
+                yield handed
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """What it has not begun goes back with what it asks for next."""
+        if isinstance(self._ahead, tuple):
+            self._returned.append((self._ahead[0], ""))
+        self._wish = self._ahead = None
+
+    def _next(self, wish: Wish) -> tuple[Work, int] | None:
+        client = self._client
+        while self._ahead is None and self._ticket == protocol.NOTHING_YET:
+            returned, self._returned = self._returned, []
+            self._ticket, self._ahead = client.next_step(wish, returned), client.handed
+            if self._ticket == protocol.NOTHING_YET and not client.rest(wish) and self._taken:
+                return None  # the rest is what this worker has taken, and is to push first
+        handed, self._ahead = self._ahead, None
+        if isinstance(handed, str):
+            raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")
+        if handed is not None:
+            self._ticket = protocol.NOTHING_YET
+        return handed
+
+    def cannot(self, reason: str, work: Work | None = None) -> None:
+        """This worker cannot do a range that it has; None: all that it has."""
+        for one in [work] if work is not None else list(self._taken):
+            self._taken.remove(one)
+            self._returned.append((one, reason))
+
+    def push(self, gradients: Sequence[Array], *, weight: float = 1.0, knobs: Sequence[float] = ()) -> bool:
+        """Brings the gradient of what this worker has; whether it was taken, see `ParameterClient.push`."""
+        given, self._taken = self._taken, []
+        returned, self._returned = self._returned, []
+        wish = self._wish if self._ahead is None else None
+        ticket, applied = self._client.push(
+            gradients, weight=weight, knobs=knobs, wish=wish, given=given, returned=returned
+        )
+        if wish is not None:
+            self._ticket, self._ahead = ticket, self._client.handed
+        return applied

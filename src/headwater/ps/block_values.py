@@ -1,0 +1,101 @@
+"""Blocks of a ``ps`` as JAX arrays: what updaters for optax and for Keras have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.ps.layout import Block, Layout, VariableSpec, block_shape
+from headwater.ps.updater import Array
+
+_jax: Any = jax
+jnp: Any = _jax.numpy
+_add: Any = _jax.jit(jnp.add, donate_argnums=0)
+
+
+class BlockValues:
+    """The values of one task's blocks.
+
+    Updates donate buffers, so they happen in place; where an array that was handed out still refers to one, JAX makes a
+    new one instead. So whatever was handed out stays as it is.
+
+    Args:
+      layout: what every ``ps`` has.
+      index: the number of this one.
+    """
+
+    def __init__(self, layout: Layout, index: int) -> None:
+        self.blocks: tuple[Block, ...] = layout.blocks[index]
+        self.specs: list[VariableSpec] = [layout.variables[block.variable] for block in self.blocks]
+        self.shapes: list[tuple[int, ...]] = [
+            block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)
+        ]
+        self.optimized_at: list[int] = [at for at, spec in enumerate(self.specs) if spec.optimized]
+        self.tables_at: list[int] = [at for at, spec in enumerate(self.specs) if spec.table]
+        self.others_at: list[int] = [at for at, spec in enumerate(self.specs) if not spec.optimized and not spec.table]
+        self.optimized: list[Any] = []
+        self.others: list[Any] = []
+
+    def set(self, values: Sequence[Array]) -> None:
+        """Takes values of all blocks but tables, in order.
+
+        Raises:
+          InvalidArgumentError: a shape or dtype is another.
+        """
+        places = sorted([*self.optimized_at, *self.others_at])
+        if len(values) != len(places):
+            raise InvalidArgumentError(None, None, f"{len(values)} values came for {len(places)} blocks")
+        given = dict(zip(places, values, strict=True))
+        for at, value in given.items():
+            check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
+        self.optimized = [jnp.array(given[at]) for at in self.optimized_at]
+        self.others = [jnp.array(given[at]) for at in self.others_at]
+
+    def get(self, extras: Sequence[int] | None) -> list[Array]:
+        """See `headwater.ps.updater.Updater.values`."""
+        optimized = [np.asarray(value) for value in self.optimized]
+        if extras is not None:
+            return [*optimized, *(np.asarray(self.others[number]) for number in extras)]
+        found = dict(zip(self.optimized_at, optimized, strict=True))
+        found |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
+        return [found[at] for at in sorted(found)]
+
+    def check_gradients(self, gradients: Sequence[Array]) -> None:
+        """Raises InvalidArgumentError for gradients that do not fit the optimized blocks."""
+        for at, gradient in zip(self.optimized_at, gradients, strict=True):
+            check(f"gradient of {self.specs[at].name}", gradient, self.shapes[at], gradient.dtype)
+
+    def change(self, changes: Mapping[int, Array]) -> None:
+        """Adds to blocks that the optimizer does not update, by position among these."""
+        for number, change in changes.items():
+            at = self.others_at[number]
+            check(f"change of {self.specs[at].name}", change, self.shapes[at], np.dtype(self.specs[at].dtype))
+            self.others[number] = _add(self.others[number], change)
+
+
+def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: Any) -> list[Any]:
+    """``after``, where only ``scale`` of each change is made; None for all of it."""
+    if scale is None:
+        return list(after)
+    return [(old + scale * (new - old)).astype(old.dtype) for old, new in zip(before, after, strict=True)]
+
+
+def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises InvalidArgumentError when ``value`` is of another shape or dtype."""
+    if value.shape != shape or value.dtype != dtype:
+        raise InvalidArgumentError(
+            None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} came"
+        )
+
+
+def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
+    """``state`` as JAX arrays, after a look at shapes and dtypes; ``like`` has both, by name."""
+    if len(state) != len(like):
+        raise InvalidArgumentError(None, None, f"{len(state)} arrays of an optimizer's state came; it has {len(like)}")
+    for (name, leaf), array in zip(like.items(), state, strict=True):
+        check(name, array, tuple(leaf.shape), np.dtype(leaf.dtype))
+    return [jnp.array(array) for array in state]

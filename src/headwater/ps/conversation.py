@@ -1,0 +1,379 @@
+"""A worker's conversation with every ``ps`` of a set of parameters: a frame to each, an answer from each.
+
+A ``ps`` that is lost is met anew, however long that takes, and asked again what it can answer again. While one is
+waited for, the others are looked after: what it waits for may itself wait for what another one needs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headwater.errors import AbortedError, DeadlineExceededError, GaveUpError, OpError, UnavailableError
+from headwater.ps.layout import Block
+from headwater.ps.updater import Array
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.shell import OVER_DETAIL
+from headwater.task.waiting import SILENCE_S
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
+
+_log = logging.getLogger("headwater")
+
+
+class Reached(Protocol):
+    """What a ``ps`` that was reached has said."""
+
+    @property
+    def details(self) -> Mapping[str, bytes]: ...
+
+
+class ServerLink(Protocol):
+    """How a worker reaches one ``ps``."""
+
+    def reach(self, deadline_s: float | None = None) -> Reached | None:
+        """Waits until it can be reached; gives what it has said, or None where it is in this process."""
+        ...
+
+    def take(self) -> Channel: ...
+
+    def give_back(self, channel: Channel, usable: bool) -> None: ...
+
+
+@dataclass(kw_only=True, slots=True)
+class ServerSession:
+    """What is known of one ``ps``.
+
+    Attributes:
+      task: its name.
+      link: how to reach it.
+      channel: open, or None.
+      filled: generation of its values; 0 before the first.
+      version: of the values that it has, as far as it has told.
+      life: its present one.
+      answer_life: the one that has given the latest answer.
+      pieces: its blocks' values as they were read last, in the layout's order.
+      read: the version of these.
+      read_life: the life that had them.
+      optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
+        those that changes are added to, and those of which some rows are read and updated.
+      waits_for: what this worker waits for there, and since when; None while it does not wait for long.
+    """
+
+    task: str
+    link: ServerLink
+    optimized: Sequence[tuple[int, Block]]
+    added: Sequence[tuple[int, Block]]
+    tables: Sequence[tuple[int, Block]]
+    channel: Channel | None = None
+    filled: int = 0
+    version: int = 0
+    life: int = 0
+    answer_life: int = 0
+    pieces: list[Array] = field(default_factory=list[Array])
+    read: int = 0
+    read_life: int = 0
+    waits_for: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic:
+    """What has travelled between a worker and all ``ps``.
+
+    Attributes:
+      sent_bytes: of tensors.
+      received_bytes: of tensors.
+      round_trips: how often the worker has waited for answers.
+      rows: of tables, that were read.
+    """
+
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    round_trips: int = 0
+    rows: int = 0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            sent_bytes=self.sent_bytes + other.sent_bytes,
+            received_bytes=self.received_bytes + other.received_bytes,
+            round_trips=self.round_trips + other.round_trips,
+            rows=self.rows + other.rows,
+        )
+
+
+class JobOverError(GaveUpError):
+    """A ``ps`` is not there, as the job is over, and is not needed any more."""
+
+
+class _MetAnewError(UnavailableError):
+    """While an answer of a ``ps`` was waited for, another one was lost, and while that was met, this one was: it has
+    another channel now, on which that answer will not come."""
+
+
+class Conversation:
+    """With every ``ps``, in turns. Used by one thread at a time.
+
+    Args:
+      worker: this worker's name.
+      sessions: what is known of each ``ps``.
+      greet: opens a channel to a ``ps``, by its number, and says who this is there.
+      may_leave: whether this worker needs no ``ps`` any more that is not there when the job is over.
+
+    Attributes:
+      sessions: what is known of each ``ps``.
+      rows_read: how many rows of tables have travelled.
+      lost_first: whether the first ``ps`` was lost. Set by this object, taken back by its user.
+    """
+
+    def __init__(
+        self,
+        worker: str,
+        sessions: Sequence[ServerSession],
+        greet: Callable[[int], None],
+        *,
+        may_leave: Callable[[], bool],
+    ) -> None:
+        self.sessions = sessions
+        self.rows_read = 0
+        self.lost_first = False
+        self._worker = worker
+        self._greet = greet
+        self._may_leave = may_leave
+        self._sent_bytes = 0
+        self._received_bytes = 0
+        self._round_trips = 0
+        self._asked: dict[int, Channel | None] = {}
+        #: Answers that came while that of another ``ps`` was waited for.
+        self._early: dict[Channel, Frame] = {}
+        #: Whether a ``ps`` has not taken the gradients that were pushed last.
+        self._late = False
+        #: What a ``ps`` that is met anew is asked again, and the generation of its values when it was asked; None: any.
+        self._repeated: dict[int, tuple[Frame, int | None]] = {}
+
+    def meet(self, index: int) -> None:
+        """Opens a channel to a ``ps``, as soon as it is there.
+
+        Raises:
+          GaveUpError: it did not come before the deadline.
+          JobOverError: the job is over, and this worker only reads values, or has finished.
+        """
+        session, deadline_s = self.sessions[index], Patience.from_environment().deadline_s
+        give_up_at = time.monotonic() + deadline_s
+        while True:
+            try:
+                self._greet(index)
+                return
+            except (UnavailableError, AbortedError) as error:
+                # It is not there yet, or went away again between two of its first answers.
+                if self._may_leave() and self.others_are_over(index):
+                    raise JobOverError(None, None, f"{session.task} has ended with the job: {error.message}") from error
+                if time.monotonic() >= give_up_at:
+                    if isinstance(error, GaveUpError):
+                        raise
+                    waited = f"{self._worker} has waited {deadline_s:g} s for {session.task}"
+                    raise GaveUpError(None, None, f"{waited}: {error.message}") from error
+                _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
+
+    def others_are_over(self, index: int) -> bool:
+        """Whether a ``ps`` other than number ``index`` says that the chief's program has ended."""
+        for other in (*self.sessions[:index], *self.sessions[index + 1 :]):
+            try:
+                said = other.link.reach(0.0)
+            except OpError as error:
+                _log.debug("%s does not say whether the job is over: %s", other.task, error.message)
+                continue
+            if said is not None and OVER_DETAIL in said.details:
+                return True
+        return False
+
+    def drop(self, session: ServerSession) -> None:
+        """Ends the channel to a ``ps``, if there is one."""
+        if session.channel is not None:
+            session.link.give_back(session.channel, False)
+            session.channel = None
+
+    def exchange(
+        self,
+        frames: Sequence[Frame | None],
+        *,
+        again: bool = False,
+        always: bool = False,
+        after_first: Callable[[Frame | None], None] | None = None,
+    ) -> list[Frame | None]:
+        """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile.
+
+        Args:
+          again: a ``ps`` that was lost and still has its values is sent its frame again, at once: the answer of another
+            one may wait for a worker that waits for this.
+          always: one that was started anew is sent it again, too.
+          after_first: is given the first answer, before the others are taken.
+        """
+        self._asked, self._early, self._late = {}, {}, False
+        answers: list[Frame | None] = []
+        self._repeated = {
+            index: (frame, None if always else session.filled)
+            for index, (session, frame) in enumerate(zip(self.sessions, frames, strict=True))
+            if again and frame is not None
+        }
+        for index in range(len(self.sessions)):
+            frame = frames[index]
+            if frame is not None and index not in self._asked:  # else it was met anew, and asked, meanwhile
+                try:
+                    self._send_asked(index, frame)
+                except (UnavailableError, AbortedError) as error:
+                    self.lost(index, error)
+        for index in range(len(self.sessions)):
+            answers.append(self._answer(index))
+            if index == 0 and after_first is not None:
+                after_first(answers[0])
+        self._round_trips += 1
+        return answers
+
+    def _answer(self, index: int) -> Frame | None:
+        """The answer of a ``ps`` to what `_exchange` asked of it; None where it was lost meanwhile."""
+        session, answer = self.sessions[index], None
+        # On a new channel it was lost, and met again, while another one was waited for.
+        while answer is None and index in self._asked and self._asked[index] is session.channel:
+            try:
+                answer = self._receive(session)
+            except _MetAnewError:
+                continue  # and asked again, where it still has its values
+            except (UnavailableError, AbortedError) as error:
+                self.lost(index, error)
+        frame, _ = self._repeated.pop(index, (None, None))
+        self._late = self._late or (frame is not None and answer is not None and _is_late(frame, answer))
+        return answer
+
+    def repeat_instead(self, frame: Callable[[int, Frame], Frame]) -> None:
+        """What a ``ps`` whose answer has yet to come is asked, should it be lost before, in the place of its frame."""
+        self._repeated = {index: (frame(index, former), filled) for index, (former, filled) in self._repeated.items()}
+
+    def _send_asked(self, index: int, frame: Frame) -> None:
+        self._send(self.sessions[index], frame)
+        self._asked[index] = self.sessions[index].channel
+
+    def lost(self, index: int, error: OpError) -> None:
+        """Meets a ``ps`` anew; sends it again what it is to answer, where it has its values still."""
+        session = self.sessions[index]
+        while True:
+            self.lost_first = self.lost_first or index == 0
+            _log.warning("%s lost %s and waits for it: %s", self._worker, session.task, error.message)
+            self._asked.pop(index, None)
+            self.meet(index)
+            frame, filled = self._repeated.get(index, (None, None))
+            if frame is None:
+                return
+            if filled not in (None, session.filled):  # what it took of the gradients is gone
+                self._late = self._late or frame.kind == kinds.PUSH
+                return
+            try:
+                self._send_asked(index, frame)
+                return
+            except (UnavailableError, AbortedError) as again:
+                error = again
+
+    def ask(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
+        """The answer of a ``ps``; ``waiting`` is called each time that the ``ps`` says what it waits for.
+
+        Raises:
+          UnavailableError, AbortedError: it is lost, or was started anew.
+        """
+        self._send(session, frame)
+        return self._receive(session, waiting)
+
+    def ask_until(self, index: int, frame: Frame) -> Frame:
+        """Asks what a ``ps`` that is started anew can answer just as well, until there is an answer."""
+        while True:
+            try:
+                return self.ask(self.sessions[index], frame)
+            except (UnavailableError, AbortedError) as error:
+                self.lost(index, error)
+
+    def _send(self, session: ServerSession, frame: Frame) -> None:
+        if session.channel is None or session.channel.closed:
+            raise UnavailableError(None, None, f"there is no channel to {session.task}")
+        session.channel.send(frame)
+        self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
+
+    def _receive(self, session: ServerSession, waiting: Callable[[], None] | None = None) -> Frame:
+        channel = session.channel
+        assert channel is not None
+        while True:
+            if session.channel is not channel:
+                raise _MetAnewError(None, None, f"{session.task} was met anew, and has not been asked since")
+            if channel.closed:  # it was found to be gone while another one was waited for
+                raise UnavailableError(None, None, f"the channel to {session.task} is gone")
+            try:
+                frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
+            except DeadlineExceededError:
+                self._waits(session, "its answer; it says nothing")
+                continue
+            if frame.kind == kinds.ERROR:
+                raise_error(frame, session.task)
+            if frame.kind != kinds.WAIT:
+                break
+            self._waits(session, str(frame.header[0]) if frame.header else "")
+            if waiting is not None:
+                waiting()
+            if self._is_too_late(session):
+                self._send(session, Frame(kinds.RELEASE))
+        session.waits_for, session.answer_life = None, session.life
+        if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
+            raise bad_header(frame, session.task)
+        self._received_bytes += sum(tensor.nbytes for tensor in frame.tensors)
+        return frame
+
+    def _is_too_late(self, waiting_for: ServerSession) -> bool:
+        """Whether a ``ps`` has not taken the gradients, so that an update at another one need not be waited for.
+
+        That update may need the next gradient of a worker which waits for an update that needs this worker's next one.
+        """
+        for index, (frame, _) in self._repeated.items():
+            session, channel = self.sessions[index], self._asked.get(index)
+            if session is waiting_for or channel is None or channel is not session.channel or channel in self._early:
+                continue
+            try:
+                answer = channel.recv(0)
+            except (DeadlineExceededError, UnavailableError):
+                continue
+            if answer.kind != kinds.WAIT:
+                self._early[channel] = answer
+                self._late = self._late or _is_late(frame, answer)
+        return self._late
+
+    def _waits(self, session: ServerSession, what: str) -> None:
+        """Says what the worker waits for, and looks after the other ``ps`` meanwhile."""
+        _log.info("%s waits for %s: %s", self._worker, session.task, what)
+        since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
+        session.waits_for = f"{session.task}: {what}", since
+        self._look_around(session)
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return Traffic(
+            sent_bytes=self._sent_bytes,
+            received_bytes=self._received_bytes,
+            round_trips=self._round_trips,
+            rows=self.rows_read,
+        )
+
+    def waits(self) -> list[tuple[str, float]]:
+        """What this worker waits for, where that takes long, and since when (`time.monotonic`)."""
+        return [wait for session in self.sessions if (wait := session.waits_for) is not None]
+
+    def _look_around(self, waiting_for: ServerSession) -> None:
+        """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
+        for index, session in enumerate(self.sessions):
+            channel = session.channel
+            if session is not waiting_for and channel is not None and channel.peer_gone():
+                self.lost(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+
+
+def _is_late(asked: Frame, answer: Frame) -> bool:
+    """Whether gradients were pushed, and not taken."""
+    return asked.kind == kinds.PUSH and answer.kind == kinds.VALUES and answer.header[1] is False

@@ -1,0 +1,158 @@
+"""What a ``ps`` knows as a whole: for a file of its own, and for another copy that is to serve in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headwater.ps.attendance import Attendance
+from headwater.ps.consistency import Restarted
+from headwater.ps.host_state import Answered, HostState
+from headwater.ps.recovery import WayBack
+from headwater.ps.serving_context import ServingContext
+from headwater.ps.talks import Request
+from headwater.ps.updates import Updates
+
+
+class HostMemory:
+    """All that a host has, taken at one moment, and put in its place.
+
+    Args:
+      context: of the host.
+      life: of the host.
+      updates: which have the values.
+      workers: that take part.
+      names: of its blocks.
+    """
+
+    def __init__(
+        self, context: ServingContext, life: int, updates: Updates, workers: Attendance, names: Sequence[str]
+    ) -> None:
+        self._life = life
+        self._changed = context.changed
+        self._updates = updates
+        self._workers = workers
+        self._names = names
+
+    def state(self) -> HostState | None:
+        """All that it has, but rows of tables; None while it has no values. No array is copied: an update that comes
+        while one is in use makes a new one."""
+        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        with self._changed:
+            if not updates.filled:
+                return None
+            # Gradients that wait for those of others are none of it: their workers bring them again.
+            again = updates.gathered_of()
+            answered = {
+                worker: Answered(
+                    life=life,
+                    number=latest.number,
+                    applied=latest.applied,
+                    version=latest.version,
+                    ticket=latest.ticket,
+                )
+                if worker not in again and (latest := updates.latest.get(worker)) is not None
+                else Answered(life=life)
+                for worker, life in workers.lives.items()
+            }
+            return HostState(
+                version=updates.state.version,
+                filled=updates.filled,
+                life=self._life,
+                trainings=workers.trainings,
+                seed=workers.seed,
+                steps=(tickets.epoch, tickets.given, tickets.base, tickets.steps),
+                answered=answered,
+                sums=workers.sums.all(),
+                ledger=updates.accounts.to_bytes(),
+                values=updates.updater.values(None),
+                state=updates.updater.state(),
+            )
+
+    def resume(self, state: HostState, at: float) -> None:
+        """Goes on with its own state of an earlier life, saved ``at``, in seconds since 1970; before it serves.
+
+        Raises:
+          InvalidArgumentError: arrays are of other shapes.
+        """
+        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        with self._changed:
+            updates.updater.fill(state.values, list(state.state.values()))
+            if state.ledger is not None:
+                updates.accounts.restore(state.ledger, state.version)
+            updates.filled, workers.trainings, workers.seed = state.filled, state.trainings, state.seed
+            tickets.epoch, tickets.given, tickets.base, tickets.steps = state.steps
+            for worker, one in state.answered.items():
+                workers.lives[worker] = one.life
+                if one.number >= 0:
+                    updates.latest[worker] = Request(
+                        number=one.number, applied=one.applied, version=one.version, ticket=one.ticket
+                    )
+            workers.sums.restore(state.sums)
+            updates.event(Restarted(state.version))
+            updates.way_back = WayBack(life=state.life, version=state.version, at=at, names=self._names)
+
+    def words(self) -> Any:
+        """What another copy of the values has to know to serve in the place of this one, as a frame's header has it.
+        The lock is held."""
+        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
+        # Gradients that wait for those of others do not go along: their workers bring them again, but for those that
+        # were told to go on without the update, as another ``ps`` has not taken their gradient.
+        gathered = updates.gathered_of()
+        again = gathered - workers.going_on()
+        latest = {
+            **updates.latest,
+            **{worker: replace(updates.latest[worker], applied=False) for worker in gathered},
+            **dict.fromkeys(again, Request(number=-1)),
+        }
+        return (
+            (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
+            (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
+            [
+                (worker, workers.lives.get(worker, 0), one.number, one.applied, one.version, one.ticket, one.handed)
+                for worker, one in latest.items()
+            ],
+            (
+                sorted(updates.state.members),
+                sorted(workers.resting),
+                sorted(workers.away),
+                sorted(workers.finished),
+                updates.state.formed,
+            ),
+            sorted(workers.sums.all().items()),
+            updates.accounts.to_bytes(again),
+        )
+
+    def take_over(self, words: Any, come_s: float) -> None:
+        """Goes on where another copy ended, whose `words` these are; the values are here already.
+
+        Args:
+          words: what that copy knew.
+          come_s: how long workers that took part may take to come; those that have not by then are gone, in seconds.
+        """
+        (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
+        members, resting, away, finished, formed = others
+        updates, workers, tickets = self._updates, self._workers, self._workers.tickets
+        with self._changed:
+            updates.made, workers.trainings, workers.seed = made, trainings, seed
+            tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked = steps
+            tickets.at_work, tickets.asked = dict(at_work), dict(asked)
+            for worker, life, number, applied, given, ticket, handed in requests:
+                workers.lives[worker] = life
+                updates.latest[worker] = Request(
+                    number=number, applied=applied, version=given, ticket=ticket, handed=handed
+                )
+            workers.sums.restore(dict(sums))
+            if ledger is not None:
+                updates.accounts.restore(ledger, version)
+            updates.event(Restarted(version))
+            workers.expect(set(members), set(resting), come_s)
+            for worker in updates.accounts.holders():
+                if worker not in members and worker not in resting:
+                    updates.accounts.left(worker, "it was lost before its update was made")
+            updates.state = replace(updates.state, formed=formed)
+            workers.away, workers.finished = set(away), set(finished)
+            updates.filled = filled
+            self._changed.notify_all()

@@ -1,0 +1,50 @@
+"""What serves a set of parameters, or a part of one, to workers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headwater.cluster.claims import Claim
+from headwater.ps.recovery import WayBack
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+
+class Hosted(Protocol):
+    """One set of parameters of a task, or one copy of a part of it.
+
+    See `headwater.ps.host.HostedParameters`, `headwater.ps.replicas.shard.ShardCopy` and
+    `headwater.ps.shards.holder.ShardHolder`.
+    """
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def counts_steps(self) -> bool: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def way_back(self) -> WayBack | None: ...
+
+    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None: ...
+
+    def take(self, channel: Channel, first: Frame) -> None: ...
+
+    def refusal(self, task: Claim) -> str: ...
+
+    def job_over(self) -> None: ...
+
+    def worker_ended(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def sizes(self) -> list[VariableSize]: ...
+
+    def group(self) -> GroupProgress: ...
+
+    def waits(self) -> list[tuple[str, float]]: ...

@@ -1,0 +1,133 @@
+"""A ``ps`` that is told to end leaves its state with the chief, and goes on with that when it is started anew.
+
+For ``recovery="copy"``: without this, it would go on with what the chief read last. What it leaves
+(`headwater.task.left_states`) are the words (signature, facts, names, accounts, parts): ``facts`` are those of
+`headwater.ps.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
+names, and, where it ``accounts`` for examples, the ledger. The state has ``parts`` parts, each of them (table, start)
+with rows of the table of that number, from row ``start`` on, and with what the optimizer keeps of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError, OpError
+from headwater.ps.consistency import KOfN
+from headwater.ps.host import HostedParameters
+from headwater.ps.host_state import HostState
+from headwater.task.answers import bad_header
+from headwater.task.left_states import PART_BYTES, FetchedState, StateAtChief
+
+_log = logging.getLogger("headwater")
+
+#: How long a round may take to end in which gradients wait whose workers have gone on, in seconds.
+ROUND_S: Final = 5.0
+
+
+class LeavingState:
+    """On a ``ps``: leaves the state of a set with the chief, and fetches it.
+
+    Args:
+      host: the set.
+      task: the name of this ``ps``.
+      kept: where its state is kept.
+    """
+
+    def __init__(self, host: HostedParameters, task: str, kept: StateAtChief) -> None:
+        self._host = host
+        self._task = task
+        self._chief = kept.chief
+        self._kept = kept
+
+    def restore(self) -> bool:
+        """Goes on with what it has left, if the chief has it. Before the set is served.
+
+        Returns:
+          Whether the chief has answered.
+        """
+        try:
+            fetched = self._kept.fetch()
+            if fetched is None:
+                return True
+            state = self._state_of(fetched)
+            fetched.taken()
+            self._host.memory.resume(state, time.time())
+        except OpError as error:
+            _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
+            return isinstance(error, InvalidArgumentError)  # it has answered with what is of no use here
+        _log.warning(
+            "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
+        )
+        return True
+
+    def leave(self) -> bool:
+        """Leaves the state with the chief; nothing that changes after it is answered.
+
+        Returns:
+          Whether the chief has it, or there was none.
+        """
+        host = self._host
+        what = "this task to come back: it leaves its state with the chief, and ends"
+        goes_on = isinstance(host.updates.state.choice, KOfN)  # whose workers would not bring their gradients again
+        if goes_on and not host.turns.hold_outside_rounds(what, ROUND_S):
+            _log.warning("%s ends, and loses gradients that wait for those of others: these did not come", self._task)
+        host.hold_until_end(what)
+        try:
+            with host.lock:  # a round may end all the same, between two parts, too
+                state = host.memory.state()
+                if state is None:
+                    return True
+                parts = self._leave_rows()
+            host.updates.accounts.flush()  # no answer leaves any more that would have it do so
+            tensors = [*state.values, *state.state.values()]
+            if state.ledger is not None:
+                tensors.append(np.frombuffer(state.ledger, np.uint8))
+            words = (host.signature, state.facts(), list(state.state), state.ledger is not None, parts)
+            self._kept.leave(words, tensors)
+        except OpError as error:
+            _log.info(
+                "%s could not leave its state of %r with %s, which will bring what it has read last: %s",
+                self._task,
+                host.name,
+                self._chief,
+                error.message,
+            )
+            return False
+        _log.warning(
+            "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
+        )
+        return True
+
+    def _leave_rows(self) -> int:
+        """Leaves the rows of tables; in how many parts."""
+        parts = 0
+        for number, start, rows in self._host.rows_of_tables(PART_BYTES):
+            self._kept.leave_part(parts, (number, start), rows)
+            parts += 1
+        return parts
+
+    def _state_of(self, fetched: FetchedState) -> HostState:
+        """What `leave` has left; rows of tables are in their place then."""
+        match fetched.words:
+            case (str(signature), facts, [*names], bool(accounts), int(parts)):
+                pass
+            case _:
+                raise InvalidArgumentError(None, None, f"it begins with {str(fetched.words)[:80]}")
+        if signature != self._host.signature:
+            raise InvalidArgumentError(None, None, "it is of other variables")
+        for at in range(parts):
+            part = fetched.part(at)
+            match part.header:
+                case (int(table), int(start)) if 0 <= table < len(self._host.tables):
+                    self._host.tables[table].write(start, part.tensors)
+                case _:
+                    raise bad_header(part, self._chief)
+        arrays = list(fetched.tensors)
+        ledger = arrays.pop().tobytes() if accounts else None
+        count = len(arrays) - len(names)
+        values, state = arrays[:count], dict(zip(map(str, names), arrays[count:], strict=True))
+        return HostState.of(facts, ledger, values, state)

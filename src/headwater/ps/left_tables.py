@@ -1,0 +1,151 @@
+"""A ``ps`` that is told to end leaves its embedding tables that grow with the chief, and goes on with them when it is
+started anew.
+
+For tables that nothing saves by itself, and of which there is no second copy. What it leaves
+(`headwater.task.left_states`) are the words (clients, tables): by number of a worker's program how many of its updates
+the tables hold, and for each table (name, what it is, updates, learning rate, parts), with a tensor of its latest
+`headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; those of one table come
+after those of the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.data.io.array_file import ArrayFile, Stored
+from headwater.errors import InvalidArgumentError, OpError
+from headwater.ps.table_host import TableService
+from headwater.ps.table_protocol import pack, same
+from headwater.tables.snapshots import TableSnapshot
+from headwater.tables.table import Table
+from headwater.task.left_states import PART_BYTES, FetchedState, StateAtChief
+
+_log = logging.getLogger("headwater")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Table:
+    """A table of an earlier life.
+
+    Attributes:
+      packed: what it is.
+      step: how many updates there had been.
+      rate: the learning rate.
+      rates: see `Table.rates`.
+      rows: where the file has its rows.
+    """
+
+    packed: object
+    step: int
+    rate: float
+    rates: NDArray[np.float64]
+    rows: Sequence[Stored]
+
+
+class LeavingTables:
+    """On a ``ps``: what it has left is fetched at once, and waits in a file until the program makes the tables.
+
+    Args:
+      service: has the tables.
+      task: the name of this ``ps``.
+      kept: where they are kept.
+    """
+
+    def __init__(self, service: TableService, task: str, kept: StateAtChief) -> None:
+        self._service = service
+        self._task = task
+        self._kept = kept
+        self._file: ArrayFile | None = None
+        self._tables: dict[str, _Table] = {}
+        try:
+            fetched = kept.fetch()
+            if fetched is not None:
+                self._take(fetched)
+        except OpError as error:
+            self._tables = {}
+            _log.info("%s has no tables with %s: %s", task, kept.chief, error.message)
+
+    def _take(self, fetched: FetchedState) -> None:
+        try:
+            clients, told = fetched.words
+            last = {int(number): int(count) for number, count in clients}
+            tables = [(str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in told]
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(None, None, f"it begins with {str(fetched.words)[:80]}") from error
+        self._file, at = ArrayFile(), 0
+        for (name, what, step, rate, parts), rates in zip(tables, fetched.tensors, strict=True):
+            rows = [self._file.add(fetched.part(number).tensors) for number in range(at, at + parts)]
+            self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
+            at += parts
+        fetched.taken()
+        self._service.go_on(last)
+
+    def restore(self, table: Table) -> bool:
+        """Gives a table that was just made the rows that it had; whether there are such.
+
+        Raises:
+          OpError: they cannot be read.
+        """
+        left = self._tables.pop(table.name, None)
+        if left is None or self._file is None:
+            return False
+        if not same(left.packed, pack(table.config)):
+            _log.warning("%s begins table %r anew: it was another one when it was left", self._task, table.name)
+            return False
+        table.restored(left.step, left.rate, left.rates)
+        for stored in left.rows:
+            table.store_records(*self._file.read(stored))
+        if not self._tables:
+            self._file = None
+        _log.warning(
+            "%s goes on with its table %r, which %s has kept: %d rows of update %d",
+            self._task,
+            table.name,
+            self._kept.chief,
+            len(table),
+            table.step,
+        )
+        return True
+
+    def leave(self) -> None:
+        """Leaves all tables; nothing that changes them is answered any more."""
+        self._service.ends()
+        tables = self._service.tables()
+        try:
+            with self._service.saving:
+                self._leave(tables)
+        except OpError as error:
+            _log.info(
+                "%s could not leave its tables with %s, and they go back to what was saved last: %s",
+                self._task,
+                self._kept.chief,
+                error.message,
+            )
+            return
+        for table in tables:
+            _log.warning(
+                "%s has left table %r of update %d with %s until it is back",
+                self._task,
+                table.name,
+                table.step,
+                self._kept.chief,
+            )
+
+    def _leave(self, tables: Sequence[Table]) -> None:
+        if not tables:
+            return
+        with self._service.still() as applied:
+            clients = list(applied.items())
+        told, parts = list[object](), 0
+        for table in tables:
+            first = parts
+            for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
+                self._kept.leave_part(parts, (), piece)
+                parts += 1
+            told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
+        self._kept.leave((clients, told), [table.rates for table in tables])

@@ -1,0 +1,170 @@
+"""Updates of pytrees of parameters by optax: what a ``ps`` does for a program of JAX."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.runtime.memory import MemoryChecked
+from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
+from headwater.ps.global_norms import norms_from, sums_of_gradients
+from headwater.ps.layout import Layout, VariableSpec
+from headwater.ps.round_sums import Squares
+from headwater.ps.updater import Array, HostedTable
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_tree: Any = _jax.tree_util
+
+
+class OptaxUpdater:
+    """Applies an optax optimizer to the blocks of one ``ps``.
+
+    The optimizer sees the program's own tree, with None in the place of whatever other tasks have, and parts of leaves
+    that are split by rows. So what it does by the names of leaves works. The norm of all leaves together, which
+    `optax.clip_by_global_norm` uses, comes with the gradients; see `headwater.ps.global_norms`.
+
+    Args:
+      layout: what every ``ps`` has.
+      index: the number of this one.
+      structure: of the tree.
+      optimizer: an ``optax.GradientTransformation``.
+      norms: whether updates take the sum of the squares of all gradients, which is a knob.
+    """
+
+    def __init__(
+        self, layout: Layout, index: int, structure: Any, optimizer: GradientTransformation, *, norms: bool = False
+    ) -> None:
+        self._blocks = BlockValues(layout, index)
+        self._structure = structure
+        self._optimizer = optimizer
+        self._norms = norms
+        self._places = [block.variable for block in self._blocks.blocks]
+        self._state: Any = None
+        self._update = MemoryChecked(self._step, donated=2)
+
+    def _as_tree(self, leaves: Sequence[Any]) -> Any:
+        found: list[Any] = [None] * self._structure.num_leaves
+        for place, leaf in zip(self._places, leaves, strict=True):
+            found[place] = leaf
+        return _tree.tree_unflatten(self._structure, found)
+
+    def _step(
+        self, values: list[Any], state: Any, gradients: list[Any], total: Any, scale: Any = None
+    ) -> tuple[list[Any], Any]:
+        params = self._as_tree(values)
+        with norms_from(lambda _: total) if self._norms else nullcontext():
+            updates, state = self._optimizer.update(self._as_tree(gradients), state, params)
+        after = [
+            (value + update).astype(value.dtype)
+            for value, update in zip(values, _tree.tree_leaves(updates), strict=True)
+        ]
+        return scaled_steps(values, after, scale), state
+
+    @property
+    def optimizer(self) -> str:
+        kinds = {type(part).__name__.removesuffix("State") for part in _parts(self._state)}
+        return ", ".join(sorted(kinds - {"Empty"})) or "optax"
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        state = {} if self._state is None else self._named_state()
+        return [(name, tuple(leaf.shape), str(leaf.dtype)) for name, leaf in state.items()]
+
+    def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
+        self._blocks.set(values)
+        self._state = self._optimizer.init(self._as_tree(self._blocks.optimized))
+        # What optax makes may be one array in two places, which no update could take apart again.
+        self._state = _tree.tree_map(_jnp.array, self._state)
+        if state is not None:
+            leaves = fill_state(self._named_state(), state)
+            self._state = _tree.tree_unflatten(_tree.tree_structure(self._state), leaves)
+
+    def assign(self, values: Sequence[Array]) -> None:
+        self._blocks.set(values)
+
+    def values(self, extras: Sequence[int] | None) -> list[Array]:
+        return self._blocks.get(extras)
+
+    def _named_state(self) -> dict[str, Any]:
+        return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(self._state)}
+
+    def state(self) -> dict[str, Array]:
+        return {name: np.asarray(leaf) for name, leaf in self._named_state().items()}
+
+    def apply(
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+        scale: float = 1.0,
+    ) -> None:
+        self._blocks.check_gradients(gradients)
+        self._blocks.change(changes)
+        if self._norms and not knobs:
+            raise InvalidArgumentError(None, None, "gradients came without the norm of all of them")
+        total = np.float32(knobs[-1]) if self._norms else None
+        self._blocks.optimized, self._state = self._update(
+            self._blocks.optimized, self._state, list(gradients), total, None if scale == 1 else np.float32(scale)
+        )
+
+    def squares(self) -> Squares:
+        """What gives these blocks' part of the sum of squares that an update takes, from their gradients.
+
+        Raises:
+          SumsError: see `headwater.ps.global_norms.sums_of_gradients`.
+        """
+        shapes = zip(self._blocks.shapes, self._blocks.specs, strict=True)
+        params = self._as_tree([_jax.ShapeDtypeStruct(shape, spec.dtype) for shape, spec in shapes])
+        part = sums_of_gradients(self._optimizer, params)
+        return lambda gradients: float(part(self._as_tree(gradients)))
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return []
+
+    @property
+    def tables(self) -> Sequence[HostedTable]:
+        return ()
+
+
+def _parts(state: Any) -> Iterator[Any]:
+    """The states of the transformations that an optax optimizer is made of."""
+    if isinstance(state, tuple):
+        parts: tuple[Any, ...] = state  # pyright: ignore[reportUnknownVariableType]
+        if hasattr(parts, "_fields"):
+            yield parts
+        for part in parts:
+            yield from _parts(part)
+
+
+def update_digest(optimizer: GradientTransformation, params: Any) -> str:
+    """Equal for optimizers that make equal updates, rates and other constants included.
+
+    Args:
+      optimizer: of optax.
+      params: a tree, whose leaves have shapes and types.
+    """
+    state = _jax.eval_shape(optimizer.init, params)
+    closed = _jax.make_jaxpr(optimizer.update)(params, state, params)
+    digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", str(closed)).encode())
+    for constant in closed.consts:
+        digest.update(np.asarray(constant).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def leaf_specs(params: Any) -> list[VariableSpec]:
+    """The leaves of a tree as a layout sees them, named by their paths."""
+    return [
+        VariableSpec(name=_tree.keystr(path), shape=tuple(np.shape(leaf)), dtype=str(_jnp.result_type(leaf)))
+        for path, leaf in _tree.tree_leaves_with_path(params)
+    ]

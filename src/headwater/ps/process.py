@@ -1,0 +1,531 @@
+"""This process as a task of a cluster of parameter servers.
+
+Every task runs the same program, so every task knows layout and optimizer by itself, and nothing that could be run has
+to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import jax
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.variables import JOINED
+from headwater.errors import FailedPreconditionError, OpError
+from headwater.ps.arrivals import Arrival
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import Consistency
+from headwater.ps.host import HostedParameters
+from headwater.ps.layout import Layout
+from headwater.ps.left_states import LeavingState
+from headwater.ps.local_servers import MakeUpdater
+from headwater.ps.protocol import TABLES
+from headwater.ps.replicas.holder import CopyHolder, MovingCopy
+from headwater.ps.replicas.links import EitherLink
+from headwater.ps.replicas.processes import KnownServers
+from headwater.ps.replicas.recorded import RecordedUpdater
+from headwater.ps.replicas.shard import ShardCopy, shard_name
+from headwater.ps.round_sums import RoundSums, Squares
+from headwater.ps.service import ParameterService
+from headwater.ps.shards.directory import Directory
+from headwater.ps.shards.holder import Make, ShardHolder
+from headwater.ps.shards.limits import first_servers
+from headwater.ps.shards.links import ShardLink
+from headwater.ps.shards.moves import Moved, spread
+from headwater.ps.shards.places import Places, first_places
+from headwater.ps.shards.rebalancing import UNEVEN, Rebalancing
+from headwater.ps.shards.rehearsal import rehearse
+from headwater.ps.state_saver import ParameterSaver
+from headwater.ps.updater import Updater
+from headwater.state.left_copies import LeftCopies
+from headwater.state.sites import FixedProcesses, Site
+from headwater.state.state_saver import Saves
+from headwater.state.witness import Ask, RemoteWitness, WitnessService
+from headwater.task.agreement import Said
+from headwater.task.answers import bad_header
+from headwater.task.kinds import OPEN_TABLES
+from headwater.task.left_states import LeftStates, StateAtChief
+from headwater.task.links import WaitingLink
+from headwater.task.members import Members
+from headwater.task.service import Service
+from headwater.task.shell import TaskShell
+from headwater.telemetry.snapshot import Snapshot
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.handlers import DeviceInfo
+
+if TYPE_CHECKING:
+    from headwater.ps.replicas.tables import CopiesOfTables, TablesCopy
+    from headwater.ps.table_host import TableService
+
+_jax: Any = jax
+_log = logging.getLogger("headwater")
+
+#: How long a worker's task may take to answer that it is there, in seconds.
+ANSWER_S = 2.0
+
+
+class ParameterTask:
+    """A task of a cluster of parameter servers. A ``ps`` stays off GPUs; a worker says when it is done.
+
+    Args:
+      members: the cluster, and which task of it this process is.
+
+    Attributes:
+      members: the same.
+      shell: the task.
+      saves: where this task, a ``ps``, saves its state by itself; None where it does not.
+      table_service: what keeps embedding tables that grow; None while there are none. See `tables`.
+      holders: by set the shards that this task, a ``ps``, has.
+      copies: by shard the copies that this task, a ``ps``, has, where each shard has two, and stays where it is.
+      copy_holders: by set the copies that this task, a ``ps``, has, where each shard has two, and moves.
+
+    Raises:
+      AlreadyExistsError: another process holds the port; the message names it.
+      PermissionDeniedError: others could reach the task and nothing guards it.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self.saves: Saves | None = None
+        self.table_service: TableService | CopiesOfTables | None = None
+        self._tables_are = 1, 0
+        #: In how many shards, with two copies each, the program has its parameters; None where these do not move, and 0
+        #: before it has said so.
+        self._shards_of_copies: int | None = 0
+        self._known_servers: dict[str, KnownServers] = {}
+        self._tables_lock = threading.Lock()
+        self.holders: dict[str, ShardHolder] = {}
+        self.copies: dict[str, ShardCopy] = {}
+        self.copy_holders: dict[str, CopyHolder] = {}
+        self._directories: dict[str, Directory] = {}
+        self._left = LeftStates()
+        self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
+        if members.is_server:
+            _jax.config.update("jax_platforms", "cpu")
+        self.shell: TaskShell = TaskShell(
+            members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
+        )
+        self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
+        # From the beginning, so that workers that are early are told what they wait for.
+        self.shell.add_service(self._service)
+        if members.is_server:
+            self.shell.add_service(_Tables(self))
+            self._service.offer(TABLES, self._offer_tables)
+        if members.is_chief:
+            self.shell.add_service(WitnessService(self._left))
+            self.shell.add_service(self._left)
+        if not members.is_server:
+            atexit.register(self.shell.leave)
+        self.shell.start()
+        if members.is_server and len(members.servers) > 1:
+            others = [self.shell.link(server) for server in members.servers if server != members.me]
+            threading.Thread(
+                target=self._service.ask_who_ended, args=(others,), name="asks who ended", daemon=True
+            ).start()
+
+    def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
+        """What keeps the embedding tables of this task, a ``ps``; made at the first call.
+
+        Args:
+          replicas: how many copies there are of each part of the tables.
+          shards: in how many parts they are, where each has two copies; None for one on each ``ps``.
+
+        Raises:
+          FailedPreconditionError: there is another number of copies, or of parts, already.
+        """
+        from headwater.ps.table_serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
+
+        with self._tables_lock:
+            parts = shards or len(self.members.servers)
+            if self.table_service is None:
+                self._tables_are = replicas, parts
+                if replicas == 1:
+                    kept = self._at_chief(TABLES, self.members.number)
+                    self.table_service = table_service(self.members, self.saves, kept)
+                else:
+                    sites = self._sites() if shards is None else self._moving_sites(TABLES, shards)
+                    made = copies_of_tables(sites, parts, moves=shards is not None)
+                    self.table_service = made
+                    if shards is not None:
+                        self._hold(TABLES, made.copies)
+                    else:
+                        self._host_copies(made.copies, sites)
+            if (replicas, parts) != self._tables_are:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self.members.me} has tables with replicas and shards that differ: say the same for all models",
+                )
+            return self.table_service
+
+    def _offer_tables(self) -> None:
+        """Makes the copies of tables that this task has, once its program has said how many there are."""
+        if self._shards_of_copies != 0:
+            self.tables(2, self._shards_of_copies)
+
+    def host(
+        self,
+        name: str,
+        layout: Layout,
+        make_updater: MakeUpdater,
+        choice: Consistency,
+        program: Said | None = None,
+        *,
+        staleness_aware: bool = False,
+        log_dir: str | None = None,
+        saves: Saves | None = None,
+        replicas: int = 1,
+        shards: int | None = None,
+        squares: Callable[[int], Squares] | None = None,
+    ) -> None:
+        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
+        on with its own state, see `ParameterSaver`.
+
+        With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
+        `headwater.ps.replicas`. With ``shards`` it has some of these, which may move to others; see
+        `headwater.ps.shards`, and `headwater.ps.replicas.holder` for shards with two copies. Where
+        updates take a sum over all ``ps``, ``squares`` gives what finds the part of each, see
+        `headwater.ps.round_sums`.
+        """
+        index, servers = self.members.number, self.members.servers
+        sums = None
+        if squares is not None:
+            others = [(str(other), self.shell.link(other)) for other in servers if other != self.members.me]
+            sums = RoundSums(name, str(self.members.me), others, squares(index))
+
+        def make(shard: int, called: str, updater: Updater) -> HostedParameters:
+            return HostedParameters(
+                called,
+                str(self.members.me),
+                shard,
+                layout,
+                updater,
+                choice,
+                program=program,
+                staleness_aware=staleness_aware,
+                log_dir=log_dir,
+                round_sums=sums,
+                answers=self._answers,
+            )
+
+        if shards is not None and replicas == 1:
+            self._host_shards(name, layout, shards, choice, lambda shard: self._made(make, shard, name, make_updater))
+            return
+        if replicas == 1:
+            parameters = make(index, name, make_updater(index))
+            if saves is not None:
+                self.saves = saves
+                saver = ParameterSaver(parameters, saves, index=index, tasks=len(servers))
+                self._service.host(name, parameters, saver)
+                saver.start()
+            else:
+                self._service.host(name, parameters, self._leaving_state(index, parameters))
+            return
+
+        def make_copy(shard: int, updater: RecordedUpdater | None) -> tuple[HostedParameters, RecordedUpdater]:
+            updater = updater or RecordedUpdater(make_updater(shard))
+            return make(shard, shard_name(name, shard), updater), updater
+
+        self._shards_of_copies = shards
+        expect = None if shards is None else self.shell.expect
+        sites = self._sites() if shards is None else self._moving_sites(name, shards)
+        copies = {
+            shard: ShardCopy(name, shard, make=partial(make_copy, shard), site=site, expect=expect)
+            for shard, site in sites.items()
+        }
+        if shards is not None:
+            self._hold(name, copies)
+            return
+        self.copies |= {copy.name: copy for copy in copies.values()}
+        self._host_copies(copies, sites)
+
+    def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
+        """Answers for copies of parts that are on two ``ps`` each: after a loss, each goes back to where it began."""
+        for shard, copy in copies.items():
+            copy.aim(*sites[shard].pair)
+            self._service.host(copy.name, copy)
+
+    def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
+        """What leaves the state of a set, or of a shard, with the chief when this task, a ``ps``, is told to end."""
+        return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
+
+    def _at_chief(self, what: str, number: int) -> StateAtChief:
+        chief = self.members.workers[0]
+        return StateAtChief(what, number, str(chief), self.shell.link(chief))
+
+    def _answers(self, worker: str) -> bool:
+        """Whether the task of a worker can be reached."""
+        address = self.shell.present_cluster().get(worker)
+        if address is None:
+            return False
+        try:
+            self.shell.link(TaskName.parse(worker), address).reach(ANSWER_S)
+        except OpError as error:
+            _log.debug("%s does not answer: %s", worker, error.message)
+            return False
+        return True
+
+    def _hold(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
+        """Answers for copies that move from now on."""
+        directory, servers = self._directory(name), self._servers_of(name)
+        holder = CopyHolder(
+            directory,
+            servers,
+            copies,
+            task=str(self.members.me),
+            address=self.shell.claim.address,
+            hear_over=self.shell.hear_over,
+            began=self._tell_of_tables if name != TABLES else lambda _: None,
+        )
+        self.copy_holders[name] = holder
+        self._service.host(name, holder)
+        threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
+
+    def _tell_of_tables(self, server: str) -> None:
+        """Tells another ``ps``, which begins, where the copies of tables are that move; without any it makes none."""
+        if TABLES not in self.copy_holders:
+            return
+        known, directory = self._directories.values(), self._directory(TABLES)
+        address = next((each.address(server) for each in known if server in each.servers()), "")
+        directory.learn(Places(addresses={server: address}))
+
+        def ask() -> None:
+            with suppress(OpError):
+                directory.ask(server)
+
+        threading.Thread(target=ask, name="tells of tables", daemon=True).start()
+
+    def _servers_of(self, name: str) -> KnownServers:
+        """The ``ps`` that may have copies of a set's shards."""
+        if name not in self._known_servers:
+            self._known_servers[name] = KnownServers(self._directory(name))
+        return self._known_servers[name]
+
+    def _first_two(self, shard: int) -> tuple[int, int]:
+        """The numbers of the two ``ps`` that have copies of a shard at the beginning, of that which serves first."""
+        first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
+        return first[shard % len(first)], first[(shard + 1) % len(first)]
+
+    def _of_copies(self) -> tuple[Ask, LeftCopies]:
+        """What asks the witness, see `headwater.state.witness`; and where copies are left."""
+        chief = self.members.workers[0]
+        name, link = str(chief), self.shell.link(chief)
+        return RemoteWitness(link, name).ask, LeftCopies(name, link)
+
+    def _sites(self) -> dict[int, Site]:
+        """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
+        index, servers = self.members.number, self.members.servers
+        ask, left = self._of_copies()
+        sites: dict[int, Site] = {}
+        for shard in (index, (index - 1) % len(servers)):
+            pair = shard, (shard + 1) % len(servers)
+            other = pair[1] if shard == index else shard
+            way = str(servers[other]), self.shell.link(servers[other])
+            processes = FixedProcesses(index, str(self.members.me), {other: way})
+            sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask, left=left)
+        return sites
+
+    def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
+        """On a ``ps``: by shard where its copy on this task is; most may be spare."""
+        index, servers = self.members.me.index, self._servers_of(name)
+        ask, left = self._of_copies()
+        return {
+            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, ask=ask, left=left)
+            for shard in range(shards)
+        }
+
+    @staticmethod
+    def _made(
+        make: Callable[[int, str, Updater], HostedParameters], shard: int, name: str, make_updater: MakeUpdater
+    ) -> tuple[HostedParameters, Updater]:
+        updater = make_updater(shard)
+        return make(shard, shard_name(name, shard), updater), updater
+
+    def _host_shards(self, name: str, layout: Layout, shards: int, choice: Consistency, make: Make) -> None:
+        members = self.members
+        me = str(members.me)
+        first = [str(task) for task in members.servers[: first_servers(len(members.servers))]]
+        holder = ShardHolder(
+            self._directory(name),
+            shards,
+            task=me,
+            address=self.shell.claim.address,
+            make=make,
+            rehearse=partial(rehearse, layout),
+            expect=self.shell.expect,
+            hear_over=self.shell.hear_over,
+            leaving=self._leaving_state,
+        )
+        self.holders[name] = holder
+        self._service.host(name, holder)
+        holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
+        threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
+
+    def _directory(self, name: str) -> Directory:
+        """What this task knows of a set's shards."""
+        if name not in self._directories:
+            members = self.members
+            addresses = {str(task): members.cluster.task_address(task.job, task.index) for task in members.servers}
+            for other in list(self._directories.values()):
+                addresses |= {task: other.address(task) for task in other.servers()}
+            self._directories[name] = Directory(
+                name, str(members.me), addresses, lambda task, address: self.shell.link(TaskName.parse(task), address)
+            )
+        return self._directories[name]
+
+    def spread(self, servers: int | None = None, *, by_rate: bool = False, above: float = 0.0) -> list[Moved]:
+        """Moves shards of all sets between ``ps``; see `headwater.ps.shards.moves.spread`.
+
+        Raises:
+          FailedPreconditionError: no set has shards that move, or there are fewer ``ps``.
+          OpError: a move was not made; those before it were.
+        """
+        if not self._directories:
+            raise FailedPreconditionError(
+                None,
+                None,
+                "no parameters have shards that could move between ps: say shards=..., a multiple of the number of ps "
+                "that there will be",
+            )
+        return [
+            moved
+            for directory in self._directories.values()
+            for moved in spread(directory, servers=servers, by_rate=by_rate, above=above)
+        ]
+
+    def client(
+        self,
+        name: str,
+        layout: Layout,
+        choice: Consistency,
+        initial: Sequence[Any],
+        *,
+        replicas: int = 1,
+        shards: int | None = None,
+    ) -> ParameterClient:
+        """A worker's access to the set ``name``; not connected yet."""
+        members = self.members
+        links = self.ways(name, replicas, shards)
+        if shards and members.is_chief:
+            self._rebalancing.start()
+        client = ParameterClient(
+            name,
+            worker=str(members.me),
+            chief=members.is_chief,
+            follows=members.is_evaluator,
+            layout=layout,
+            choice=choice,
+            links=links,
+            initial=initial,
+            shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
+            reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
+            met=self.met(name, replicas, shards),
+        )
+        if os.environ.get(JOINED):
+            others = [*members.servers, members.workers[0]]
+            sessions = client.conversation.sessions
+            arrival = Arrival(
+                members.me,
+                [(task, self.shell.link(task)) for task in others],
+                lambda: all(session.life for session in sessions),
+            )
+            for _, way in links:
+                way.check = arrival.check
+        return self._service.use(client)
+
+    def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
+        """What to call with the number of each ``ps``, or of the shard that it has, that the program of this task has
+        met for the set ``name``, and with the generation of that ``ps``; see `LeftStates.met`. None where no state of
+        that set is left with this task."""
+        if not self.members.is_chief or replicas > 1:
+            return None
+
+        def has_met(number: int, generation: int) -> None:
+            self._left.met(name if shards is None else shard_name(name, number), number, generation)
+
+        return has_met
+
+    def ways(
+        self, name: str, replicas: int, shards: int | None = None
+    ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
+        """A worker's ways to every ``ps``, or to each of the ``shards`` of a set, with its name, where each part has
+        ``replicas`` copies."""
+        if shards is not None:
+            directory = self._directory(name)
+            return [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
+        servers = self.members.servers
+        each = [self.shell.link(task) for task in servers]
+        if replicas == 1:
+            return [(str(task), one) for task, one in zip(servers, each, strict=True)]
+        both = zip(servers, each, [*each[1:], each[0]], strict=True)
+        return [(f"{task}, or its second copy", EitherLink([one, other])) for task, one, other in both]
+
+    def serve(self) -> NoReturn:
+        """On a ``ps``: serves until the job is over, then ends the process with code 0.
+
+        Raises:
+          SystemExit: it is over.
+        """
+        self.shell.wait_until_over()
+        raise SystemExit(0)
+
+    def _devices(self) -> Sequence[DeviceInfo]:
+        prefix, local = self.members.me.device_prefix, _jax.local_devices()
+        kinds = [str(device.platform).upper() for device in local]
+        return [DeviceInfo(name=f"{prefix}/device:{kind}:{at}", type=kind) for at, kind in enumerate(kinds)]
+
+
+class _Tables(Service):
+    """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
+
+    kinds: ClassVar[Collection[int]] = (OPEN_TABLES,)
+
+    def __init__(self, task: ParameterTask) -> None:
+        self._task = task
+        self._over = False
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        match first.header:
+            case (int(), _):
+                self._task.tables().serve(channel, first)
+            case (int(), _, int(), None | int() as shards):
+                self._task.tables(2, shards).serve(channel, first)
+            case _:
+                raise bad_header(first, channel.peer)
+
+    def job_over(self, reason: str) -> None:
+        self._over = True
+
+    def before_end(self, *, over: bool) -> None:
+        if self._task.table_service is not None and not over:
+            self._task.table_service.before_end()
+
+    def close(self) -> None:
+        if self._task.table_service is not None:
+            self._task.table_service.close(over=self._over)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        service = self._task.table_service
+        return snapshot if service is None else replace(snapshot, tables=service.loads())
+
+
+_tasks: dict[TaskName, ParameterTask] = {}
+_lock = threading.Lock()
+
+
+def process_task(members: Members) -> ParameterTask:
+    """The task that this process is, made at the first call."""
+    with _lock:
+        if members.me not in _tasks:
+            _tasks[members.me] = ParameterTask(members)
+        return _tasks[members.me]

@@ -1,0 +1,501 @@
+"""Parameter servers for JAX without Keras: a pytree of parameters and an optax optimizer.
+
+::
+
+    params = model.init(jax.random.key(0), x)                      # the same program on every task
+    ps = headwater.ParameterServer(params, optax.adam(1e-3))       # a ps task stays here and serves
+    grad = jax.jit(jax.value_and_grad(loss))
+    for x, y in ps.batches((images, labels), batch_size=64, epochs=10):
+        value, grads = grad(ps.params, x, y)
+        ps.push(grads)
+    ps.finish()
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import numpy as np
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.ps.batches import Examples, Source
+from headwater.ps.client import ParameterSnapshot
+from headwater.ps.consistency import Consistency, KOfN, Synchronous, from_text
+from headwater.ps.conversation import Traffic
+from headwater.ps.global_norms import SumsError, find_sums, sums_of_gradients
+from headwater.ps.layout import DEFAULT_PARTITIONER, Partitioner, VariableSpec, make_layout
+from headwater.ps.local_servers import LocalServers
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs, update_digest
+from headwater.ps.process import ParameterTask, process_task
+from headwater.ps.recovery import Recovery, saves_of
+from headwater.ps.replicas.limits import require_replicas
+from headwater.ps.round_sums import Squares
+from headwater.ps.shards.limits import require_no_rows, require_no_sums, shards_of
+from headwater.ps.shards.moves import Moved
+from headwater.ps.updater import Array
+from headwater.ps.wishes import Wish
+from headwater.task.agreement import said
+from headwater.task.members import find_members
+from headwater.telemetry.progress import ProgressReporter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from optax import GradientTransformation
+
+    from headwater.ps.row_table import RowTable
+    from headwater.ps.table_client import TableClient
+    from headwater.tables import Admission, Initializer, RowOptimizer
+    from headwater.tables.hashing import Reals
+    from headwater.tables.policies import Eviction
+    from headwater.tables.row_formats import Format
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_tree: Any = _jax.tree_util
+
+_log = logging.getLogger("headwater")
+
+
+class ParameterServer:
+    """Parameters on the ``ps`` tasks of a cluster, for a program that every task runs.
+
+    The cluster is what ``TF_CONFIG`` says (`headwater run --ps 2 --workers 4 program.py` sets it). On a ``ps`` this
+    does not return: it serves, and ends the process when the job is over. Without a cluster it does both in this
+    process.
+
+    >>> import jax.numpy as jnp
+    >>> import optax
+    >>> import headwater
+    >>> ps = headwater.ParameterServer({"w": jnp.zeros(2)}, optax.sgd(0.5))
+    >>> ps.push({"w": jnp.array([1.0, -2.0])})
+    True
+    >>> ps.params["w"].tolist()
+    [-0.5, 1.0]
+    >>> ps.finish()["w"].tolist()
+    [-0.5, 1.0]
+
+    Args:
+      params: a pytree of arrays. Those of the chief (the task of job ``chief``, or else worker 0) are the first values.
+      optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
+      consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (no worker
+        is more than four steps ahead of the slowest), see `headwater.ps.consistency.from_text`; or such a choice
+        itself.
+      partitioner: which leaves to split by rows, see `headwater.ps.layout`; by default those above
+        64 MiB are split so that no part is larger, as far as there are tasks.
+      name: tells sets of parameters apart where a program has several.
+      nonfinite: what `push` does with gradients that are not finite: ``"raise"``, or ``"push"`` where the optimizer is
+        made for them (`optax.apply_if_finite`, `optax.zero_nans`).
+      staleness_aware: whether the step of a gradient that is τ updates old is divided by τ; see
+        `headwater.ps.host.HostedParameters`.
+      snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
+        that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
+        the chief has read last, and the optimizer's state begins anew.
+      replicas: how many ``ps`` have each part of the parameters. With 2 an update counts when both have it, and where a
+        ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
+      shards: in how many parts to divide the parameters, so that these can move between ``ps`` while training goes on:
+        see `scale`, and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good
+        number. With `table` ``replicas=2`` is needed, too. None for a part on each ``ps``, which stays there.
+      log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
+        audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
+      recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
+        see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it goes on with the state that
+        it has saved itself; for asynchronous and bounded consistency.
+      saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
+        machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
+      save_every_s: seconds between two saves of a ``ps``.
+
+    Attributes:
+      worker: number of this worker.
+      workers: how many there are.
+      is_chief: whether this worker is the chief.
+      epoch: of the batch that `batches` gave last, from 0; -1 before the first.
+
+    Raises:
+      ValueError: the cluster or an argument cannot be right.
+      UnavailableError: a ``ps`` did not come before the deadline.
+      SystemExit: on a ``ps``, when the job is over.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        optimizer: GradientTransformation,
+        *,
+        consistency: str | Consistency = "async",
+        partitioner: Partitioner | None = None,
+        name: str = "params",
+        snapshot_steps: int | None = 1000,
+        nonfinite: Literal["raise", "push"] = "raise",
+        staleness_aware: bool = False,
+        log_dir: str | None = None,
+        recovery: Recovery | None = None,
+        saves: str | os.PathLike[str] | None = None,
+        save_every_s: float = 5.0,
+        replicas: int = 1,
+        shards: int | None = None,
+    ) -> None:
+        if nonfinite not in ("raise", "push"):
+            raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
+        members = find_members()
+        leaves, self._structure = _tree.tree_flatten(params)
+        servers = len(members.servers) if members else 1
+        specs = leaf_specs(params)
+        _require_reals(specs)
+        self._names = [spec.name for spec in specs]
+        self._nonfinite = nonfinite
+        self._params: Any = None
+        shapes = _tree.tree_unflatten(
+            self._structure, [_jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
+        )
+        self.workers: int = len(members.workers) if members else 1
+        self.worker: int = members.number if members else 0
+        self.is_chief: bool = members is None or members.is_chief
+        self._snapshot_steps = snapshot_steps
+        self._steps = 0
+        # How often this program has called finish. One that was started anew goes through the same trainings: those
+        # that are over have no examples for it.
+        self._finished = 0
+        self.epoch: int = -1
+        reporter = ProgressReporter.from_environment(str(members.me)) if members else None
+        # A program that no launcher started reports to no one.
+        self._reporter = reporter if reporter is not None and reporter.listening else None
+        choice = from_text(consistency, self.workers)
+        own = saves_of(recovery, saves, save_every_s, choice)
+        require_replicas(replicas, servers, choice, saves=own is not None)
+        shards = shards_of(shards, servers if members else 0, replicas=replicas, saves=own is not None)
+        self._shards = shards
+        servers = shards or servers
+        layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
+        self._replicas = replicas
+        norms = servers > 1 and find_sums(optimizer, shapes) > 0
+        if norms and isinstance(choice, KOfN):
+            raise SumsError(
+                f"the optimizer takes a norm over all leaves, and with consistency {choice} an update may be of other "
+                f"workers' gradients on each of {servers} ps: use one ps, or consistency 'sync', 'async' or "
+                "'staleness=...'"
+            )
+        total = sums_of_gradients(optimizer, shapes) if norms else None
+        # Where several gradients make an update, the ps add up what each has of their mean.
+        in_rounds = isinstance(choice, Synchronous)
+        if norms and in_rounds:
+            require_no_sums("an optimizer that takes a norm over all leaves", shards=shards, replicas=replicas)
+        self._sum = None if in_rounds else total
+        program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
+
+        def make_updater(index: int) -> OptaxUpdater:
+            return OptaxUpdater(layout, index, self._structure, optimizer, norms=norms)
+
+        def squares(index: int) -> Squares:
+            return make_updater(index).squares()
+
+        self._task: ParameterTask | None = None
+        self._table_client: TableClient | None = None
+        if members is None:
+            self._client = LocalServers(
+                name, layout, make_updater, choice, staleness_aware=staleness_aware, log_dir=log_dir
+            ).client(leaves)
+        else:
+            task = self._task = process_task(members)
+            if members.is_server:
+                task.host(
+                    name,
+                    layout,
+                    make_updater,
+                    choice,
+                    program,
+                    staleness_aware=staleness_aware,
+                    log_dir=log_dir,
+                    saves=own,
+                    replicas=replicas,
+                    shards=shards,
+                    squares=squares if norms and in_rounds else None,
+                )
+                task.serve()
+            self._client = task.client(name, layout, choice, leaves, replicas=replicas, shards=shards)
+        self._examples = Examples(self._client)
+        self._client.connect()
+        self._client.agree(program)
+        self._client.pull()
+        self._training = self._client.trainings
+
+    @property
+    def params(self) -> Any:
+        """The parameters as they were read last, with every push or with `pull`, as JAX arrays."""
+        if self._params is None:
+            # Where they came: `jnp.asarray` would copy them into memory that is new in every step.
+            self._params = _tree.tree_unflatten(self._structure, _jax.device_put(self._client.values()))
+        return self._params
+
+    @property
+    def version(self) -> int:
+        """How many updates the parameters had seen when they were read last."""
+        return self._client.version
+
+    def pull(self) -> Any:
+        """Reads the parameters anew."""
+        self._client.pull()
+        self._params = None
+        return self.params
+
+    def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
+        """Brings gradients, waits until this worker may go on, and reads the parameters, in one round trip.
+
+        Gradients after a batch of `batches` are those of its examples: of all batches since the `push` before.
+
+        Args:
+          gradients: a pytree like ``params``.
+          weight: how many examples they are the mean of; gradients that make an update together are weighted by it.
+
+        Returns:
+          Whether they were taken: False when they came too late (``"k=3"``), when a ``ps`` was lost, or when this
+          worker was taken for lost and another one does its batch.
+
+        Raises:
+          InvalidArgumentError: the tree is another one, or a gradient is not finite; the message has the path of its
+            leaf. See ``nonfinite``.
+        """
+        try:
+            arrays = self._checked(gradients)
+        except InvalidArgumentError as error:
+            self._examples.cannot(error.message)
+            raise
+        knobs = () if self._sum is None else (float(self._sum(gradients)),)
+        applied = self._examples.push(arrays, weight=weight, knobs=knobs)
+        self._params = None
+        self._steps += 1
+        if self._reporter is not None:
+            self._reporter.step(self._client.version)
+        if self.is_chief and self._snapshot_steps is not None and self._steps % self._snapshot_steps == 0:
+            self._client.snapshot()
+        return applied
+
+    def _checked(self, gradients: Any) -> list[Array]:
+        leaves, structure = _tree.tree_flatten(gradients)
+        if structure != self._structure:
+            raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        if self._nonfinite == "raise":
+            self._require_finite(arrays)
+        return arrays
+
+    def _require_finite(self, gradients: Sequence[Array]) -> None:
+        for name, gradient in zip(self._names, gradients, strict=True):
+            with np.errstate(all="ignore"):
+                total = np.sum(gradient)
+            # The sum is cheap; it may be too large where the gradients are not.
+            if not np.isfinite(total) and not np.isfinite(gradient).all():
+                bad = int(gradient.size - np.count_nonzero(np.isfinite(gradient)))
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"the gradient of params{name} has {bad} numbers of {gradient.size} that are not finite: nothing "
+                    "was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
+                    "gradients, say ParameterServer(nonfinite='push')",
+                )
+
+    def assign(self, params: Any) -> None:
+        """Replaces the parameters on all ``ps``; the optimizer's state stays."""
+        self._client.assign(_tree.tree_leaves(params))
+        self._params = None
+
+    def snapshot(self) -> ParameterSnapshot:
+        """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
+        return self._client.snapshot()
+
+    def scale(self, ps: int | None = None) -> list[Moved]:
+        """Moves shards between ``ps`` while training goes on, so that all have about equally many bytes of values.
+
+        Workers wait for a shard while it moves, and lose nothing. To be called by any worker, at any time.
+
+        Args:
+          ps: over how many, of those that run, with the lowest numbers; None for all. Others then have no shard, and
+            may be ended.
+
+        Returns:
+          What has moved, and for how long workers could not have it.
+
+        Raises:
+          FailedPreconditionError: the parameters have no ``shards``, or fewer ``ps`` run.
+          UnavailableError: a ``ps`` does not answer. What moved before that stays where it is.
+        """
+        return self._spread(ps, by_rate=False)
+
+    def rebalance(self) -> list[Moved]:
+        """As `scale`, so that about equally many bytes travel to and from every ``ps``, as measured since its shards
+        are there."""
+        return self._spread(None, by_rate=True)
+
+    def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
+        if self._shards is None or self._task is None:
+            raise FailedPreconditionError(None, None, "the parameters have no shards: say ParameterServer(shards=...)")
+        return self._task.spread(ps, by_rate=by_rate)
+
+    def traffic(self) -> Traffic:
+        """What has travelled between this worker and all ``ps`` so far, rows of tables that grow included."""
+        found = self._client.conversation.traffic()
+        return found if self._table_client is None else found + self._table_client.traffic()
+
+    # Examples ---------------------------------------------------------------------------------------------------------
+
+    def batches(
+        self,
+        source: Any,
+        *,
+        batch_size: int,
+        epochs: int = 1,
+        seed: int | None = None,
+        shuffle: bool = True,
+        tries: int = 3,
+    ) -> Iterator[Any]:
+        """This worker's batches of the job's examples, of which each counts once in an epoch.
+
+        The first ``ps`` hands them out. The next `push` after a batch brings the gradients of its examples, which are
+        applied and accounted for as one. What a worker had that is lost, or whose gradients were dropped, is handed out
+        again, to any worker. At the end a worker waits until all that others have is applied.
+
+        A second call goes on with the epochs after those of the first. All workers must make the same calls. A batch
+        that ``source`` fails to give is handed out again, too; the error is in the log.
+
+        Args:
+          source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array anything with
+            ``len`` that gives the rows of an array of indices, or of a slice where ``shuffle`` is False. Or a dataset
+            of `headwater.data` that gives one example at a time; with ``shuffle`` one whose examples can be found in
+            any order, see ``docs/data-accounting.md``.
+          batch_size: most examples in a batch; of this worker, however many others make an update with it.
+          epochs: how often to go through all examples. One begins when the one before is handed out.
+          seed: of the order; by default one that the first ``ps`` has drawn.
+          shuffle: whether every epoch has an order of its own; otherwise all have that of ``source``.
+          tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
+
+        Returns:
+          An iterator over structures like ``source`` with the rows of a batch.
+
+        Raises:
+          ValueError, TypeError: an argument cannot be right.
+          FailedPreconditionError: from the iterator: other workers have other arguments.
+          DataLossError: from the iterator, at the end of an epoch: some examples were set aside; the message names
+            their places in the order of the epoch, and why.
+        """
+        examples = Source(source, batch_size=batch_size, shuffle=shuffle, seed=seed, tries=tries)
+        if epochs < 1:
+            raise ValueError(f"epochs must be at least 1, but is {epochs}")
+        return self._batches(examples, self._examples.wish(self._finished, epochs, examples.plan))
+
+    def _batches(self, source: Source, wish: Wish) -> Iterator[Any]:
+        with closing(self._examples.ranges(wish)) as ranges:
+            for work, seed in ranges:
+                self._params = None  # they may have been read anew
+                try:
+                    batch = source.take(work, seed)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
+                    _log.exception("source does not give %s of the examples: it is handed out again", work)
+                    self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)
+                    continue
+                self.epoch = work.epoch
+                yield batch
+
+    # Embedding tables -------------------------------------------------------------------------------------------------
+
+    def table(
+        self,
+        name: str,
+        *,
+        dim: int,
+        optimizer: RowOptimizer | None = None,
+        initializer: Initializer | None = None,
+        seed: int = 0,
+        strings: bool = False,
+        admission: Admission | None = None,
+        eviction: Eviction | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        memory_rows: int | None = None,
+        folder: str | None = None,
+        saves: str | None = None,
+        wire: Format = "float32",
+    ) -> RowTable:
+        """An embedding table on all ``ps``, which grows by itself; made at the first call of any worker.
+
+        Args:
+          name: of the table, the same on all workers.
+          dim: numbers in a row.
+          optimizer: of `headwater.tables`; gradient descent with 0.01 by default.
+          initializer: how rows begin; uniform between -0.05 and 0.05 by default.
+          seed: of the initializer.
+          strings: whether ids are strings, not integers.
+          admission: which keys get a row; by default all do, at their first use.
+          eviction: which rows go when there are too many; without it a table that is full is an error.
+          max_rows: how many rows there are at most, on each ``ps``, or in each of ``shards``.
+          max_bytes: how many bytes they take at most, likewise.
+          memory_rows: maximum number of rows in memory, likewise; further ones go to a file.
+          folder: where that file is, on a ``ps``'s machine.
+          saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
+            after it was started anew, takes its rows of the last one there.
+          wire: how numbers travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, rows in a byte a
+            number (their gradients as bfloat16). The ``ps`` keep and train float32.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+          InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
+          ValueError: an argument cannot be right, or parameters have shards that move, and no second copies.
+        """
+        require_no_rows(self._shards, [name], replicas=self._replicas)
+        from headwater.ps import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
+
+        config = tables.TableConfig(
+            dim=dim,
+            optimizer=optimizer or tables.SGD(),
+            initializer=initializer or tables.Initializer(),
+            seed=seed,
+            strings=strings,
+            admission=admission or tables.Admission(),
+            eviction=eviction,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            memory_rows=memory_rows,
+            folder=folder,
+        )
+        self._tables_client().open(name, config, saves, wire=wire)
+        return tables.RowTable(name, config, self._tables_client)
+
+    def lookup(self, ids: Mapping[str, npt.ArrayLike], *, training: bool = True) -> dict[str, Reals]:
+        """Rows of several tables in one round trip, by table; see `RowTable.lookup`."""
+        return self._tables_client().look_up(ids, training=training)
+
+    def push_rows(self, ids: Mapping[str, npt.ArrayLike], gradients: Mapping[str, npt.ArrayLike]) -> None:
+        """Gradients of rows of several tables in one round trip, by table; see `RowTable.push`."""
+        self._tables_client().update(ids, gradients)
+
+    def _tables_client(self) -> TableClient:
+        if self._table_client is None:
+            from headwater.ps import table_cluster as tables  # noqa: PLC0415  as above
+
+            task = self._task
+            self._table_client = (
+                tables.connect_tables(task, self._replicas, self._shards) if task else tables.LocalTables().client()
+            )
+        return self._table_client
+
+    def finish(self) -> Any:
+        """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
+        self._client.finish(self._finished if self._examples.asked else self._training)
+        self._finished += 1
+        self._training += 1
+        self._examples = Examples(self._client)
+        if self._reporter is not None:
+            self._reporter.close()
+        return self.pull()
+
+
+def _require_reals(specs: Sequence[VariableSpec]) -> None:
+    for spec in specs:
+        if not _jnp.issubdtype(np.dtype(spec.dtype), _jnp.inexact):
+            raise ValueError(
+                f"params{spec.name} is of type {spec.dtype}, which has no gradient: parameters are real numbers; keep "
+                "counters, masks and seeds outside of params"
+            )

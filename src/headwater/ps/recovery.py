@@ -1,0 +1,92 @@
+"""What becomes of a ``ps`` that is lost and started anew: the choice, and what it tells of a way back.
+
+``"copy"``: the chief brings what it read last. ``"own"``: each ``ps`` writes its own state every few seconds, and goes
+on with that; see `headwater.ps.state_saver`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from headwater.ps.consistency import Consistency, KOfN, Synchronous
+from headwater.state.state_saver import Saves
+
+Recovery = Literal["copy", "own"]
+
+#: Variables that a text names at most.
+_SHOWN: Final = 5
+
+
+def saves_of(
+    recovery: str | None, saves: str | os.PathLike[str] | None, every_s: float, choice: Consistency
+) -> Saves | None:
+    """What a program says of recovery; None for ``"copy"``.
+
+    Args:
+      recovery: ``"copy"``, ``"own"``, or None: ``"own"`` where a folder is given.
+      saves: the folder for ``"own"``.
+      every_s: seconds between two saves.
+      choice: how closely workers keep together.
+
+    Raises:
+      ValueError: these do not go together.
+    """
+    if recovery not in (None, "copy", "own"):
+        raise ValueError(f"recovery must be 'copy' or 'own', not {recovery!r}")
+    if not every_s > 0:
+        raise ValueError(f"save_every_s must be more than 0 seconds, not {every_s!r}")
+    if recovery == "own" and saves is None:
+        raise ValueError("recovery='own' needs saves=..., a folder that each ps finds again when it is started anew")
+    if recovery == "copy" and saves is not None:
+        raise ValueError("saves=... belongs to recovery='own'; with recovery='copy' no ps writes its state")
+    if saves is None:
+        return None
+    if isinstance(choice, Synchronous | KOfN):
+        raise ValueError(
+            f"recovery='own' goes with consistency 'async' or 'staleness=...', not with {str(choice)!r}: there an "
+            "update is the mean of gradients of the same values on all ps, and one that goes back by itself has others"
+        )
+    return Saves(folder=os.fspath(saves), every_s=float(every_s))
+
+
+@dataclass(kw_only=True, slots=True)
+class WayBack:
+    """A ``ps`` went back to its own state.
+
+    Attributes:
+      life: the one of its lives that saved the state.
+      version: of the state.
+      at: when it was saved, in seconds since 1970.
+      names: of the variables that it has, with rows where it has only some.
+      seen: the latest version that a worker had read in that life.
+    """
+
+    life: int
+    version: int
+    at: float
+    names: Sequence[str]
+    seen: int = field(default=-1)
+
+    def told(self, life: int, version: int) -> bool:
+        """A worker says which version it had read in which life; whether more is lost than was known."""
+        if life != self.life or version <= max(self.seen, self.version):
+            return False
+        self.seen = version
+        return True
+
+    @property
+    def lost(self) -> int:
+        """How many updates are lost that a worker knows of."""
+        return max(0, self.seen - self.version)
+
+    def __str__(self) -> str:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
+        shown = ", ".join(self.names[:_SHOWN]) + ", ..." * (len(self.names) > _SHOWN)
+        if not self.lost:
+            return f"went back to version {self.version} of {since}; no worker knows of a later one"
+        which = f"update {self.seen} is" if self.lost == 1 else f"updates {self.version + 1} to {self.seen} are"
+        return f"{which} lost, made since {since}, of {len(self.names)} variables: {shown}"

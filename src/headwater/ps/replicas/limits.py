@@ -1,0 +1,39 @@
+"""What replicas cannot be had for."""
+
+from __future__ import annotations
+
+from headwater.ps.consistency import Consistency, KOfN
+
+
+def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
+    """Looks whether there can be that number of copies of each part.
+
+    Args:
+      replicas: how many.
+      servers: how many ``ps`` there are.
+      choice: how closely workers keep together.
+      saves: whether each ``ps`` saves its own state.
+
+    Raises:
+      ValueError: there cannot be.
+    """
+    if replicas not in (1, 2):
+        raise ValueError(f"replicas must be 1 or 2, not {replicas!r}")
+    if replicas == 1:
+        return
+    if servers < 2:
+        raise ValueError(
+            f"replicas={replicas} needs a second ps to keep the other copy on, and this program has {servers}: start "
+            "it with --ps 2, or leave replicas away"
+        )
+    if saves:
+        raise ValueError(
+            f"replicas={replicas} and recovery='own' (a folder in saves) cannot be had together: a ps that comes back "
+            "is filled up from the other copy. Leave one of them away"
+        )
+    if isinstance(choice, KOfN):
+        raise ValueError(
+            f"replicas={replicas} and consistency {str(choice)!r} cannot be had together: a worker whose gradient "
+            "waits for those of others goes on, and the second copy has no gradients that wait. Use consistency "
+            "'async', 'sync' or 'staleness=...', or leave replicas away"
+        )

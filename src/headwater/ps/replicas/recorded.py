@@ -1,0 +1,144 @@
+"""An updater that notes what happens to its values, for another copy of them, which does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from headwater.errors import UnavailableError
+from headwater.ps.updater import Array, HostedTable, Updater
+from headwater.task import kinds
+
+
+class Change(NamedTuple):
+    """What has happened to values, as a frame has it; see `headwater.ps.replicas.feed`."""
+
+    kind: int
+    header: Sequence[Any]
+    tensors: Sequence[Array]
+
+
+class RecordedUpdater:
+    """Does what another updater does, and notes it where it succeeded.
+
+    Args:
+      updater: the other one.
+    """
+
+    def __init__(self, updater: Updater) -> None:
+        self.inner: Updater = updater
+        self._noted: list[Change] = []
+        self.tables: Sequence[HostedTable] = [
+            _RecordedTable(table, number, self._note) for number, table in enumerate(updater.tables)
+        ]
+
+    def successor(self) -> RecordedUpdater:
+        """The same values, which this one cannot reach any more."""
+        made = RecordedUpdater(self.inner)
+        self.inner = retired = cast(Updater, _Retired())
+        for table in self.tables:
+            cast(_RecordedTable, table).table = cast(HostedTable, retired)
+        return made
+
+    def take(self) -> list[Change]:
+        """What has happened since this was called last, in order."""
+        noted, self._noted = self._noted, []
+        return noted
+
+    def _note(self, kind: int, header: Sequence[Any], tensors: Sequence[Array]) -> None:
+        self._noted.append(Change(kind, header, tensors))
+
+    @property
+    def optimizer(self) -> str:
+        return self.inner.optimizer
+
+    def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
+        self.inner.fill(values, state)
+        self._note(kinds.FILL, (len(values),), [*values, *(state or ())])
+
+    def assign(self, values: Sequence[Array]) -> None:
+        self.inner.assign(values)
+        self._note(kinds.ASSIGN, (), values)
+
+    def values(self, extras: Sequence[int] | None) -> list[Array]:
+        return self.inner.values(extras)
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        return self.inner.state_sizes()
+
+    def state(self) -> dict[str, Array]:
+        return self.inner.state()
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return self.inner.rows(numbers)
+
+    def apply(
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+        scale: float = 1.0,
+    ) -> None:
+        self.inner.apply(gradients, changes, tables, knobs, scale)
+        rows = [array for pair in tables for array in pair]
+        self._note(kinds.UPDATE_SECOND, (list(changes), list(knobs), scale), [*gradients, *changes.values(), *rows])
+
+
+class _Retired:
+    """What does nothing any more."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnavailableError(None, None, "these values are served no more")
+
+
+class _RecordedTable:
+    """A table of such an updater. What `begin` and `restore` do is not noted: no other copy is there yet.
+
+    Args:
+      table: the other updater's.
+      number: its number there.
+      note: notes a change.
+    """
+
+    def __init__(
+        self, table: HostedTable, number: int, note: Callable[[int, Sequence[Any], Sequence[Array]], None]
+    ) -> None:
+        self.table = table
+        self._number = number
+        self._note = note
+        self.begin = table.begin
+        self.read = table.read
+        self.watch = table.watch
+        self.begin_saving = table.begin_saving
+        self.take_saved = table.take_saved
+        self.saving_failed = table.saving_failed
+        self.restore = table.restore
+
+    def write(self, start: int, arrays: Sequence[Array]) -> None:
+        self.table.write(start, arrays)
+        self._note(kinds.WRITE_ROWS, (self._number, start), arrays)
+
+
+def repeat(updater: Updater, change: Change) -> None:
+    """Does what another updater has noted.
+
+    Raises:
+      ValueError: it is no change.
+    """
+    kind, header, tensors = change
+    match kind, header:
+        case kinds.FILL, (int(count),):
+            updater.fill(tensors[:count], tensors[count:] or None)
+        case kinds.ASSIGN, ():
+            updater.assign(tensors)
+        case kinds.WRITE_ROWS, (int(table), int(start)):
+            updater.tables[table].write(start, tensors)
+        case kinds.UPDATE_SECOND, ([*changes], [*knobs], float(scale)):
+            rows = len(tensors) - 2 * len(updater.tables)
+            others = rows - len(changes)
+            changed = dict(zip(changes, tensors[others:rows], strict=True))
+            tables = list(zip(tensors[rows::2], tensors[rows + 1 :: 2], strict=True))
+            updater.apply(tensors[:others], changed, tables, knobs, scale)
+        case _:
+            raise ValueError(f"there is no change of kind {kinds.describe(kind)} with {header!r}")

@@ -1,0 +1,311 @@
+"""A copy of a shard of parameters on this ``ps``: it serves workers, or follows the copy that does."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from headwater.cluster.claims import Claim
+from headwater.ps.host import HostedParameters
+from headwater.ps.recovery import WayBack
+from headwater.ps.replicas.feed import ParameterFeed
+from headwater.ps.replicas.recorded import Change, RecordedUpdater, repeat
+from headwater.ps.shards.directory import Expect, Load
+from headwater.ps.state_saver import ROWS_AT_ONCE
+from headwater.ps.updater import HostedTable
+from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed, FeedChannel
+from headwater.state.sites import Site
+from headwater.state.views import Copy, View, as_words
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.task.waiting import LOOK_S
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: How long workers may take to come to a copy when it has taken over, or their channel to it has ended, in seconds; see
+#: `HostMemory.take_over` and `Attendance`.
+COME_S = 15.0
+
+#: Makes what holds a shard, with the updater inside: with one that is given, or else an empty one.
+MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, RecordedUpdater]]
+
+
+def shard_name(name: str, shard: int) -> str:
+    """What a set's shard is called where each shard has two copies."""
+    return f"{name}/{shard}"
+
+
+class ShardCopy(KeptCopy):
+    """One of the two copies of a shard.
+
+    Args:
+      name: of the set of parameters.
+      shard: its number.
+      make: makes what holds the values, with the updater inside: with one that is given, or else empty.
+      site: see `KeptCopy`.
+      expect: see `Expect`; None where workers come by themselves.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shard: int,
+        *,
+        make: MakeHosted,
+        site: Site,
+        expect: Expect | None = None,
+    ) -> None:
+        self._make = make
+        self._expect = expect
+        #: Workers that this task waits for before it ends with the job, and until when.
+        self._awaited: tuple[Collection[str], float] | None = None
+        self._steps = 0
+        self._since = 0.0
+        super().__init__(name, shard, site=site, called=f"shard {shard} of {name!r}")
+        self.start()
+
+    def _begin(self) -> None:
+        self._have(*self._make(None))
+
+    def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
+        """From now on it has these."""
+        self._memory: Any = None
+        self._told: Any = None
+        # Changes whose memory has yet to come: without it, it is not known whose they were.
+        self._ahead: list[Change] = []
+        for table in updater.tables:
+            table.watch()
+        host.secured = lambda channel: self._secure(host, channel)
+        host.workers.stays_s = COME_S
+        self._host: HostedParameters = host
+        self._updater: RecordedUpdater = updater
+
+    def _end(self) -> None:
+        self._steps += self._host.steps
+        self._host.workers.end_talks()
+
+    # What the task asks -----------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """How many updates the values have seen."""
+        memory = self._memory
+        return self._host.version if self._serving or memory is None else memory[0][1]
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether its version is the job's step."""
+        return self._serving and self._host.counts_steps
+
+    @property
+    def steps(self) -> int:
+        """Gradients of workers that it has answered."""
+        return self._steps + self._host.steps
+
+    @property
+    def way_back(self) -> WayBack | None:
+        """None: it has no state of its own in a folder."""
+        return None
+
+    def load(self) -> Load:
+        """What it makes this task do."""
+        rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
+        return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, second=self.second)
+
+    def sizes(self) -> list[VariableSize]:
+        """What it holds; see `HostedParameters.sizes`."""
+        return self._host.sizes()
+
+    def group(self) -> GroupProgress:
+        """How training goes, and how the copies stand."""
+        return replace(
+            self._host.group(),
+            updates=self.version,
+            copies=self.described(),
+            lacks_second=self.lacks_second,
+            second_behind=self.behind,
+        )
+
+    def waits(self) -> list[tuple[str, float]]:
+        """Which workers wait here."""
+        return self._host.waits()
+
+    def refusal(self, task: Claim) -> str:
+        """See `HostedParameters.refusal`."""
+        return self._host.refusal(task)
+
+    def job_over(self) -> None:
+        super().job_over()
+        self._host.job_over()
+
+    def worker_ended(self) -> None:
+        """See `HostedParameters.worker_ended`."""
+        self._host.worker_ended()
+
+    # Workers ----------------------------------------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
+        """Answers a worker, where this copy serves; tells it to try the other one where that does."""
+        host = self._await_serving(channel, lambda: self._host)
+        if host is not None:
+            host.serve(channel, hello, watchdog)
+
+    def _secure(self, host: HostedParameters, channel: Channel) -> None:
+        """Returns once the other copy has all that the next answer on ``channel`` says, or the view has no other one.
+
+        Raises:
+          UnavailableError: this copy does not serve any more, or the worker is gone.
+        """
+        feed, number = self._note(host)
+        self._secure_answer(channel, feed, number, lambda: self._host is host)
+
+    def _note(self, host: HostedParameters) -> tuple[Feed | None, int]:
+        """Sends the other copy what has happened since; the number of the frame that it has to confirm."""
+        with host.lock:
+            if self._host is not host or not self._serving:
+                return None, 0
+            noted, feed = self._updater.take(), self._feed
+            if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
+                return feed, 0
+            try:
+                self._send(feed, host, noted)
+            except BaseException:
+                feed.end()  # it lacks what was noted
+                raise
+            return feed, feed.given
+
+    def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
+        memory = host.memory.words()
+        host.updates.accounts.flush()
+        if noted:
+            for change in noted[:-1]:
+                feed.change(change, None)
+            feed.change(noted[-1], memory)
+        elif memory != self._told:
+            feed.remember(memory)
+        self._told = memory
+
+    # Following and leading -------------------------------------------------------------------------------------------
+
+    def _apply(self, frame: Frame, channel: Channel) -> None:
+        self._carry_out(frame, channel.peer)
+
+    def _carry_out(self, frame: Frame, peer: str) -> None:
+        updater = self._updater.inner
+        match frame.kind, frame.header:
+            case kinds.STATE, (int(), int(count), memory):
+                self._memory, self._ahead = memory, []
+                repeat(updater, Change(kinds.FILL, (count,), frame.tensors))
+            case kinds.ROWS, (int(), int(table)):
+                updater.tables[table].restore(frame.tensors[0], frame.tensors[1:])
+            case kinds.MEMORY, (int(), memory):
+                self._memory = memory
+            case kind, (int(), *header, memory):
+                self._ahead.append(Change(kind, header, frame.tensors))
+                if memory is not None:
+                    ahead, self._ahead = self._ahead, []
+                    for change in ahead:
+                        repeat(updater, change)
+                    self._memory = memory
+            case _:
+                raise bad_header(frame, peer)
+
+    def _take_up(self) -> None:
+        self._since = time.monotonic()
+        if self._memory is not None:
+            self._host.memory.take_over(self._memory, COME_S)
+            self._await_workers(self._host.workers.known_workers())
+            _log.warning(
+                "%s serves %s now, from update %d on: %s",
+                self._task,
+                self._called,
+                self._host.version,
+                self._standing.view,
+            )
+        if self._over:
+            self._host.job_over()
+
+    @property
+    def _fills_slowly(self) -> bool:
+        return bool(self._updater.tables)
+
+    def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
+        host, tables = self._host, self._updater.tables
+        with host.lock:
+            feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))
+            self._feeds(feed)
+        return feed
+
+    def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
+        return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+
+    def _all(self, host: HostedParameters) -> Iterator[Change]:
+        """Brings another copy all there is at this moment; then `_all_sent`. The host's lock is held."""
+        self._note(host)
+        tables = self._updater.tables
+        memory = self._told = host.memory.words()
+        values, state = self._updater.values(None), self._updater.state().values()
+        begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
+        rows = [self._rows(host, number) for number in range(len(tables))]
+        ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
+        for table in tables:
+            table.begin_saving(whole=True)
+        return chain(begins, *rows, ends)
+
+    @staticmethod
+    def _all_sent(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
+        with host.lock:
+            for table in tables:
+                table.saving_failed()  # rows that change are put aside no more
+
+    def _step_down(self) -> None:
+        host = self._host
+        with host.lock:
+            self._note(host)
+            memory = host.memory.words()
+            with self._changed:
+                self._stops_serving()
+                # The values stay where they are. Who still waits for the lock cannot change them any more.
+                self._have(*self._make(self._updater.successor()))
+                self._memory = memory
+        self._steps += host.steps
+        host.workers.end_talks()
+
+    def _rows(self, host: HostedParameters, number: int) -> Iterator[Change]:
+        """All rows of a table, as they were when saving them began."""
+        while True:
+            with host.lock:
+                taken = self._updater.tables[number].take_saved(ROWS_AT_ONCE)
+            if taken is None:
+                return
+            numbers, arrays = taken
+            yield Change(kinds.ROWS, (number,), [numbers, *arrays])
+
+    def _between_changes(self) -> AbstractContextManager[Any]:
+        return self._host.lock
+
+    def _is_filled(self) -> bool:
+        return self._host.turns.wait_filled(LOOK_S)
+
+    def _look_after(self) -> None:
+        self._host.workers.leave_absent()
+        if self._awaited is not None and time.monotonic() >= self._awaited[1]:
+            self._await_workers(())
+
+    def _await_workers(self, workers: Collection[str]) -> None:
+        """This task does not end with the job before these have come to it, for a while, instead of those before."""
+        if self._expect is not None:
+            if self._awaited is not None:
+                self._expect(self._awaited[0], coming=False)
+            self._awaited = (workers, time.monotonic() + COME_S) if workers else None
+            self._expect(workers)

@@ -1,0 +1,205 @@
+"""The norm of a round's mean gradient over all ``ps``, for optimizers that clip by it.
+
+In synchronous training each ``ps`` has the mean gradient of its own blocks once all workers have pushed, and none has
+the whole. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b ‖g_b‖². So
+before it updates, each ``ps`` asks every other one for its part of that sum, and tells its own.
+
+A round is known by the gradients in it: any (worker, life of that worker's program, number of the push). Versions would
+not do, because a ``ps`` that was started anew may have another one for the same round. A part that cannot come any
+more, because a ``ps`` was lost with the gradients, counts as zero: that ``ps`` makes no update of them either.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
+from headwater.ps.updater import Array
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.waiting import LOOK_S, SILENCE_S, Reminder
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+Source = tuple[str, int, int]
+"""One gradient of a round: worker, life of its program, number of its push."""
+
+Squares = Callable[[Sequence[Array]], float]
+"""What a sum of squares over all ``ps`` gets from the mean gradients of one's optimized blocks."""
+
+#: Rounds that are remembered: a worker pushes again only when every ``ps`` has made the update before.
+_KEPT = 4
+
+
+class ReachesTask(Protocol):
+    """The way to another ``ps``; see `headwater.transport.links.Link`."""
+
+    def reach(self, deadline_s: float | None = None) -> Any: ...
+
+    def take(self) -> Channel: ...
+
+    def give_back(self, channel: Channel, usable: bool) -> None: ...
+
+
+def sum_of_squares(gradients: Sequence[Array]) -> float:
+    """Σ ‖g‖² over arrays of real numbers, of any shapes."""
+    return math.fsum(float(np.square(gradient, dtype=np.float32).sum(dtype=np.float64)) for gradient in gradients)
+
+
+class RoundSums:
+    """One ``ps``'s part of the sums of rounds, and its access to the parts of others.
+
+    Args:
+      name: of the set of parameters.
+      task: this task's name.
+      others: every other ``ps``, with its name.
+      squares: gives this task's part from the mean gradients of its blocks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task: str,
+        others: Sequence[tuple[str, ReachesTask]],
+        squares: Squares,
+    ) -> None:
+        self._task = task
+        self._others = [_Other(name, task, other, link) for other, link in others]
+        self._squares = squares
+        self._changed = threading.Condition()
+        self._rounds: deque[tuple[frozenset[Source], float]] = deque(maxlen=_KEPT)
+        self._judged: dict[str, tuple[int, int, bool]] = {}
+
+    def judged(self, worker: str, life: int, number: int, *, taken: bool) -> None:
+        """What became of a worker's latest request: whether its gradient is, or will be, part of a round here."""
+        with self._changed:
+            self._judged[worker] = life, number, taken
+            self._changed.notify_all()
+
+    def total(self, sources: Sequence[Source], gradients: Sequence[Array]) -> float:
+        """The sum of squares over all ``ps`` of the mean gradient of a round.
+
+        Waits for every other ``ps`` to have that round. The sum is the same on all of them, to the last bit.
+
+        Args:
+          sources: the gradients in the round.
+          gradients: their mean, of this task's optimized blocks.
+
+        Raises:
+          DeadlineExceededError: a ``ps`` could not be reached for as long as this process waits for others.
+          CancelledError: this task stops.
+        """
+        mine = self._squares(gradients)
+        with self._changed:
+            self._rounds.append((frozenset(sources), mine))
+            self._changed.notify_all()
+        return math.fsum([mine, *(other.part(sources) for other in self._others)])
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        """Answers another ``ps`` until its channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+        """
+        frame = first
+        while True:
+            match frame.kind, frame.header:
+                case kinds.ROUND_SUM, (str(), [*sources]):
+                    part = self._await_part(channel, [_source(source, channel) for source in sources])
+                    channel.send(Frame(kinds.DONE, (part,)))
+                case _:
+                    raise bad_header(frame, channel.peer)
+            frame = channel.recv()
+
+    def _await_part(self, channel: Channel, sources: Sequence[Source]) -> float:
+        reminder = Reminder()
+        with self._changed:
+            while not self._changed.wait_for(lambda: self._part(sources) is not None, LOOK_S):
+                if channel.peer_gone():
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                workers = ", ".join(sorted({worker for worker, _, _ in sources}))
+                reminder.tell(channel, f"the gradients of {workers} to come to {self._task}")
+            part = self._part(sources)
+        assert part is not None
+        return part
+
+    def _part(self, sources: Sequence[Source]) -> float | None:
+        """This task's part of a round; None where it may still come."""
+        for known, part in self._rounds:
+            if not known.isdisjoint(sources):
+                return part
+        return 0.0 if all(map(self._is_over, sources)) else None
+
+    def _is_over(self, source: Source) -> bool:
+        """Whether a gradient will not be part of a round here. Workers read before they push, so one of which nothing
+        is known has brought its gradient to an earlier life of this task."""
+        worker, life, number = source
+        its, latest, taken = self._judged.get(worker, (0, 0, False))
+        return its != life or latest > number or (latest == number and not taken)
+
+
+class _Other:
+    """Another ``ps``, asked by one thread at a time."""
+
+    def __init__(self, name: str, task: str, other: str, link: ReachesTask) -> None:
+        self._name = name
+        self._task = task
+        self._other = other
+        self._link = link
+        self._channel: Channel | None = None
+
+    def part(self, sources: Sequence[Source]) -> float:
+        """Its part of a round; see `RoundSums.total`."""
+        frame = Frame(kinds.ROUND_SUM, (self._name, list(sources)))
+        while True:
+            try:
+                if self._channel is None:
+                    self._link.reach()
+                    self._channel = self._link.take()
+                self._channel.send(frame)
+                return self._answer(self._channel)
+            except UnavailableError as error:
+                _log.warning("%s lost %s, whose part of a norm it needs: %s", self._task, self._other, error.message)
+                self._drop()
+            except OpError:
+                self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._channel is not None:
+            self._link.give_back(self._channel, False)
+            self._channel = None
+
+    def _answer(self, channel: Channel) -> float:
+        while True:
+            try:
+                frame = channel.recv(SILENCE_S)
+            except DeadlineExceededError:
+                _log.info("%s waits for %s: its part of a norm; it says nothing", self._task, self._other)
+                continue
+            match frame.kind, frame.header:
+                case kinds.DONE, (float(part),):
+                    return part
+                case kinds.WAIT, (str(what),):
+                    _log.info("%s waits for %s: %s", self._task, self._other, what)
+                case kinds.ERROR, _:
+                    raise_error(frame, self._other)
+                case _:
+                    raise bad_header(frame, self._other)
+
+
+def _source(words: Any, channel: Channel) -> Source:
+    match words:
+        case (str(worker), int(life), int(number)):
+            return worker, life, number
+        case _:
+            raise InvalidArgumentError(None, None, f"{channel.peer} asked for a part of a norm of {words!r}")

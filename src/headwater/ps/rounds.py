@@ -1,0 +1,94 @@
+"""Gradients on their way to become one update: their mean, weighted by the number of examples behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from headwater.ps.round_sums import Source
+from headwater.ps.updater import Array, Updater
+
+Total = Callable[[Sequence[Source], Sequence[Array]], float]
+
+
+class Round:
+    """The gradients that were given for the next update.
+
+    With one gradient the mean is that gradient itself; nothing is computed then.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets what was given."""
+        self._weights: list[float] = []
+        self._gradients: list[Sequence[Array]] = []
+        self._changes: list[Mapping[int, Array]] = []
+        self._rows: list[Sequence[tuple[Array, Array]]] = []
+        self._knobs: Sequence[float] = ()
+        self._sources: list[Source] = []
+
+    def add(
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        rows: Sequence[tuple[Array, Array]],
+        weight: float,
+        knobs: Sequence[float],
+        source: Source,
+    ) -> None:
+        """Adds what one worker gave; see `Updater.apply`. ``weight`` is the number of examples."""
+        self._weights.append(weight)
+        self._gradients.append(gradients)
+        self._changes.append(changes)
+        self._rows.append(rows)
+        self._sources.append(source)
+        if knobs:
+            self._knobs = knobs
+
+    def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
+        """Makes the update, see `Updater.apply`; nothing is left afterwards.
+
+        Args:
+          updater: makes it.
+          scale: see `Updater.apply`.
+          total: gives a sum over all ``ps`` of the mean gradients' squares, which becomes the last knob; see
+            `headwater.ps.round_sums.RoundSums.total`.
+        """
+        weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
+        knobs, sources = self._knobs, self._sources
+        self.clear()
+        everything = sum(weights)
+        if not everything:  # none, or none that counts, such as one that is not finite
+            return
+        mean, changed, changed_rows = gradients[0], changes[0], rows[0]
+        if len(weights) > 1:
+            shares = [weight / everything for weight in weights]
+            mean = [_mean(parts, shares) for parts in zip(*gradients, strict=True)]
+            # All workers run one program, so the same variables change at all of them.
+            changed = {number: _mean([each[number] for each in changes], shares) for number in changed}
+            changed_rows = [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)]
+            scale = 1.0
+        if total is not None:
+            knobs = (*knobs, total(sources, mean))
+        updater.apply(mean, changed, changed_rows, knobs, scale)
+
+
+def _mean(parts: Sequence[Array], shares: Sequence[float]) -> Array:
+    mean = parts[0] * np.asarray(shares[0], parts[0].dtype)
+    for part, share in zip(parts[1:], shares[1:], strict=True):
+        mean += part * np.asarray(share, part.dtype)
+    return mean
+
+
+def _mean_rows(parts: Sequence[tuple[Array, Array]], shares: Sequence[float]) -> tuple[Array, Array]:
+    numbers = np.concatenate([part[0] for part in parts])
+    gradients = np.concatenate(
+        [part[1] * np.asarray(share, part[1].dtype) for part, share in zip(parts, shares, strict=True)]
+    )
+    rows, where = np.unique(numbers, return_inverse=True)
+    mean = np.zeros((len(rows), *gradients.shape[1:]), gradients.dtype)
+    np.add.at(mean, where, gradients)
+    return rows, mean

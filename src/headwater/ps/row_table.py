@@ -1,0 +1,96 @@
+"""An embedding table on the ``ps`` tasks, as a worker's program sees it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.data.io import files
+from headwater.ps.table_client import TableClient
+from headwater.tables import TableConfig, TableStatistics
+from headwater.tables.hashing import Reals
+from headwater.tables.snapshots import Save
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class RowTable:
+    """An embedding table on the ``ps`` tasks, as a worker's program sees it.
+
+    Args:
+      name: of the table.
+      config: what it is.
+      client: how to reach it.
+    """
+
+    def __init__(self, name: str, config: TableConfig, client: Callable[[], TableClient]) -> None:
+        self.name = name
+        self.config = config
+        self._client = client
+
+    def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
+        """The rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
+
+        With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
+        """
+        return self._client().look_up({self.name: ids}, training=training)[self.name]
+
+    def push(self, ids: Any, gradients: Any) -> None:
+        """Has the table's optimizer change the rows of ids, from gradients ``[*ids.shape, dim]``."""
+        self._client().update({self.name: ids}, {self.name: gradients})
+
+    def pool(
+        self, ids: object, offsets: object, *, combiner: str = "mean", weights: object = None, training: bool = True
+    ) -> Reals:
+        """The pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
+
+        Rows are pooled on the ``ps`` where that is fewer bytes, and otherwise here.
+
+        Args:
+          ids: of all bags, one after the other, ``[n]``.
+          offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
+          combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
+            their squares.
+          weights: of the ids, ``[n]``; all 1 when None.
+          training: as for `lookup`.
+
+        Raises:
+          InvalidArgumentError: an argument does not fit.
+        """
+        client = self._client()
+        bags = client.bags(self.name, ids, offsets, combiner, weights)
+        return client.pool({self.name: bags}, training=training)[self.name]
+
+    def push_pooled(
+        self, ids: object, offsets: object, gradients: Any, *, combiner: str = "mean", weights: object = None
+    ) -> None:
+        """As `push`, from gradients of what `pool` gave, ``[bags, dim]``. Weights get none."""
+        client = self._client()
+        bags = client.bags(self.name, ids, offsets, combiner, weights)
+        client.push({self.name: bags}, {self.name: np.ascontiguousarray(gradients, np.float32)})
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Sets the learning rate, from this worker's next `push` on, for all workers."""
+        self._client().set_rate(self.name, rate)
+
+    def save(self, folder: files.Path, *, delta: bool = False) -> Save:
+        """Saves all rows, or with ``delta`` those that changed since this worker's last save, while others train on."""
+        return self._client().save(self.name, folder, delta=delta)
+
+    def statistics(self) -> dict[str, TableStatistics]:
+        """What each ``ps`` says of the table."""
+        return self._client().statistics(self.name)
+
+    def hottest(self, count: int = 10) -> list[tuple[int, int]]:
+        """The most used keys, each with how often it was used."""
+        return self._client().hottest(self.name, count)
+
+    def __len__(self) -> int:
+        return sum(told.rows for told in self.statistics().values())
+
+    def __repr__(self) -> str:
+        return f"<RowTable {self.name!r}: {dataclasses.asdict(self.config)['dim']} numbers a row>"

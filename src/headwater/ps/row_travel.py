@@ -1,0 +1,68 @@
+"""Rows of fixed tables on their way between a worker and a ``ps``.
+
+Numbers of rows travel in as few bytes as a table needs, rows in the form that is asked for
+(`headwater.tables.row_formats`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.ps.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.tables.row_formats import Format
+
+
+def small_numbers(numbers: Array, rows: int) -> Array:
+    """Numbers of rows of a table that has ``rows``, in 1, 2, 4 or 8 bytes."""
+    return numbers.astype(np.min_scalar_type(max(0, rows - 1)), copy=False)
+
+
+def as_numbers(arrived: Array) -> Array:
+    """What `small_numbers` made fewer bytes of, int64.
+
+    Raises:
+      InvalidArgumentError: these are no numbers of rows.
+    """
+    if arrived.ndim != 1 or arrived.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            None, None, f"numbers of rows arrived as {arrived.dtype} of shape {list(arrived.shape)}"
+        )
+    return arrived.astype(np.int64, copy=False)
+
+
+def as_travelling(rows: Array, form: str) -> Array:
+    """Rows [n, dim] of a table as they travel: as they are where the table has no float32.
+
+    Raises:
+      InvalidArgumentError: there is no such form.
+    """
+    if form == "float32" or rows.dtype != np.float32 or rows.ndim != 2:
+        return rows
+    from headwater.tables import row_formats  # noqa: PLC0415  with numba: only for programs that ask for a form
+
+    try:
+        return row_formats.encode(rows, row_formats.require_format(form, "wire"))
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, str(error)) from error
+
+
+def as_rows(arrived: Array, dim: int) -> Array:
+    """What `as_travelling` made of rows of ``dim`` numbers.
+
+    Raises:
+      InvalidArgumentError: this is none of the forms.
+    """
+    form: Format = "bfloat16" if arrived.dtype == np.uint16 else "int8" if arrived.dtype == np.int8 else "float32"
+    if form == "float32":
+        return arrived
+    from headwater.tables import row_formats  # noqa: PLC0415  as above
+
+    try:
+        return row_formats.decode(arrived, dim, form)
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, str(error)) from error

@@ -1,0 +1,224 @@
+"""The service of parameters: the sets that a ``ps`` serves, and the access to sets that a worker has."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from headwater.cluster.claims import Claim
+from headwater.errors import OpError
+from headwater.ps.client import ParameterClient
+from headwater.ps.hosted import Hosted
+from headwater.ps.left_states import LeavingState
+from headwater.ps.replicas.holder import CopyHolder
+from headwater.ps.shards.holder import ShardHolder
+from headwater.ps.state_saver import ParameterSaver
+from headwater.state.copy import KeptCopy
+from headwater.state.leaving import LOST_S, leave
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.task.links import WaitingLink
+from headwater.task.service import Service
+from headwater.task.waiting import LOOK_S, Reminder
+from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+ENDED_DETAIL: Final = "a worker has ended"
+"""Key of the status detail of a ``ps`` that has heard that the program of a worker has ended without an error."""
+
+
+class ParameterService(Service):
+    """All sets of parameters of a task.
+
+    Args:
+      task: this task's name.
+      watchdog: is told of workers' steps.
+      is_needed: see `headwater.task.shell.TaskShell.is_needed`.
+    """
+
+    kinds: ClassVar[Collection[int]] = (
+        kinds.HELLO,
+        kinds.SECOND,
+        kinds.ROUND_SUM,
+        kinds.WHERE,
+        kinds.MOVE,
+        kinds.OFFER,
+        kinds.TOOK,
+    )
+
+    def __init__(self, task: str, watchdog: ProgressWatchdog, *, is_needed: Callable[[], bool]) -> None:
+        self._task = task
+        self._watchdog = watchdog
+        self._is_needed = is_needed
+        self._hosted: dict[str, Hosted] = {}
+        self._offered: dict[str, Callable[[], object]] = {}
+        self._savers: dict[str, ParameterSaver] = {}
+        self._leaving: list[LeavingState] = []
+        self._used: list[ParameterClient] = []
+        self._served: set[int] = set()
+        self._has_ended = False
+        self._closed = threading.Event()
+        self._changed = threading.Condition()
+
+    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | LeavingState | None = None) -> None:
+        """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
+        if saver is not None:
+            saver.restore()
+        with self._changed:
+            self._hosted[name] = parameters
+            has_ended = self._has_ended
+            if isinstance(saver, LeavingState):
+                self._leaving.append(saver)
+            elif saver is not None:
+                self._savers[name] = saver
+            self._changed.notify_all()
+        if has_ended:
+            parameters.worker_ended()
+
+    def offer(self, name: str, make: Callable[[], object]) -> None:
+        """Calls ``make``, which hosts all parts of the set ``name`` as soon as it can, when another task asks for one
+        that is not there; again and again until it is."""
+        self._offered[name] = make
+
+    def use(self, client: ParameterClient) -> ParameterClient:
+        """Shows in snapshots what ``client`` does."""
+        self._used.append(client)
+        return client
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        """Serves a channel that begins with a HELLO frame of a worker, or with a frame of another task that asks for a
+        copy, a sum or shards; waits for the program to come to that set."""
+        match first.header:
+            case (str(name), *_):
+                pass
+            case _:
+                raise bad_header(first, channel.peer)
+        offered = self._offered.get(name.rpartition("/")[0] or name)
+        reminder = Reminder()
+        while (found := self._called(name)) is None:
+            if offered is not None:
+                offered()
+            with self._changed:
+                self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
+            if channel.peer_gone():
+                return
+            reminder.tell(channel, f"the program of {self._task} to come to {name!r}")
+        if first.kind == kinds.HELLO:
+            with self._changed:
+                self._served.add(channel.peer_generation)
+            found.serve(channel, first, self._watchdog)
+        else:
+            found.take(channel, first)
+
+    def _called(self, name: str) -> Hosted | None:
+        """What answers for a set, or for a part of it that is named ``SET/NUMBER``."""
+        return self._hosted.get(name) or self._hosted.get(name.rpartition("/")[0])
+
+    def has_served(self, generation: int) -> bool:
+        return generation in self._served
+
+    def refusal(self, task: Claim) -> str:
+        return next((reason for one in list(self._hosted.values()) if (reason := one.refusal(task))), "")
+
+    def is_open(self, session: str) -> bool:
+        return session in self._hosted
+
+    def job_over(self, reason: str) -> None:
+        for parameters in self._all_hosted():
+            parameters.job_over()
+
+    def before_end(self, *, over: bool) -> None:
+        if over:
+            return
+        hosted = self._all_hosted()
+        copies = [one for one in hosted if isinstance(one, KeptCopy)]
+        for one in hosted:
+            if isinstance(one, CopyHolder):
+                one.hand_over(self._is_needed)
+            elif isinstance(one, ShardHolder):
+                one.hand_over()
+        leave(
+            self._task,
+            copies,
+            lambda: [copy for copy in copies if copy.is_missed],
+            lambda: LOST_S if self._is_needed() else 0.0,
+        )
+        for one in self._leaving:
+            one.leave()
+
+    def ended(self, task: str) -> None:
+        self.worker_ended()
+
+    def worker_ended(self) -> None:
+        """The program of a worker has ended without an error, as it says itself or another ``ps`` does."""
+        with self._changed:
+            self._has_ended = True
+        for parameters in self._all_hosted():
+            parameters.worker_ended()
+
+    def ask_who_ended(self, others: Sequence[WaitingLink]) -> None:
+        """Asks each of the other ``ps`` once, as soon as it is there, whether the program of a worker has ended: this
+        task may have been started anew, and would wait for that worker to come."""
+        while (others := [link for link in others if not self._hears_who_ended(link)]) and not self._has_ended:
+            if self._closed.wait(LOOK_S):
+                return
+
+    def _hears_who_ended(self, other: WaitingLink) -> bool:
+        """Whether another ``ps`` is there and has said it."""
+        try:
+            told = other.reach(0.0).details
+        except OpError:
+            return False
+        if ENDED_DETAIL in told:
+            self.worker_ended()
+        return True
+
+    def details(self) -> Mapping[str, bytes]:
+        return {ENDED_DETAIL: b""} if self._has_ended else {}
+
+    def _all_hosted(self) -> list[Hosted]:
+        with self._changed:
+            return list(self._hosted.values())
+
+    def close(self) -> None:
+        self._closed.set()
+        for one in (*list(self._hosted.values()), *list(self._savers.values())):
+            one.close()
+
+    def _group(self, name: str, parameters: Hosted) -> GroupProgress:
+        found, saver = parameters.group(), self._savers.get(name)
+        if saver is None:
+            return found
+        back = parameters.way_back
+        lost = back.lost if back is not None else 0
+        return replace(found, saved=str(saver), saved_bytes=saver.written_bytes, lost_updates=lost)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        hosted = list(self._hosted.values())
+        used = list(self._used)
+        sizes = sorted(
+            itertools.chain.from_iterable(parameters.sizes() for parameters in hosted),
+            key=lambda size: (-size.nbytes, size.name),
+        )
+        steps: dict[str, int] = {}
+        for name, parameters in list(self._hosted.items()):
+            # A worker's push is a step for each part of a set.
+            of = name.rpartition("/")[0] or name
+            steps[of] = max(steps.get(of, 0), parameters.steps)
+        counted = [parameters.version for parameters in hosted if parameters.counts_steps]
+        waits = [wait for party in (*hosted, *(client.conversation for client in used)) for wait in party.waits()]
+        return replace(
+            snapshot,
+            steps=snapshot.steps + sum(client.steps for client in used) + sum(steps.values()),
+            global_step=max(counted, default=snapshot.global_step),
+            variables=(*snapshot.variables, *sizes)[:MAX_VARIABLES],
+            variables_count=snapshot.variables_count + len(sizes),
+            variables_bytes=snapshot.variables_bytes + sum(size.nbytes for size in sizes),
+            waits=(*snapshot.waits, *(Wait(what=what, seconds=round(snapshot.at - since, 3)) for what, since in waits)),
+            groups=(*snapshot.groups, *(self._group(name, one) for name, one in list(self._hosted.items()))),
+        )

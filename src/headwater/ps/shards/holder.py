@@ -1,0 +1,606 @@
+"""The shards of a set that this ``ps`` has: it serves workers, gives shards to other ``ps``, and takes some.
+
+A shard that moves is held: nothing changes, and no answer leaves, from the moment of which its state is until the other
+``ps`` has said that it has it. The other one decides, and once: what it has not taken when it is asked, it never will.
+So a ``ps`` whose offer got no answer asks until it knows, and meanwhile neither of them serves the shard.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headwater.cluster.claims import Claim
+from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.ps.host import HostedParameters
+from headwater.ps.left_states import LeavingState
+from headwater.ps.recovery import WayBack
+from headwater.ps.shards.directory import Directory, Expect, Load, Told
+from headwater.ps.shards.moves import hand_over, spread
+from headwater.ps.shards.places import Place, Places
+from headwater.ps.updater import Updater
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.exchange import answer_on
+from headwater.task.waiting import LOOK_S, Reminder
+from headwater.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.problems import ConnectFailure, Problem
+
+_log = logging.getLogger("headwater")
+
+#: The shard that stays where it is: it counts steps, and accounts for examples.
+FIXED: Final = 0
+#: How long another ``ps`` may take to make room for a shard, and to take it, in seconds.
+PREPARE_S: Final = 60.0
+TAKE_S: Final = 60.0
+#: How long a round may take to end before a shard moves, in seconds.
+ROUND_S: Final = 60.0
+#: Between two attempts, in seconds.
+PAUSE_S: Final = 0.1
+#: How long a ``ps`` that begins waits for others that do not answer, in seconds.
+BEGIN_S: Final = 30.0
+#: How long workers may take to come to a shard that was moved; see `HostMemory.take_over`.
+COME_S: Final = 15.0
+
+#: Why a ``ps`` could not be reached that has no process, as far as can be told.
+_NOT_THERE: Final = (Problem.REFUSED, Problem.UNREACHABLE, Problem.UNKNOWN_HOST, Problem.NO_ANSWER)
+
+#: Makes what holds a shard, empty, with the updater inside.
+Make = Callable[[int], tuple[HostedParameters, Updater]]
+#: What leaves the state of a shard with the chief when the task ends, and brings it back.
+Leaving = Callable[[int, HostedParameters], LeavingState]
+#: Has an updater do what it will do, before workers wait for it: its shard, and the knobs of an update.
+Rehearse = Callable[[Updater, int, Sequence[float]], None]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Slot:
+    """A shard, as this ``ps`` knows it.
+
+    Attributes:
+      host: what holds it; None where another ``ps`` has it.
+      updater: in that.
+      since: when it came (`time.monotonic`).
+      moving: whether it is being given away.
+      offered: who is about to give it, and with which term; None where no task is.
+      void: the latest term with which it will not be taken any more.
+    """
+
+    host: HostedParameters | None = None
+    updater: Updater | None = None
+    since: float = 0.0
+    moving: bool = False
+    offered: tuple[str, int] | None = None
+    void: int = -1
+
+
+class ShardHolder:
+    """See above.
+
+    Args:
+      directory: where shards are, as far as this task knows.
+      shards: how many there are.
+      task: this task's name.
+      address: where others reach it.
+      make: makes what holds a shard.
+      rehearse: see `Rehearse`.
+      expect: see `Expect`.
+      hear_over: called with the reason where this task comes after the job is over.
+      leaving: see `Leaving`.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        shards: int,
+        *,
+        task: str,
+        address: str,
+        make: Make,
+        rehearse: Rehearse,
+        expect: Expect,
+        hear_over: Callable[[str], None],
+        leaving: Leaving,
+    ) -> None:
+        self.directory: Directory = directory
+        self._name = directory.name
+        self._task = task
+        self._address = address
+        self._make = make
+        self._rehearse = rehearse
+        self._expect = expect
+        self._hear_over = hear_over
+        self._leaving = leaving
+        self._changed = threading.Condition()
+        self._slots = [_Slot() for _ in range(shards)]
+        self._begun = False
+        self._leaves = False
+        self._over = False
+        self._has_ended = False
+        self._late = False
+        self._closed = False
+        self._steps = 0
+        self.moved: int = 0
+        directory.learn(Places(addresses={task: address}))
+
+    # Beginning --------------------------------------------------------------------------------------------------------
+
+    def begin(self, first: Mapping[int, Place]) -> None:
+        """Asks the other ``ps`` where the shards are, then has its own: those that they say it has, and those that
+        none of them knows of, and that are here at ``first``.
+
+        A ``ps`` that cannot be reached knows nothing; one that does not answer is waited for, for a while.
+        """
+        answered: set[str] = {self._task}
+        give_up_at, reminder = time.monotonic() + BEGIN_S, Reminder()
+        while not self._closed:
+            for task in self.directory.servers():
+                if task not in answered and self._has_told(task):
+                    answered.add(task)
+            silent = sorted(set(self.directory.servers()) - answered)
+            if not silent:
+                break
+            if time.monotonic() >= give_up_at:
+                _log.warning("%s begins without %s, which does not answer", self._task, ", ".join(silent))
+                break
+            if reminder.is_due():
+                _log.info("%s waits for %s to say where shards are", self._task, ", ".join(silent))
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, PAUSE_S)
+        self.directory.learn(Places(shards=dict(first)))
+        with self._changed:
+            for shard, place in self.directory.places().items():
+                if place.task == self._task:
+                    self._have(shard, *self._make(shard))
+        for state in self._states():
+            if not state.restore():
+                break  # the chief is gone, or stands still
+        with self._changed:
+            self._begun = True
+            self._changed.notify_all()
+
+    def _has_told(self, task: str) -> bool:
+        try:
+            told, _ = self.directory.ask(task, begins=True)
+            self._late = self._late or told.over
+        except OpError as error:
+            cause = error.__cause__
+            return isinstance(cause, ConnectFailure) and cause.problem in _NOT_THERE
+        return True
+
+    def _have(self, shard: int, host: HostedParameters, updater: Updater) -> None:
+        """From now on this ``ps`` has a shard. `_changed` is held."""
+        slot = self._slots[shard]
+        slot.host, slot.updater, slot.since = host, updater, time.monotonic()
+        if shard != FIXED:
+            host.secured = lambda channel: host.turns.secure(channel, lambda: slot.host is host)
+        if self._over:
+            host.job_over()
+        elif self._has_ended:
+            host.worker_ended()
+
+    @property
+    def held(self) -> list[int]:
+        """The shards that it has."""
+        return [shard for shard, slot in enumerate(self._slots) if slot.host is not None]
+
+    @property
+    def moving(self) -> list[int]:
+        """The shards that it is giving away: as far as it knows, it may still have them."""
+        return [shard for shard, slot in enumerate(self._slots) if slot.moving]
+
+    def updater(self, shard: int) -> Updater | None:
+        """The values of a shard; None where another ``ps`` has it."""
+        return self._slots[shard].updater
+
+    @property
+    def _hosts(self) -> list[HostedParameters]:
+        return [host for slot in self._slots if (host := slot.host) is not None]
+
+    # What the task asks -----------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """How many updates the values of its first shard have seen."""
+        return next((host.version for host in self._hosts), 0)
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether its version is the job's step."""
+        return self._slots[FIXED].host is not None
+
+    @property
+    def steps(self) -> int:
+        """Gradients of workers that it has answered, for one shard."""
+        return max([self._steps, *(host.steps for host in self._hosts)])
+
+    @property
+    def way_back(self) -> WayBack | None:
+        """None: it has no state of its own in a folder."""
+        return None
+
+    def sizes(self) -> list[VariableSize]:
+        """What it holds; see `HostedParameters.sizes`."""
+        return [size for host in self._hosts for size in host.sizes()]
+
+    def group(self) -> GroupProgress:
+        """How training goes, and which shards it has."""
+        hosts = self._hosts
+        if not hosts:
+            return GroupProgress(name=self._name, shards=f"none of {len(self._slots)}")
+        held = ", ".join(map(str, self.held))
+        return replace(hosts[0].group(), name=self._name, shards=f"{held} of {len(self._slots)}")
+
+    def waits(self) -> list[tuple[str, float]]:
+        """Which workers wait here."""
+        return [wait for host in self._hosts for wait in host.waits()]
+
+    def refusal(self, task: Claim) -> str:
+        """See `HostedParameters.refusal`."""
+        return next((reason for host in self._hosts if (reason := host.refusal(task))), "")
+
+    def job_over(self) -> None:
+        """The chief's program has ended."""
+        with self._changed:
+            self._over = True
+            hosts = self._hosts
+        for host in hosts:
+            host.job_over()
+
+    def worker_ended(self) -> None:
+        """See `HostedParameters.worker_ended`."""
+        with self._changed:
+            self._has_ended = True
+            hosts = self._hosts
+        for host in hosts:
+            host.worker_ended()
+
+    def close(self) -> None:
+        """The task stops."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def hand_over(self) -> None:
+        """The task ends though the job goes on: the other ``ps`` get its shards, and it takes none any more. The chief
+        keeps the first, and those that no other one takes, until this task is back."""
+        with self._changed:
+            self._leaves = True
+        hand_over(self.directory, [shard for shard in self.held if shard != FIXED], self.give, self._told())
+        with self._changed:  # others may have had some of them move meanwhile
+            self._changed.wait_for(lambda: self._closed or not self.moving)
+        if not set(self.held) - {FIXED}:
+            _log.warning("%s has given away its shards of %r", self._task, self._name)
+        for state in self._states():
+            if not state.leave():
+                break
+
+    def _states(self) -> list[LeavingState]:
+        """What leaves the states of the shards that are here, and brings them back."""
+        hosts = [(shard, slot.host) for shard, slot in enumerate(self._slots)]
+        return [self._leaving(shard, host) for shard, host in hosts if host is not None]
+
+    def join(self) -> None:
+        """Where this ``ps`` has no shard, gets its share from the others; ends where the job is over."""
+        if self._late and not self.held:
+            self._hear_over("other ps say so")
+            return
+        while not (self._closed or self._leaves or self.held):
+            try:
+                moved = spread(self.directory, me=self._told())
+            except OpError as error:
+                _log.info("%s has no shards of %r yet: %s", self._task, self._name, error.message)
+                if any(told.over for told in self.directory.ask_all().values()):
+                    self._hear_over("other ps say so")
+                    return
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, LOOK_S)
+            else:
+                _log.warning("%s has joined: %d shards of %r have moved", self._task, len(moved), self._name)
+                return
+
+    # Workers ----------------------------------------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
+        """Answers a worker where the shard is here; else says where it is."""
+        _, _, number = str(hello.header[0]).rpartition("/")
+        if not number.isdecimal() or int(number) >= len(self._slots):
+            raise bad_header(hello, channel.peer)
+        shard, reminder = int(number), Reminder()
+        while not channel.peer_gone():
+            with self._changed:
+                begun = self._changed.wait_for(lambda: self._begun or self._closed, LOOK_S)
+                host = self._slots[shard].host
+            if host is not None:
+                return host.serve(channel, hello, watchdog)
+            if begun:
+                place = self.directory.of(shard)
+                where = (
+                    f"{place.task} has" if place is not None and place.task != self._task else "no ps is known to have"
+                )
+                reason = f"{where} shard {shard} of {self._name!r}"
+                return channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
+            reminder.tell(channel, f"{self._task} to hear where the shards of {self._name!r} are")
+        return None
+
+    # Other tasks ------------------------------------------------------------------------------------------------------
+
+    def take(self, channel: Channel, first: Frame) -> None:
+        """Answers what another task asks of shards."""
+        try:
+            match first.kind, first.header:
+                case kinds.WHERE, (str(), str(asker), words, bool(begins), bool()):
+                    answer = self._tell(asker, Places.of(words), begins=begins)
+                case kinds.MOVE, (str(), int(shard), str(target), str(address)):
+                    answer = Frame(kinds.DONE, self.give(self._known(shard), target, address))
+                case kinds.OFFER, (str(), int(shard), int(term), str(source), words, [*knobs]):
+                    self.directory.learn(Places.of(words))
+                    answer = self._accept(channel, self._known(shard), term, source, [float(knob) for knob in knobs])
+                case kinds.TOOK, (str(), int(shard), int(term)):
+                    answer = Frame(kinds.DONE, (self._has_taken(self._known(shard), term),))
+                case _:
+                    raise bad_header(first, channel.peer)
+        except OpError as error:
+            if channel.peer_gone():
+                raise
+            answer = error_frame(0, error, self._task)
+        channel.send(answer)
+
+    def _known(self, shard: int) -> int:
+        if not 0 <= shard < len(self._slots):
+            raise FailedPreconditionError(
+                None, None, f"{self._name!r} has {len(self._slots)} shards on {self._task}, and none of number {shard}"
+            )
+        return shard
+
+    def _tell(self, asker: str, known: Places, *, begins: bool) -> Frame:
+        with self._changed:
+            for slot in self._slots:
+                if begins and slot.offered is not None and slot.offered[0] == asker:
+                    slot.void = max(slot.void, slot.offered[1])
+            self.directory.learn(known)
+            for shard in self.held:
+                self._drop(shard)
+            self._claim()
+        told = self._told()
+        loads = [(shard, load.nbytes, load.rate, None) for shard, load in told.loads.items()]
+        return Frame(kinds.DONE, (self.directory.words(), told.takes, told.over, loads))
+
+    def _told(self) -> Told:
+        """What this ``ps`` says of itself."""
+        with self._changed:
+            now = time.monotonic()
+            loads = {
+                shard: Load(
+                    nbytes=sum(size.nbytes for size in host.sizes()),
+                    rate=host.workers.travelled / max(1.0, now - slot.since),
+                )
+                for shard, slot in enumerate(self._slots)
+                if (host := slot.host) is not None
+            }
+            takes = self._begun and not (self._leaves or self._closed or self._over)
+            return Told(takes=takes, over=self._over, loads=loads)
+
+    def _drop(self, shard: int) -> None:
+        """What is elsewhere is not here. `_changed` is held."""
+        slot, place = self._slots[shard], self.directory.of(shard)
+        if slot.host is None or slot.moving or place is None or place.task == self._task:
+            return
+        _log.warning("%s drops shard %d of %r: %s has it", self._task, shard, self._name, place.task)
+        self._part_with(slot)
+
+    def _claim(self) -> None:
+        """What this ``ps`` has, as far as is known, though it has it not, it has lost: the chief brings it anew, unless
+        another one turns out to have it. `_changed` is held."""
+        lost = [
+            shard
+            for shard, place in self.directory.places().items()
+            if place.task == self._task and self._slots[shard].host is None and self._begun
+        ]
+        for shard in lost:
+            _log.warning("%s has lost shard %d of %r", self._task, shard, self._name)
+            self._have(shard, *self._make(shard))
+        if lost:  # others may take themselves for its place
+            threading.Thread(target=self.directory.ask_all, daemon=True).start()
+
+    def _part_with(self, slot: _Slot) -> None:
+        """A shard is here no more; its workers look for it elsewhere. `_changed` is held."""
+        host = slot.host
+        assert host is not None
+        self._steps = max(self._steps, host.steps)
+        slot.host = slot.updater = None
+        with host.lock:
+            host.lock.notify_all()
+        host.workers.end_talks()
+
+    # Giving -----------------------------------------------------------------------------------------------------------
+
+    def give(self, shard: int, target: str, address: str) -> tuple[float, int]:
+        """Gives a shard to another ``ps``.
+
+        Args:
+          shard: its number.
+          target: the other ``ps``.
+          address: where that is.
+
+        Returns:
+          For how long workers could not have it, in seconds; and how many bytes it has.
+
+        Raises:
+          FailedPreconditionError: it cannot move.
+          UnavailableError: it is not here, or the other one did not take it.
+        """
+        if shard == FIXED:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"shard {shard} of {self._name!r} stays on {self._task}: it counts steps and accounts for examples",
+            )
+        slot = self._slots[shard]
+        with self._changed:
+            self._changed.wait_for(lambda: self._begun and not slot.moving, PREPARE_S)
+            if self._over:
+                raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
+            host, updater, place = slot.host, slot.updater, self.directory.of(shard)
+            if not self._begun or slot.moving or host is None or updater is None or place is None:
+                raise UnavailableError(None, None, f"shard {shard} of {self._name!r} is not on {self._task}")
+            if target == self._task:
+                return 0.0, 0
+            slot.moving = True
+        try:
+            until = time.monotonic() + PREPARE_S
+            while not host.turns.wait_filled(LOOK_S):
+                if self._closed or self._over or self.directory.of(shard) != place or time.monotonic() >= until:
+                    raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has no values yet")
+            self.directory.learn(Places(addresses={target: address}))
+            return self._hand(shard, slot, host, updater, place.term + 1, target)
+        finally:
+            with self._changed:
+                slot.moving = False
+                self._drop(shard)  # another one may turn out to have it
+                self._changed.notify_all()
+
+    def _hand(
+        self, shard: int, slot: _Slot, host: HostedParameters, updater: Updater, term: int, target: str
+    ) -> tuple[float, int]:
+        link = self.directory.link(target)
+        channel = link.take_now()
+        try:
+            words, knobs = self.directory.words(), list(host.updates.knobs)
+            channel.send(Frame(kinds.OFFER, (self._name, shard, term, self._task, words, knobs)))
+            if answer_on(channel, target, PREPARE_S).header != (True,):
+                raise UnavailableError(None, None, f"{target} takes no shards now")
+            with host.lock:
+                if not host.turns.hold_outside_rounds(f"shard {shard} of {self._name!r} to move to {target}", ROUND_S):
+                    what = (
+                        f"a round of shard {shard} of {self._name!r} has gradients of workers that do not wait for it"
+                    )
+                    raise UnavailableError(None, None, f"{what}, and has not ended within {ROUND_S:g} s")
+                try:
+                    began = time.monotonic()
+                    memory = host.memory.words()
+                    values, state = updater.values(None), updater.state()
+                    arrays = [*values, *state.values()]
+                    nbytes = sum(array.nbytes for array in arrays)
+                except BaseException:
+                    host.turns.go_on()
+                    raise
+            _log.warning("%s gives shard %d of %r to %s", self._task, shard, self._name, target)
+            taken: bool | None = None
+            try:
+                channel.send(Frame(kinds.STATE, (list(state), memory), arrays))
+                taken = answer_on(channel, target, TAKE_S).header == (True,)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other one may have all of it
+                _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error)
+        finally:
+            link.give_back(channel, False)
+        if taken is None:
+            taken = self._ask_until_known(shard, term, target)
+        with self._changed:
+            if taken:
+                self.directory.note(shard, term, target)
+                self.moved += 1
+                self._part_with(slot)
+            else:
+                # Others may have heard of a place with that term.
+                self.directory.note(shard, term + 1, self._task)
+                host.turns.go_on()
+        if not taken:
+            raise UnavailableError(None, None, f"{target} has not taken shard {shard} of {self._name!r}")
+        seconds = time.monotonic() - began
+        _log.warning(
+            "%s gave shard %d of %r to %s: %d bytes in %.3f s", self._task, shard, self._name, target, nbytes, seconds
+        )
+        return seconds, nbytes
+
+    def _ask_until_known(self, shard: int, term: int, target: str) -> bool:
+        """Whether the other ``ps`` has taken a shard. One that is lost is waited for, as workers do."""
+        reminder = Reminder()
+        while not self._closed:
+            try:
+                answer = self.directory.exchange(target, Frame(kinds.TOOK, (self._name, shard, term)), TAKE_S)
+                return answer.header == (True,)
+            except (OpError, MemoryError) as error:
+                cause = error.__cause__
+                if isinstance(cause, ConnectFailure) and cause.problem is Problem.REFUSED:
+                    # Its process has ended, and what it had taken with it, unless it has given that away.
+                    self.directory.ask_all()
+                    place = self.directory.of(shard)
+                    return place is not None and place.term >= term
+                if reminder.is_due():
+                    what = "%s waits for %s to say whether it has shard %d of %r: %s"
+                    _log.warning(what, self._task, target, shard, self._name, error)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, PAUSE_S)
+        raise UnavailableError(None, None, f"{self._task} ends")
+
+    # Taking -----------------------------------------------------------------------------------------------------------
+
+    def _accept(self, channel: Channel, shard: int, term: int, source: str, knobs: Sequence[float]) -> Frame:
+        """Takes a shard that another ``ps`` offers."""
+        slot = self._slots[shard]
+        with self._changed:
+            self._changed.wait_for(lambda: self._begun or self._closed, PREPARE_S)
+            free = slot.host is None and slot.offered is None and term > slot.void
+            if not free or not self._begun or self._leaves or self._closed or self._over:
+                return Frame(kinds.DONE, (False,))
+            slot.offered = source, term
+        try:
+            host, updater = self._make(shard)
+            self._rehearse(updater, shard, knobs)
+            channel.send(Frame(kinds.DONE, (True,)))
+            frame = channel.recv(ROUND_S + TAKE_S)
+            match frame.kind, frame.header:
+                case kinds.STATE, ([*names], memory):
+                    pass
+                case _:
+                    raise bad_header(frame, channel.peer)
+            values = len(frame.tensors) - len(names)
+            updater.fill(frame.tensors[:values], frame.tensors[values:] or None)
+            host.memory.take_over(memory, COME_S)
+            workers = host.workers.known_workers()
+            self._expect(workers)
+            with self._changed:
+                # One that leaves has said by now which shards it has, and the one that gives this keeps it.
+                taken = term > slot.void and not (self._leaves or self._closed)
+                if taken:
+                    self.directory.note(shard, term, self._task, self._address)
+                    self._have(shard, host, updater)
+        finally:
+            with self._changed:
+                slot.offered = None
+        if taken:
+            _log.warning("%s has shard %d of %r now, from %s", self._task, shard, self._name, source)
+            threading.Thread(target=self._look_after, args=(slot, host, workers), daemon=True).start()
+        else:
+            self._expect(workers, coming=False)
+        return Frame(kinds.DONE, (taken,))
+
+    def _look_after(self, slot: _Slot, host: HostedParameters, workers: Collection[str]) -> None:
+        """Workers that do not come after a shard has moved are gone. One that is here for another shard computes."""
+        awaited = set(workers)
+        while awaited:
+            with self._changed:
+                left = self._changed.wait_for(lambda: self._closed or slot.host is not host, COME_S)
+            self._expect(workers, coming=False)
+            if left:
+                return
+            host.workers.leave_absent({worker for each in self._hosts for worker in list(each.updates.talks)})
+            awaited = host.workers.expected[0]
+
+    def _has_taken(self, shard: int, term: int) -> bool:
+        """Whether a shard was taken with a term; where it was not, it will not be."""
+        slot = self._slots[shard]
+        with self._changed:
+            place = self.directory.of(shard)
+            taken = place is not None and place.term >= term
+            if not taken:
+                slot.void = max(slot.void, term)
+            return taken

@@ -1,0 +1,193 @@
+"""Who asks for moves: a ``ps`` that comes or goes, and a command that changes their number or load."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
+
+from headwater.cluster.names import TaskName
+from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.pauses import pause
+from headwater.ps.replicas.places import CopyMove, Pair, plan_copies
+from headwater.ps.shards.directory import TELL_S, Directory, Load, Told
+from headwater.ps.shards.places import Move, excess, plan_moves
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: How long one move may take, in seconds.
+MOVE_S: Final = 180.0
+#: How long a ``ps`` that a shard was handed over to may take to serve it, in seconds.
+TAKE_OVER_S: Final = 20.0
+#: Between two attempts, in seconds.
+PAUSE_S: Final = 0.05
+
+
+#: Gives a shard to a ``ps``, by its name and address.
+Give = Callable[[int, str, str], object]
+
+
+class Moved(NamedTuple):
+    """A shard that has moved.
+
+    Attributes:
+      move: which, and between whom.
+      seconds: for how long workers could not have it.
+      nbytes: how many bytes of values and state it has.
+    """
+
+    move: Move
+    seconds: float
+    nbytes: int
+
+
+def spread(
+    directory: Directory,
+    *,
+    servers: int | None = None,
+    without: Collection[str] = (),
+    me: Told | None = None,
+    by_rate: bool = False,
+    above: float = 0.0,
+) -> list[Moved]:
+    """Moves shards so that parameter servers have about equally much, one after the other.
+
+    Args:
+      directory: where shards are.
+      servers: over how many, those with the lowest numbers; None for all that take shards.
+      without: parameter servers that are to have none.
+      me: what this task says of itself, where it is a ``ps``.
+      by_rate: whether to even out bytes that travel, rather than bytes of values.
+      above: by which share of the mean the busiest ``ps`` has to have more to do than that for anything to move.
+
+    Returns:
+      What has moved.
+
+    Raises:
+      FailedPreconditionError: there are fewer parameter servers.
+      UnavailableError: some shards are on a ``ps`` that does not answer.
+      OpError: a move was not made; those before it were.
+    """
+    told = directory.ask_all()
+    if me is not None:
+        told[directory.me] = me
+    takers = sorted((task for task in told if told[task].takes and task not in without), key=TaskName.parse)
+    if not takers or (servers is not None and len(takers) < servers):
+        wanted = "any" if servers is None else str(servers)
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"{wanted} ps are to have the shards of {directory.name!r}, and those that can are "
+            f"{', '.join(takers) or 'none'}: start more of them first",
+        )
+    takers = takers[:servers]
+    places = {shard: place.task for shard, place in directory.places().items()}
+    away = sorted({task for task in places.values() if task not in told})
+    if away:
+        raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
+    loads = _loads(told, by_rate=by_rate)
+    if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
+        return []
+    pairs = {
+        shard: Pair(task, load.second or None)
+        for shard, task in places.items()
+        if (load := told[task].loads.get(shard)) is not None and load.second is not None
+    }
+    if not pairs:
+        return [make_move(directory, move) for move in plan_moves(places, loads, takers)]
+    if len(takers) < 2:
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"the shards of {directory.name!r} have two copies each, and only {takers[0]} is to have some: say at "
+            "least two ps",
+        )
+    return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers)]
+
+
+def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
+    """By shard what its ``ps`` has to do for it. Of what makes no work, bytes decide."""
+    loads: dict[int, Load] = {}
+    for one in told.values():
+        loads |= one.loads
+    return {shard: 1.0 + (load.rate if by_rate else load.nbytes) for shard, load in loads.items()}
+
+
+def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
+    """What a ``ps`` says of a move that it was asked for: seconds, and bytes."""
+    answer = directory.exchange(task, frame, MOVE_S + TELL_S)
+    match answer.header:
+        case (float(seconds), int(nbytes)):
+            return seconds, nbytes
+        case _:
+            raise bad_header(answer, task)
+
+
+def make_move(directory: Directory, move: Move) -> Moved:
+    """Has a ``ps`` give a shard to another one.
+
+    Raises:
+      OpError: it did not.
+    """
+    shard, source, target = move
+    frame = Frame(kinds.MOVE, (directory.name, shard, target, directory.address(target)))
+    return Moved(move, *_moved(directory, source, frame))
+
+
+def move_copies(directory: Directory, change: CopyMove) -> Moved:
+    """Has the copies of a shard go to two ``ps``.
+
+    Returns:
+      From where to where a copy has gone; or, where only the other copy serves now, which that was.
+
+    Raises:
+      OpError: they did not.
+    """
+    shard, before, (primary, second) = change
+    assert second is not None
+    both = primary, directory.address(primary), second, directory.address(second)
+    frame = Frame(kinds.MOVE, (directory.name, shard, *both))
+    seconds, nbytes = _moved(directory, before.primary, frame)
+    give_up_at = time.monotonic() + TAKE_OVER_S
+    while primary != before.primary:  # it goes on with the second
+        try:
+            _moved(directory, primary, frame)
+            break
+        except UnavailableError:
+            if time.monotonic() >= give_up_at:
+                raise
+            pause(PAUSE_S)
+    had = {server for server in before if server is not None}
+    came, gone = {primary, second} - had, had - {primary, second}
+    if came:
+        return Moved(Move(shard, min(gone, default=""), min(came)), seconds, nbytes)
+    return Moved(Move(shard, before.primary, primary), seconds, 0)
+
+
+def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
+    """A ``ps`` that ends gives its shards to the others, as far as those can be reached.
+
+    Args:
+      directory: where shards are.
+      held: the shards that it has.
+      give: gives a shard to a ``ps`` at an address.
+      me: what it says of itself.
+    """
+    told = directory.ask_all()
+    takers = [task for task in told if told[task].takes]
+    told[directory.me] = me
+    if not takers:
+        _log.warning("%s finds no other ps that takes its shards of %r", directory.me, directory.name)
+        return
+    places = {shard: place.task for shard, place in directory.places().items()}
+    for move in plan_moves(places, _loads(told, by_rate=False), takers):
+        if move.source != directory.me or move.shard not in held:
+            continue
+        try:
+            give(move.shard, move.target, directory.address(move.target))
+        except OpError as error:
+            _log.warning("%s keeps shard %d of %r: %s", directory.me, move.shard, directory.name, error.message)

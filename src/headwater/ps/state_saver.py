@@ -1,0 +1,182 @@
+"""A ``ps`` of Keras and JAX programs that saves its own state every few seconds, and goes on with it when it is started
+anew; see `headwater.state.state_saver`.
+
+Rows of tables, which change where they lie, are copied some at a time, and put aside where they change before their
+turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+
+from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.ps.host import HostedParameters
+from headwater.ps.host_state import HostState
+from headwater.state.state_saver import Saves, StateSaver, Taken
+from headwater.telemetry.troubles import TROUBLES, Troubles
+
+_log = logging.getLogger("headwater")
+
+#: How many rows of a table are looked at with updates kept waiting.
+ROWS_AT_ONCE: Final[int] = 4096
+_LEDGER: Final = "ledger"
+
+
+class ParameterSaver(StateSaver):
+    """Saves the state of one set of parameters on this task.
+
+    Args:
+      host: the set.
+      saves: where and how often.
+      index: the number of this ``ps``.
+      tasks: how many there are.
+      troubles: is told of what cannot be written.
+      clock: gives seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        host: HostedParameters,
+        saves: Saves,
+        *,
+        index: int,
+        tasks: int,
+        troubles: Troubles = TROUBLES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(
+            saves,
+            quote(host.name, safe=""),
+            repr(host.name),
+            index=index,
+            tasks=tasks,
+            option="saves=...",
+            troubles=troubles,
+            clock=clock,
+        )
+        self._host = host
+        for table in host.tables:
+            table.watch()
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def restore(self) -> bool:
+        """Goes on with the newest state there is; whether there was one. Before the set is served.
+
+        Raises:
+          FailedPreconditionError: it is of other variables, of another optimizer, or of another number of ``ps``.
+          OpError: the folder cannot be read.
+        """
+        chain = self._found()
+        if chain is None:
+            return False
+        last = chain.last
+        if last.signature != self._host.signature:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self.folder} holds the state of other variables, or of variables divided otherwise: the program "
+                "has changed, or the folder is another program's. Remove it, or name another one in saves=...",
+            )
+        try:
+            self._host.memory.resume(_state_of(chain), last.at)
+            self._restore_rows(chain)
+        except InvalidArgumentError as error:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{self.folder} does not fit this program, whose optimizer may have changed: {error.message}. Remove "
+                "it, or name another one in saves=...",
+            ) from error
+        self._fulls = (0, chain.headers[0].number)
+        version, ago = self._host.version, self._clock() - last.at
+        _log.warning("%s goes on with its own state of version %d, saved %.1f s ago", self._task, version, ago)
+        return True
+
+    def _restore_rows(self, chain: Chain) -> None:
+        tables = self._host.tables
+        if not tables:
+            return
+        parts = [[(str(part.dtype), part.shape[1:]) for part in table.read(0, 0, ())] for table in tables]
+        for rows in chain.rows():
+            if rows.table >= len(tables):
+                raise InvalidArgumentError(None, None, f"there are rows of table number {rows.table}")
+            tables[rows.table].restore(rows.numbers, _split(rows, parts[rows.table]))
+
+    def close(self) -> None:
+        """The task ends. Where the job is over, its states have no use any more, and are removed; else the last one is
+        saved, and nothing that changes after it is answered."""
+        self._periodic.stop()
+        if self._host.workers.is_over:
+            self._remove_all()
+            return
+        self._host.hold_until_end("this task to come back: it saves its state, and ends")
+        self.save()
+        self._host.updates.accounts.flush()  # no answer leaves any more that would have it do so
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def _take(self, *, whole: bool) -> Taken | None:
+        with self._host.lock:
+            state, at = self._host.memory.state(), self._clock()
+            if state is None:
+                return None
+            rows = [table.begin_saving(whole=whole) for table in self._host.tables]
+        facts = {**state.facts(), "values": len(state.values), "ledger": state.ledger is not None}
+        return Taken(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
+
+    def _failed(self) -> None:
+        with self._host.lock:
+            for table in self._host.tables:
+                table.saving_failed()
+
+    def _write_rows(self, writer: StateWriter) -> None:
+        for number, table in enumerate(self._host.tables):
+            while True:
+                with self._host.lock:
+                    taken = table.take_saved(ROWS_AT_ONCE)
+                if taken is None:
+                    break
+                writer.rows(number, *taken)
+
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        last, back = self._last, self._host.way_back
+        text = "no state saved yet"
+        if last is not None:
+            text = self._saved_ago(f"version {last.facts['version']} ", last.at)
+        return f"{text}; {back}" if back is not None else text
+
+
+def _arrays_of(state: HostState) -> list[tuple[Spec, Array]]:
+    """Values, the optimizer's state, and the ledger, each with a name of its own."""
+    named = [(f"value {number}", value) for number, value in enumerate(state.values)]
+    named += [(f"state {name}", array) for name, array in state.state.items()]
+    if state.ledger is not None:
+        named.append((_LEDGER, np.frombuffer(state.ledger, np.uint8)))
+    return [(Spec.of(name, array), array) for name, array in named]
+
+
+def _state_of(chain: Chain) -> HostState:
+    """What `_arrays_of` took apart."""
+    arrays, facts = chain.arrays(), chain.last.facts
+    names = [spec.name for spec in chain.last.arrays]
+    ledger = arrays.pop().tobytes() if facts.get("ledger") else None
+    count = int(facts.get("values", 0))
+    state = {name.removeprefix("state "): array for name, array in zip(names[count:], arrays[count:], strict=False)}
+    return HostState.of(facts, ledger, arrays[:count], state)
+
+
+def _split(rows: Rows, parts: Sequence[tuple[str, tuple[int, ...]]]) -> list[Array]:
+    try:
+        return rows.split(parts)
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, str(error)) from error

@@ -1,0 +1,331 @@
+"""A worker's steps: it gives gradients, and gets values and its next step, or the examples of that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.errors import InvalidArgumentError, OpError
+from headwater.ps import protocol
+from headwater.ps.accounting.ledger import Nothing, Plan, Work
+from headwater.ps.attendance import Attendance
+from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, decide
+from headwater.ps.layout import VariableSpec
+from headwater.ps.row_travel import as_numbers, as_rows
+from headwater.ps.serving_context import ServingContext
+from headwater.ps.talks import Request, WorkerTalk
+from headwater.ps.turns import Turns
+from headwater.ps.updater import Array
+from headwater.ps.updates import Updates
+from headwater.ps.wishes import Returned, range_of, wish_of, work_of
+from headwater.task import kinds
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+
+class Steps:
+    """Answers workers that push gradients and ask for steps, in words of `headwater.ps.protocol`.
+
+    Args:
+      context: of the host.
+      specs: of this task's blocks.
+      updates: which have the values.
+      turns: waits of workers.
+      workers: that take part.
+    """
+
+    def __init__(
+        self,
+        context: ServingContext,
+        specs: Sequence[VariableSpec],
+        updates: Updates,
+        turns: Turns,
+        workers: Attendance,
+    ) -> None:
+        self._context = context
+        self._changed = context.changed
+        self._optimized = sum(spec.optimized for spec in specs)
+        self._table_widths = [spec.shape[-1] for spec in specs if spec.table]
+        self._updates = updates
+        self._accounts = updates.accounts
+        self._turns = turns
+        self._workers = workers
+        self._tickets = workers.tickets
+        self._uneven_said = False
+
+    # Gradients --------------------------------------------------------------------------------------------------------
+
+    def pull(
+        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
+    ) -> Frame:
+        """Answers a PULL frame with values, and the worker's next step."""
+        worker, workers = talk.worker, self._workers
+        with self._changed:
+            self._turns.wait_for_values(talk)
+            if (wish is not None or worker in workers.resting) and worker not in self._updates.state.members:
+                self._updates.event(Joined(worker))
+            request, again = workers.request(talk, number)
+            self._judged(worker, request)
+            if not again:
+                self._take_back(worker, work_of(work)[1])
+            return self._values(talk, everything, extras, wish, keeps, request)
+
+    def push(
+        self,
+        talk: WorkerTalk,
+        version: int,
+        weight: float,
+        extras: Any,
+        wish: Any,
+        knobs: Any,
+        work: Any,
+        keeps: bool,
+        number: int,
+        tensors: Sequence[Array],
+    ) -> Frame:
+        """Answers a PUSH frame once the worker may go on, with values and its next step."""
+        worker, workers, updates, turns = talk.worker, self._workers, self._updates, self._turns
+        given, returned = work_of(work)
+        expected = self._optimized + len(extras) + 2 * len(self._table_widths)
+        # The first ps gets what the worker adds to the sums of its epoch, too.
+        sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
+        if len(tensors) != expected + (sums is not None):
+            raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
+        split = self._optimized + len(extras)
+        rows = [
+            (as_numbers(tensors[at]), as_rows(tensors[at + 1], width))
+            for at, width in zip(range(split, expected, 2), self._table_widths, strict=True)
+        ]
+        with self._changed:
+            turns.require_filled()
+            if turns.held_for or turns.pauses_for:
+                turns.wait_for_round(talk)
+            request, again = workers.request(talk, number)
+            if not again:
+                self._take_back(worker, returned)
+            if not again and self._accounts.give(worker, given):
+                updates.free.discard(worker)
+                request.version = updates.state.version
+                decision = decide(updates.state, Gave(worker, version), self._context.clock())
+                request.applied = not any(isinstance(action, Drop) for action in decision.actions)
+                if request.applied:
+                    updates.knobs = knobs
+                    changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
+                    source = worker, workers.lives[worker], number
+                    updates.round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
+                    if sums is not None and wish is not None:
+                        workers.sums.add(worker, wish[1], sums)
+                else:
+                    self._accounts.dropped(worker, given)
+                self._judged(worker, request)
+                workers.tickets.ended(worker)
+                if workers.tickets.ends is not None:
+                    self._say_uneven()
+                try:
+                    updates.perform(decision)
+                except OpError:  # the update could not be made: a repetition is told the same
+                    updates.latest.pop(worker, None)
+                    raise
+                self._changed.notify_all()
+            elif request.applied and updates.state.gathers and request.version == updates.state.version:
+                updates.event(Back(worker))
+            else:
+                self._judged(worker, request)
+                if not again:
+                    self._tell_dropped(worker, given)
+                    self._changed.notify_all()
+                updates.event(Joined(worker))
+                updates.free.add(worker)
+            turns.wait(talk, lambda: worker in updates.free or updates.talks.get(worker) is not talk, "", talk.turn)
+            workers.require_present(talk)  # else its new channel is the one that may go on
+            updates.free.discard(worker)
+            return self._values(talk, False, extras, wish, keeps, request)
+
+    def _judged(self, worker: str, request: Request) -> None:
+        """Other ``ps`` may ask whether the worker's gradient is part of a round here."""
+        if self._updates.round_sums is not None:
+            life = self._workers.lives[worker]
+            self._updates.round_sums.judged(worker, life, request.number, taken=request.applied)
+
+    # Steps ------------------------------------------------------------------------------------------------------------
+
+    def _values(
+        self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, keeps: bool, request: Request
+    ) -> Frame:
+        """A VALUES frame for a request, with the step that the worker wishes for. The lock is held."""
+        worker, workers, tickets = talk.worker, self._workers, self._tickets
+        ticket, share = protocol.EPOCH_OVER, None
+        match wish:
+            case None:
+                tickets.at_work.pop(worker, None)
+            case (int(training), int(epoch), int(steps), int(exhausted), *_):
+                if exhausted >= 0:
+                    tickets.exhausted(epoch, exhausted)
+                    self._say_uneven()
+                self._await_epoch(talk, epoch)
+                if training > workers.trainings:
+                    workers.reach_training(training)
+                if training < workers.trainings:
+                    ticket = protocol.TRAINING_OVER
+                elif len(wish) > 4:
+                    ticket = self._hand_out(worker, wish, request)
+                elif request.ticket is not None:  # it has that step already, and not the answer that said so
+                    ticket = tickets.at_work[worker] = request.ticket
+                else:
+                    ticket = tickets.take(worker, epoch, steps, self._updates.state.version)
+                    request.ticket = ticket if ticket >= 0 else None
+                if ticket != protocol.TRAINING_OVER:
+                    share = workers.share(worker)
+                self._changed.notify_all()
+            case _:
+                raise InvalidArgumentError(None, None, f"{worker} asked for a step in words unknown here")
+        updates = self._updates
+        values = updates.updater.values(None if everything else extras)
+        names: list[str] = []
+        if everything:
+            state = updates.updater.state()
+            values += state.values()
+            names += state
+        ledger = self._accounts.to_bytes() if keeps else None
+        header = (updates.state.version, request.applied, ticket, share, names, request.handed, ledger)
+        return Frame(kinds.VALUES, header, values)
+
+    def _await_epoch(self, talk: WorkerTalk, epoch: int) -> None:
+        """Waits until no worker is more than an epoch behind: the chief validates, and may stop training."""
+        tickets = self._tickets
+        tickets.asked[talk.worker] = epoch
+        self._changed.notify_all()
+        if isinstance(self._context.choice, Asynchronous):  # the others keep together by themselves
+            self._turns.wait(talk, lambda: tickets.may_begin(epoch), "others that are more than an epoch behind")
+
+    def follow(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
+        """Waits until an epoch is over, and says whether training is."""
+        workers, tickets = self._workers, self._tickets
+        with self._changed:
+            self._turns.wait(
+                talk, lambda: workers.trainings > training or tickets.epoch > epoch, f"epoch {epoch} to end"
+            )
+            return Frame(kinds.DONE, (workers.trainings > training,))
+
+    def stop(self) -> Frame:
+        """No worker gets another step of this training."""
+        with self._changed:
+            self._tickets.stopped = True
+            self._changed.notify_all()
+        return Frame(kinds.DONE)
+
+    def tell_sums(self, talk: WorkerTalk, epoch: int, wait: bool) -> Frame:
+        """What workers have added up in an epoch; with ``wait``, once all others have ended its steps."""
+
+        def others() -> list[str]:
+            return self._tickets.busy_in(epoch, but=talk.worker)
+
+        with self._changed:
+            if wait:
+                self._turns.wait(
+                    talk, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}"
+                )
+            return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
+
+    def _say_uneven(self) -> None:
+        """Says once that workers have data of different lengths, which only their ends can tell. The lock is held."""
+        tickets = self._tickets
+        if tickets.uneven and not self._uneven_said:
+            self._uneven_said = True
+            _log.warning(
+                "%s: workers have data of different lengths: in epoch %d those of one end after %s batches, and "
+                "another had more. The epoch ends there; give all workers the same data, or say steps_per_epoch",
+                self._context.task,
+                tickets.epoch,
+                tickets.ends,
+            )
+
+    # Examples ---------------------------------------------------------------------------------------------------------
+
+    def _hand_out(self, worker: str, wish: Any, request: Request) -> int:
+        """A range of examples for a worker, noted in its request; the number of the batch, or why there is none."""
+        training, last, steps, _, (first, plan, part) = wish_of(worker, wish)
+        self._tickets.ended(worker)
+        if isinstance(request.handed, tuple):
+            work = Work(*request.handed[:3])
+            if self._accounts.holds(worker, work):  # it has that range already, and not the answer that said so
+                return self._begins(worker, work, plan)
+        request.handed = None
+        if self._tickets.stopped:
+            return protocol.TRAINING_OVER
+        share = part and (self._workers.share(worker) or part)
+        found = self._accounts.hand_out(worker, training, first, last, plan, share, self._updates.state.version)
+        match found:
+            case Nothing.OVER:
+                return protocol.EPOCH_OVER
+            case Nothing.YET:
+                return protocol.NOTHING_YET
+            case Nothing.ASIDE:
+                request.handed = self._accounts.set_aside(first, last)
+                return protocol.SET_ASIDE
+            case (work, seed):
+                request.handed = work.epoch, work.start, work.stop, seed
+                self._tickets.reach(work.epoch, steps, self._updates.state.version)
+                return self._begins(worker, work, plan)
+
+    def _begins(self, worker: str, work: Work, plan: Plan) -> int:
+        batch = self._tickets.at_work[worker] = work.start // plan.batch
+        return batch
+
+    def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
+        """A worker gives ranges back. The lock is held."""
+        for work, reason in returned:
+            self._accounts.failed(worker, work, reason)
+        if returned:
+            self._changed.notify_all()
+
+    def holds(self, worker: str, spans: Sequence[Any]) -> Frame:
+        """Whether a worker that was away still has ranges."""
+        works = [range_of(span) for span in spans]
+        with self._changed:
+            self._accounts.back(worker)
+            holds = all(self._accounts.holds(worker, work) for work in works)
+        if not holds:
+            self._tell_dropped(worker, works)
+        return Frame(kinds.DONE, (holds,))
+
+    def _tell_dropped(self, worker: str, works: Sequence[Work]) -> None:
+        """Says that the gradient of some ranges comes too late."""
+        ranges = ", ".join(map(str, works))
+        _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
+
+    def rest(self, talk: WorkerTalk, wish: Any) -> Frame:
+        """A worker has no data, because others hold what is left: no other waits for it, and it waits for theirs."""
+        worker, workers, accounts, updates = talk.worker, self._workers, self._accounts, self._updates
+        with self._changed:
+            workers.require_present(talk)
+            if not updates.state.formed and worker not in updates.state.members:
+                updates.event(Joined(worker))
+            self._turns.wait(talk, lambda: updates.state.formed, "the other workers to come")
+            workers.require_present(talk)
+            workers.rests(worker)
+            if wish is not None:
+                training, last, _, _, (first, *_) = wish_of(worker, wish)
+                clock, patience = self._context.clock, self._context.choice.patience_s
+                began = clock()
+
+                def ready() -> bool:
+                    if patience is not None and clock() - began >= patience:
+                        for slow in set(accounts.holders()) - workers.resting:
+                            accounts.left(slow, f"others have waited for it for {patience:g} s")
+                    over = self._tickets.stopped or workers.trainings > training
+                    return over or accounts.has_work(training, first, last)
+
+                def none_to_come() -> bool:
+                    holders = accounts.holders()
+                    return worker in holders and workers.resting.issuperset(holders)
+
+                holders = ", ".join(accounts.holders()) or "other workers"
+                self._turns.wait(
+                    talk, lambda: ready() or none_to_come(), f"the last examples, which {holders} computes"
+                )
+                self._changed.notify_all()
+                return Frame(kinds.DONE, (ready(),))
+            return Frame(kinds.DONE)

@@ -1,0 +1,497 @@
+"""A worker's end of embedding tables: which ``ps`` has which key, and one frame to each for all tables."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from headwater.data.io import files
+from headwater.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from headwater.ps.client import ServerLink
+from headwater.ps.conversation import Traffic
+from headwater.ps.table_protocol import Array, flat_rows, pack, parted
+from headwater.ps.table_requests import Batch, Divided, Ids, in_bags, together
+from headwater.ps.table_sessions import TableSessions
+from headwater.tables import TableConfig, TableStatistics
+from headwater.tables.flat import add_up, gather
+from headwater.tables.hashing import Reals, Words, owners, string_keys
+from headwater.tables.kernels import all_finite
+from headwater.tables.parts import Part
+from headwater.tables.row_formats import Format, decode, encode, require_format
+from headwater.tables.snapshots import Save, commit_parts, delete_older, next_number
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+
+#: Rows that one frame brings to a ``ps`` when a table gets other rows.
+_STORED_ROWS = 1 << 16
+_NO_WORDS: Words = np.empty(0, np.int64)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Opened:
+    config: TableConfig
+    folder: str | None
+    wire: Format = "float32"
+    rate: float | None = None
+    #: Of the last save by this worker: its folder and its number.
+    last_save: tuple[str, int] | None = None
+    #: Bytes of the last whole save, and of the deltas since.
+    whole_bytes: int = 0
+    delta_bytes: int = 0
+
+
+class TableClient:
+    """One worker's access to all embedding tables. Used by one thread at a time.
+
+    Args:
+      worker: its name.
+      links: to every ``ps``, with its name; or to whatever serves each part.
+      twice, shards, met: see `TableSessions`.
+    """
+
+    def __init__(
+        self,
+        worker: str,
+        links: Sequence[tuple[str, ServerLink]],
+        *,
+        twice: bool = False,
+        shards: int | None = None,
+        met: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._worker = worker
+        self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards, met=met)
+        self._tables: dict[str, _Opened] = {}
+        self._updates = 0
+        #: What was looked up last, for the gradients that follow.
+        self._looked_up: Ids | None = None
+
+    def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
+        """Makes a table on every ``ps``, unless it is there.
+
+        Args:
+          name: of the table.
+          config: what it is.
+          folder: where saves of it are. A ``ps`` that does not have the table takes its rows of the last one.
+          wire: in which form rows travel to this worker, see `headwater.tables.row_formats`. Its gradients travel as
+            bfloat16 where that is another one than float32.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+          ValueError: there is no such form.
+        """
+        pack(config)
+        wire = require_format(wire, "wire")
+        if name in self._tables:
+            if self._tables[name].config != config:
+                raise FailedPreconditionError(None, None, f"table {name!r} was opened with another configuration")
+            return
+        self._tables[name] = _Opened(config=config, folder=folder, wire=wire)
+        try:
+            self._sessions.open()
+        except BaseException:
+            del self._tables[name]
+            raise
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        self._sessions.close()
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Sets a table's learning rate, from its next update on."""
+        self._opened(name).rate = float(rate)
+
+    def _told_first(self) -> list[tuple[str, object, str | None]]:
+        return [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return self._sessions.traffic
+
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    def _opened(self, name: str) -> _Opened:
+        if name not in self._tables:
+            raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
+        return self._tables[name]
+
+    def divide(self, name: str, ids: object) -> Divided:
+        """Which of the keys of a table are wanted, and which ``ps`` has each.
+
+        Args:
+          name: of the table.
+          ids: of any shape.
+
+        Raises:
+          InvalidArgumentError: they are of another type than the table's keys.
+        """
+        return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
+
+    def _ids(self, ids: Mapping[str, Any]) -> Ids:
+        """Checked ids of several tables, and their keys: known already, where these were looked up last."""
+        names = list(ids)
+        opened = [self._opened(name) for name in names]
+        arrays = [np.asarray(ids[name]) for name in names]
+        shapes = [array.shape for array in arrays]
+        checks = _NO_WORDS
+        if any(table.config.strings for table in opened):
+            both = [self._two_words(name, array) for name, array in zip(names, arrays, strict=True)]
+            flat = np.concatenate([words for words, _ in both])
+            checks = np.concatenate([seconds for _, seconds in both])
+        else:
+            for name, array in zip(names, arrays, strict=True):
+                self._require_whole(name, array)
+            flat = np.concatenate([array.reshape(-1) for array in arrays], dtype=np.int64, casting="unsafe")
+            last = self._looked_up
+            if last is not None and last.are(names, shapes, flat, checks):
+                return last
+        found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions.tasks))
+        return found
+
+    def _require_whole(self, name: str, array: Array) -> None:
+        if array.dtype.kind not in "iu" and array.size:
+            raise InvalidArgumentError(
+                None, None, f"{self._where(name)}: ids must be whole numbers; they are of type {array.dtype}"
+            )
+
+    def _two_words(self, name: str, array: Array) -> tuple[Words, Words]:
+        flat = array.reshape(-1)
+        if not self._tables[name].config.strings:
+            self._require_whole(name, array)
+            return flat.astype(np.int64), np.zeros(len(flat), np.int64)
+        try:
+            if array.dtype.kind not in "OSU" and array.size:
+                raise TypeError(f"they are of type {array.dtype}")
+            both = string_keys(flat)
+        except TypeError as error:
+            raise InvalidArgumentError(None, None, f"{self._where(name)}: ids must be strings: {error}") from error
+        return both[:, 0], both[:, 1]
+
+    def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
+        """Rows of several tables, in one round trip.
+
+        Args:
+          ids: by table, of any shape.
+          training: counts the use, and makes rows for keys that have none; without it such a key gets its initial row.
+
+        Returns:
+          By table the rows, shape ``[*ids.shape, dim]``.
+        """
+        if not ids:
+            return {}
+        batch = self._ids(ids)
+        tables = [self._tables[name] for name in batch.names]
+        dims = [table.config.dim for table in tables]
+        forms: list[Format] = [table.wire for table in tables]
+        if not flat_rows(forms, [0] * len(forms)):
+            divided = {
+                name: batch.divided(at, table.config.strings)
+                for at, (name, table) in enumerate(zip(batch.names, tables, strict=True))
+            }
+            rows = self.rows(divided, training=training)
+            return {
+                name: rows[name].take(divided[name].inverse, axis=0).reshape(*shape, dim)
+                for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True)
+            }
+        answers = self._ask(batch, training, forms, [0] * len(forms), [()] * len(self._sessions.tasks))
+        arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
+        sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
+        found = np.empty(sum(sizes), np.float32)
+        addresses = np.array([rows.ctypes.data for rows in arrived], np.int64)
+        gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, found)
+        parts = parted(found, sizes)
+        return {
+            name: part.reshape(*shape, dim)
+            for name, part, shape, dim in zip(batch.names, parts, batch.shapes, dims, strict=True)
+        }
+
+    def _ask(
+        self,
+        batch: Batch,
+        training: bool,
+        forms: Sequence[Format],
+        bags: Sequence[int],
+        more: Sequence[Sequence[Array]],
+    ) -> list[Frame]:
+        """What each ``ps`` answers to a lookup. ``more`` are tensors for each, beside keys."""
+        strings = [self._tables[name].config.strings for name in batch.names]
+        frames: list[Frame | None] = []
+        for task, tensors in enumerate(more):
+            counts, sizes, keys = batch.keys(task, strings)
+            frames.append(Frame(kinds.LOOK_UP, (training, batch.names, forms, bags, counts, sizes), [*keys, *tensors]))
+        answers = self._sessions.exchange(frames)
+        assert all(answer is not None for answer in answers)
+        return cast("list[Frame]", answers)
+
+    def _flat(self, answer: Frame, batch: Batch, task: int, dims: Sequence[int]) -> Reals:
+        """The numbers of all rows, of an answer that has no other."""
+        counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
+        rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
+        if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):
+            raise bad_header(answer, self._sessions.tasks[task])
+        self._sessions.traffic += Traffic(rows=rows)
+        return answer.tensors[0]
+
+    def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+        """By table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
+        if not divided:
+            return {}
+        names, parts = list(divided), list(divided.values())
+        forms: list[Format] = [self._tables[name].wire for name in names]
+        dims = [self._tables[name].config.dim for name in names]
+        pooled = [part.pooled(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
+        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
+        batch, more = together(divided), self._of_bags(parts, pooled)
+        arrived: list[list[Reals]] = [[] for _ in names]
+        for task, answer in enumerate(self._ask(batch, training, forms, bags, more)):
+            if flat_rows(forms, bags):
+                flat = self._flat(answer, batch, task, dims)
+                sizes = batch.numbers(task, dims)
+                for found, part, dim in zip(arrived, parted(flat, sizes), dims, strict=True):
+                    found.append(part.reshape(-1, dim))
+                continue
+            if len(answer.tensors) != len(names):
+                raise bad_header(answer, self._sessions.tasks[task])
+            for found, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
+                found.append(decode(tensor, dim, form))
+            self._sessions.traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
+        return {
+            name: part.wanted(found, dim, of)
+            for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
+        }
+
+    def _of_bags(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
+        """For each ``ps`` what says which rows it pools."""
+        return [
+            [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
+            for task in range(len(self._sessions.tasks))
+        ]
+
+    def _where(self, name: str) -> str:
+        return f"table {name!r}, {self._worker}"
+
+    def bags(self, name: str, ids: Any, offsets: Any, combiner: str, weights: Any = None) -> Divided:
+        """Ids of a table, in bags; see `RowTable.pool`."""
+        return in_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
+
+    def pool(self, bags: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+        """By table the pooled rows of its bags, [bags, dim], in one round trip. See `bags`."""
+        return self.rows(bags, training=training)
+
+    def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
+        """One update of several tables, in one round trip. Gradients of one key are added before they travel.
+
+        Args:
+          ids: by table, of any shape.
+          gradients: by table, shape ``[*ids.shape, dim]``.
+
+        Raises:
+          InvalidArgumentError: shapes do not fit, or a gradient is not finite.
+        """
+        if not ids:
+            return
+        batch = self._ids(ids)
+        tables = [self._tables[name] for name in batch.names]
+        dims = [table.config.dim for table in tables]
+        values: list[Reals] = []
+        for name, shape, dim in zip(batch.names, batch.shapes, dims, strict=True):
+            value = np.ascontiguousarray(gradients[name], np.float32)
+            if value.shape != (*shape, dim):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"{self._where(name)}: gradients have shape {value.shape}; the ids' shape {shape} asks for "
+                    f"{(*shape, dim)}",
+                )
+            values.append(value)
+        addresses = np.array([value.ctypes.data for value in values], np.int64)
+        sums, bad = add_up(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends)
+        if bad >= 0:
+            number = next(t for t, end in enumerate(batch.bounds[:, -1]) if bad < end)
+            raise self._not_finite(batch.names[number], f"key {int(batch.words[bad])}")
+        forms = self._gradient_forms(batch.names)
+        by_task = parted(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions.tasks))])
+        tensors: list[list[Array]] = []
+        for task, flat in enumerate(by_task):
+            if flat_rows(forms, [0] * len(forms)):
+                tensors.append([flat])
+                continue
+            sizes = batch.numbers(task, dims)
+            parts = zip(parted(flat, sizes), dims, forms, strict=True)
+            tensors.append([encode(part.reshape(-1, dim), form) for part, dim, form in parts])
+        self._push(batch, forms, [0] * len(forms), tensors)
+
+    def _not_finite(self, name: str, what: str) -> InvalidArgumentError:
+        return InvalidArgumentError(None, None, f"{self._where(name)}: the gradient of {what} is not finite")
+
+    def _gradient_forms(self, names: Sequence[str]) -> list[Format]:
+        return ["float32" if self._tables[name].wire == "float32" else "bfloat16" for name in names]
+
+    def _push(
+        self, batch: Batch, forms: Sequence[Format], bags: Sequence[int], tensors: Sequence[Sequence[Array]]
+    ) -> None:
+        """Sends an update; ``tensors`` are those for each ``ps``, beside keys."""
+        self._updates += 1
+        strings = [self._tables[name].config.strings for name in batch.names]
+        rates = [self._tables[name].rate for name in batch.names]
+        frames: list[Frame | None] = []
+        for task, more in enumerate(tensors):
+            counts, sizes, keys = batch.keys(task, strings)
+            header = (self._updates, batch.names, rates, forms, bags, counts, sizes)
+            frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
+        self._sessions.exchange(frames)
+
+    def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
+        """One update of several tables: gradients of distinct keys, or of bags, one for each.
+
+        Raises:
+          InvalidArgumentError: a gradient is not finite, or there are too few or too many.
+        """
+        if not divided:
+            return
+        names, parts = list(divided), list(divided.values())
+        forms = self._gradient_forms(names)
+        pooled: list[bool] = []
+        brought: list[list[Reals]] = []
+        for name, part, form in zip(names, parts, forms, strict=True):
+            dim, given = self._tables[name].config.dim, np.ascontiguousarray(sums[name], np.float32)
+            if given.shape != (len(part), dim):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}",
+                )
+            bad = int(all_finite(given))
+            if bad >= 0:
+                raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
+            pooled.append(part.pooled(form, dim))
+            brought.append(part.gradients(given, pooled[-1]))
+        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
+        tensors = self._of_bags(parts, pooled)
+        for task, more in enumerate(tensors):
+            mine = [each[task] for each in brought]
+            if flat_rows(forms, bags):
+                more.append(np.concatenate([rows.reshape(-1) for rows in mine]))
+            else:
+                more += [encode(rows, form) for rows, form in zip(mine, forms, strict=True)]
+        self._push(together(divided), forms, bags, tensors)
+
+    # All rows ---------------------------------------------------------------------------------------------------------
+
+    def all_rows(self, name: str) -> Generator[tuple[int, Words, Reals]]:
+        """All rows, a shard of a ``ps`` at a time: how many updates the ``ps`` had made, words and values, as
+        `headwater.tables.Table.shard_records` gives them."""
+        self._opened(name)
+        for index, task in enumerate(self._sessions.tasks):
+            shard, shards = 0, 1
+            while shard < shards:
+                frames: list[Frame | None] = [None] * len(self._sessions.tasks)
+                frames[index] = Frame(kinds.READ_TABLE, (name, shard))
+                answer = self._sessions.exchange(frames)[index]
+                assert answer is not None
+                match answer.header, answer.tensors:
+                    case (int(step), int(shards)), (words, values):
+                        yield step, words, values
+                    case _:
+                        raise bad_header(answer, task)
+                shard += 1
+
+    def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
+        """Gives a table other rows, as `all_rows` has given them, and says how many updates it has seen."""
+        self._opened(name)
+        owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
+        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
+        for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
+            parts = [place[start : start + _STORED_ROWS] for place in places]
+            header = (name, None if start else step)
+            self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
+
+    # Saving and telling -----------------------------------------------------------------------------------------------
+
+    def save(self, name: str, folder: files.Path, *, delta: bool = False) -> Save:
+        """Saves a table: each ``ps`` writes its own part, then this worker makes a save of them.
+
+        The folder must be one that all tasks share. One worker saves; the others train on.
+
+        Raises:
+          FailedPreconditionError: a delta was asked for, and some ``ps`` has no save to build on, or it is not this
+            worker's last one.
+        """
+        opened = self._opened(name)
+        path = os.path.abspath(files.as_path(folder)) if "://" not in files.as_path(folder) else files.as_path(folder)
+        files.makedirs(path)
+        number = next_number(path, name)
+        if delta and opened.last_save != (path, number - 1):
+            raise FailedPreconditionError(
+                None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
+            )
+        opened.last_save = None
+        answers = self._sessions.exchange(
+            [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]
+        )
+        parts: list[Part] = []
+        steps: list[int] = []
+        for task, answer in zip(self._sessions.tasks, answers, strict=True):
+            assert answer is not None
+            match answer.header:
+                case (str(file), int(rows), int(gone), int(nbytes), int(step)):
+                    parts.append(Part(file=file, rows=rows, gone=gone, nbytes=nbytes))
+                    steps.append(step)
+                case _:
+                    raise bad_header(answer, task)
+        base = number - 1 if delta else None
+        made = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
+        opened.last_save = path, number
+        nbytes = sum(part.nbytes for part in parts)
+        if delta:
+            opened.delta_bytes += nbytes
+        else:
+            opened.whole_bytes, opened.delta_bytes = nbytes, 0
+        return made
+
+    def save_again(self, name: str, folder: files.Path) -> Save:
+        """Saves what changed since the last time, or all of a table where that is due: at first, after another save,
+        once deltas have half the size of the whole, and where a ``ps`` was started anew. A whole save deletes what is
+        older than the whole one before it.
+
+        Args:
+          folder: as of `save`.
+        """
+        opened = self._opened(name)
+        if opened.last_save is not None and 2 * opened.delta_bytes < opened.whole_bytes:
+            try:
+                return self.save(name, folder, delta=True)
+            except FailedPreconditionError as error:
+                _log.info("%s: all rows are saved: %s", self._worker, error.message)
+        made = self.save(name, folder)
+        delete_older(folder, name)
+        return made
+
+    def statistics(self, name: str) -> dict[str, TableStatistics]:
+        """What each ``ps`` says of a table, by its name."""
+        return {task: TableStatistics(**told) for task, (told, _) in self._told(name, 0)}
+
+    def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
+        """The most used keys (of strings: their first words), each with how often it was used, most used first."""
+        found = [(key, uses) for _, (_, hot) in self._told(name, count) for key, uses in hot]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
+
+    def _told(self, name: str, count: int) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
+        self._opened(name)
+        answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])
+        for task, answer in zip(self._sessions.tasks, answers, strict=True):
+            assert answer is not None
+            yield task, cast(Any, tuple(answer.header))

@@ -1,0 +1,547 @@
+"""The end that has the rows of embedding tables: what runs on a ``ps``."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnavailableError,
+)
+from headwater.ps.table_protocol import (
+    Array,
+    arrived_keys,
+    flat_rows,
+    names_function,
+    pack,
+    parted,
+    same,
+    unpack,
+)
+from headwater.ps.table_requests import BagsPart, arrived_bags, pool_part, spread_part
+from headwater.tables import Table, TableConfig, together
+from headwater.tables.kernels import all_finite
+from headwater.tables.policies import ALWAYS
+from headwater.tables.row_formats import Format, decode, encode, require_format
+from headwater.tables.snapshots import TableSnapshot, part_path, restore
+from headwater.tables.table import Keys
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.waiting import LOOK_S
+from headwater.telemetry.snapshot import TableLoad
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: Number of updates of a table after which rows that its eviction policy calls expired are removed.
+_SWEEP_STEPS = 1000
+#: How many of the most used keys a task tells of, and how often it looks for them, in seconds: all rows are looked at.
+_HOT_KEYS = 5
+_HOT_S = 30.0
+
+
+@dataclass(slots=True)
+class Client:
+    """What is known of a worker's program: its number, that of its last update, and a lock that guards this; whether
+    that is what a save says."""
+
+    number: int
+    last: int = 0
+    restored: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What a frame asks of several tables.
+
+    Attributes:
+      tables: which.
+      forms: in which form the rows or gradients of each travel.
+      bags: how the rows of each are pooled.
+      words: keys, those of one table after those of the other; second words, or none.
+      checks: see ``words``.
+      counts: how many are of each table.
+      parts: bags of each table, or None.
+      left: tensors that are not looked at yet.
+    """
+
+    tables: Sequence[Table]
+    forms: Sequence[Format]
+    bags: Sequence[int]
+    words: NDArray[np.int64]
+    checks: NDArray[np.int64]
+    counts: Sequence[int]
+    parts: Sequence[BagsPart | None]
+    left: list[Array]
+
+    def pairs(self) -> list[tuple[Table, Keys]]:
+        """Each table with its keys."""
+        words = parted(self.words, self.counts)
+        checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
+        return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
+
+    def admitted(self) -> list[tuple[Table, Keys]]:
+        """Each table that gives a row to every key, with its keys."""
+        return [pair for pair in self.pairs() if pair[0].config.admission.kind == ALWAYS]
+
+    def numbers(self) -> list[int]:
+        """How many numbers the rows of each table's keys have."""
+        return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
+
+
+class RowSaver(Protocol):
+    """See `headwater.ps.table_saver.TableSaver`."""
+
+    def restore(self, table: Table) -> bool: ...
+
+    def close(self, *, over: bool) -> None: ...
+
+
+class LeftRows(Protocol):
+    """See `headwater.ps.left_tables.LeavingTables`."""
+
+    def restore(self, table: Table) -> bool: ...
+
+    def leave(self) -> None: ...
+
+
+class TableService:
+    """All tables of one ``ps``.
+
+    Each worker's channel has a thread, and no lock is held while rows are read or changed but those of the table.
+
+    Args:
+      task: this task's name, for people.
+      index: its number among the ``ps``.
+      tasks: how many ``ps`` there are.
+
+    Attributes:
+      saving: held while tables are being saved: one save at a time.
+      saver: saves them by itself; None where that was not asked for.
+      left: leaves them with the chief when the task is told to end; None where the saver or a second copy has them.
+      lost_updates: how many are lost that workers had made before this task was started anew.
+    """
+
+    def __init__(self, task: str, index: int, tasks: int) -> None:
+        self._task = task
+        self._index = index
+        self._tasks = tasks
+        self._lock = threading.Condition()
+        self._tables: dict[str, Table] = {}
+        self._clients: dict[int, Client] = {}
+        #: By table when its most used keys were looked for, and what they were.
+        self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
+        self.saving: threading.Lock = threading.Lock()
+        self.saver: RowSaver | None = None
+        self.left: LeftRows | None = None
+        self.lost_updates: int = 0
+        self._went_back = False
+        self._ends = False
+        self._ended = threading.Event()
+
+    def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
+        """Makes a table for the program of this task, unless a worker has asked for it before.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+        """
+        with self._lock:
+            known = self._tables.get(name)
+            if known is None:
+                known = Table(name, config, task=self._task)
+                own = any(one.restore(known) for one in (self.saver, self.left) if one is not None)
+                if folder is not None and not own:
+                    self._restore(known, folder)
+                self._tables[name] = known
+                self._lock.notify_all()
+            elif not same(pack(known.config), pack(config)):
+                raise FailedPreconditionError(
+                    None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
+                )
+            return known
+
+    def go_on(self, clients: Mapping[int, int]) -> None:
+        """Tables will be those of a save, which holds the counted updates of each worker's program."""
+        self._went_back = True
+        self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}
+
+    @contextmanager
+    def still(self) -> Generator[dict[int, int]]:
+        """While it is entered, no update is made; how many each worker's program has made."""
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)  # none comes that is not known
+            for client in self._clients.values():
+                stack.enter_context(client.lock)
+            yield {number: client.last for number, client in self._clients.items()}
+
+    def ends(self) -> None:
+        """From now on nothing changes any more: workers wait for the task's next life."""
+        with self.still():
+            self._ends = True
+
+    def before_end(self) -> None:
+        """The task is told to end though the job goes on, and still reaches others."""
+        if self.left is not None:
+            self.left.leave()
+
+    def close(self, *, over: bool) -> None:
+        """The task ends, perhaps because the job is over."""
+        if self.saver is not None:
+            self.saver.close(over=over)
+
+    def tables(self) -> list[Table]:
+        """All tables, by name."""
+        with self._lock:
+            return [self._tables[name] for name in sorted(self._tables)]
+
+    def loads(self) -> tuple[TableLoad, ...]:
+        """What all tables say of themselves."""
+        found: list[TableLoad] = []
+        now = time.monotonic()
+        for table in self.tables():
+            told = table.statistics()
+            looked, hot = self._hot.get(table.name, (-math.inf, ()))
+            if now - looked >= _HOT_S:
+                hot = tuple(table.hottest(_HOT_KEYS))
+                self._hot[table.name] = now, hot
+            found.append(
+                TableLoad(
+                    name=table.name,
+                    rows=told.rows,
+                    nbytes=told.nbytes,
+                    file_bytes=told.file_bytes,
+                    hits=told.hits,
+                    misses=told.misses,
+                    made=told.made,
+                    refused=told.refused,
+                    dropped=told.dropped,
+                    evicted=told.evicted,
+                    updates=told.step,
+                    hot=hot,
+                    saved=str(self.saver) if self.saver is not None else "",
+                    lost_updates=self.lost_updates,
+                )
+            )
+        return tuple(found)
+
+    def serve(self, channel: Channel, hello: Frame) -> None:
+        """Answers a worker until its channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+        """
+        match hello.header:
+            case (int(number), tables):
+                pass
+            case _:
+                raise bad_header(hello, channel.peer)
+        client, frame = self._client(number), hello
+        while True:
+            try:
+                answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
+            except (OpError, MemoryError) as error:
+                answer = error_frame(0, error, self._task)
+            self._secure(channel)
+            channel.send(answer)
+            frame = channel.recv()
+
+    def _client(self, number: int) -> Client:
+        with self._lock:
+            return self._clients.setdefault(number, Client(number=number, restored=self._went_back))
+
+    def _secure(self, channel: Channel) -> None:
+        """Called before each answer on ``channel``; returns once what the answer says is safe."""
+
+    def _changes(
+        self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
+    ) -> AbstractContextManager[object]:
+        """Surrounds a change.
+
+        Args:
+          client: who asks for it.
+          frame: with what.
+          keys: gives by table those that may get rows.
+          looks_up: see `Table.make_room`.
+        """
+        del client, frame, keys, looks_up
+        return nullcontext()
+
+    def _open(self, tables: Any, channel: Channel) -> Frame:
+        for told in tables:
+            match told:
+                case (str(name), packed, None | str() as folder):
+                    pass
+                case _:
+                    raise InvalidArgumentError(None, None, f"a table is told as {str(told)[:80]}")
+            if names_function(packed):
+                self._await_program(name, packed, channel)
+            else:
+                self.make(name, unpack(packed), folder)
+        return Frame(kinds.DONE)
+
+    def _await_program(self, name: str, packed: Any, channel: Channel) -> None:
+        """Waits until the program of this task has made a table."""
+        with self._lock:
+            while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):
+                if channel.peer_gone():
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+            if not same(pack(self._tables[name].config), packed):
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"table {name!r} on {self._task} is another one, {self._tables[name].config}: all tasks must run "
+                    "the same program",
+                )
+
+    def _restore(self, table: Table, folder: str) -> None:
+        try:
+            save = restore(table, folder, task=self._index, tasks=self._tasks)
+        except NotFoundError as error:
+            _log.info("table %r on %s begins empty: %s", table.name, self._task, error.message)
+        else:
+            _log.info("table %r on %s has %d rows of save %d", table.name, self._task, len(table), save.number)
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            raise NotFoundError(None, None, f"{self._task} has no table {name!r}")
+        return table
+
+    def _handle(self, client: Client, frame: Frame, channel: Channel) -> Frame:
+        match frame.kind, frame.header:
+            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes]):
+                asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
+                changes = self._changes(client, frame, asked.pairs, looks_up=True) if training else nullcontext()
+                with changes:
+                    found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
+                return _rows(asked, found)
+            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes]):
+                with client.lock:
+                    ends = self._ends
+                    if not ends and number > client.last:
+                        if client.restored:
+                            self._tell_lost(client, number, names, channel.peer)
+                        asked = self._asked(names, forms, bags, counts, sizes, frame.tensors)
+                        gradients = _gradients(asked, rates)
+                        with self._changes(client, frame, asked.admitted):
+                            self._update(asked, gradients, rates)
+                            client.last = number
+                if ends:
+                    self._await_end(channel)
+                return Frame(kinds.DONE)
+            case kinds.SAVE_TABLE, (str(name), str(folder), int(number), bool(delta)):
+                return self._save(self._table(name), folder, number, delta)
+            case kinds.TELL_TABLE, (str(name), int(count)):
+                table = self._table(name)
+                return Frame(kinds.DONE, (asdict(table.statistics()), table.hottest(min(count, 10_000))))
+            case kinds.READ_TABLE, (str(name), int(shard)):
+                table = self._table(name)
+                if not 0 <= shard < table.config.shards:
+                    raise InvalidArgumentError(None, None, f"table {name!r} on {self._task} has no shard {shard}")
+                return Frame(kinds.DONE, (table.step, table.config.shards), table.shard_records(shard))
+            case kinds.WRITE_TABLE, (str(name), None | int() as step):
+                if self._ends:
+                    self._await_end(channel)
+                self._write(client, self._table(name), step, frame.tensors)
+                return Frame(kinds.DONE)
+            case _:
+                raise bad_header(frame, channel.peer)
+
+    def _tell_lost(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
+        """A worker that has made updates before goes on with this task, which has those that were saved."""
+        client.restored = False
+        lost = number - 1 - client.last
+        if lost > 0:
+            self.lost_updates += lost
+            _log.warning(
+                "%s has lost updates %d to %d of %s, which were made since its tables were saved: %s",
+                self._task,
+                client.last + 1,
+                number - 1,
+                peer,
+                ", ".join(map(repr, names)),
+            )
+
+    def _await_end(self, channel: Channel) -> None:
+        """The task saves its tables and ends: a worker asks its next life."""
+        while not channel.peer_gone():
+            self._ended.wait(LOOK_S)
+        raise UnavailableError(None, None, f"{self._task} ends")
+
+    def _asked(
+        self,
+        names: Sequence[Any],
+        forms: Sequence[Any],
+        bags: Sequence[Any],
+        counts: Sequence[Any],
+        sizes: Sequence[Any],
+        tensors: Sequence[Array],
+    ) -> _Asked:
+        """What a frame asks, checked.
+
+        Raises:
+          InvalidArgumentError, NotFoundError: it cannot be, or there is no such table.
+        """
+        try:
+            named: list[Format] = [require_format(form, "a form") for form in forms]
+            hows = [int(how) for how in bags]
+            if not len(names) == len(named) == len(hows) or not names:
+                raise ValueError(f"{len(names)} tables have {len(named)} forms and {len(hows)} bags")
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
+        tables, arrays = [self._table(str(name)) for name in names], list(tensors)
+        words = arrived_keys(_take(tables[0], arrays), counts, sizes, len(tables))
+        checks = words[:0]
+        if any(table.config.strings for table in tables):
+            checks = _checks(tables, counts, _take(tables[0], arrays))
+        parts = [
+            arrived_bags(arrays, how, count, _where(table)) if how else None
+            for table, how, count in zip(tables, hows, counts, strict=True)
+        ]
+        return _Asked(
+            tables=tables, forms=named, bags=hows, words=words, checks=checks, counts=counts, parts=parts, left=arrays
+        )
+
+    def _update(self, asked: _Asked, gradients: NDArray[np.float32], rates: Sequence[float | None]) -> None:
+        for table, rate in zip(asked.tables, rates, strict=True):  # all of them are right
+            if rate is not None:
+                table.learning_rate = rate
+        if all(table.config.optimizer.kind >= 0 for table in asked.tables):
+            together.apply(asked.tables, asked.words, asked.checks, asked.counts, gradients)
+        else:
+            for (table, keys), part in zip(asked.pairs(), parted(gradients, asked.numbers()), strict=True):
+                table.apply(keys, part.reshape(-1, table.config.dim))
+        for table in asked.tables:
+            if table.step % _SWEEP_STEPS == 0:
+                table.sweep()
+
+    def _write(self, client: Client, table: Table, step: int | None, tensors: Sequence[Array]) -> None:
+        words = tensors[0] if len(tensors) == 2 else None
+        if words is None or words.dtype != np.int64 or words.ndim != 2 or words.shape[1] != table.config.words:
+            raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows came to store")
+        if step is not None:
+            none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
+            with self._changes(client, none, list[tuple[Table, Keys]]):
+                table.clear()
+                table.restored(step, table.learning_rate, table.rates)
+        rows = Frame(kinds.WRITE_TABLE, (table.name, None), tensors)
+        with self._changes(client, rows, lambda: [(table, table.keys_of(words))]):
+            table.store_records(words, tensors[1])
+
+    def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
+        with self.saving:
+            return self._save_alone(table, folder, number, delta)
+
+    def _save_alone(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
+        if delta and table.saved_in and table.saved_in != folder:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"table {table.name!r} on {self._task} was saved in {table.saved_in} after it was saved in {folder}: a "
+                "delta would lack what changed before; save all of it"
+                + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else ""),
+            )
+        snapshot = TableSnapshot(table, delta=delta)
+        part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))
+        return Frame(kinds.DONE, (part.file, part.rows, part.gone, part.nbytes, snapshot.step))
+
+
+def _take(table: Table, arrays: list[Array]) -> Array:
+    if not arrays:
+        raise InvalidArgumentError(None, None, f"table {table.name!r} on {table.task}: an array is missing")
+    return arrays.pop(0)
+
+
+def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> NDArray[np.int64]:
+    """Second words of all tables' keys, zeros where keys are no strings, from those that arrived."""
+    total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
+    if arrived.dtype != np.int64 or arrived.shape != (total,):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"tables on {tables[0].task}: {total} keys are strings; their second words arrived as {arrived.dtype} of "
+            f"shape {arrived.shape}",
+        )
+    left = parted(arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)])
+    parts = [
+        part if table.config.strings else np.zeros(count, np.int64)
+        for table, count, part in zip(tables, counts, left, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def _rows(asked: _Asked, found: NDArray[np.float32]) -> Frame:
+    """The answer to a lookup, which found these numbers."""
+    if flat_rows(asked.forms, asked.bags):
+        return Frame(kinds.DONE, (), [found])
+    rows: list[Array] = []
+    parts = parted(found, asked.numbers())
+    for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
+        of_keys = part.reshape(-1, table.config.dim)
+        rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
+    return Frame(kinds.DONE, (), rows)
+
+
+def _where(table: Table) -> str:
+    return f"table {table.name!r} on {table.task}"
+
+
+def _gradients(asked: _Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
+    """All numbers of the gradients of an update, one table after the other, flat."""
+    if len(rates) != len(asked.tables):
+        raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
+    sizes = asked.numbers()
+    if flat_rows(asked.forms, asked.bags):
+        flat = _take(asked.tables[0], asked.left)
+        if flat.dtype != np.float32 or flat.shape != (sum(sizes),):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"tables on {asked.tables[0].task}: {sum(sizes)} numbers of gradients arrived as {flat.dtype} of shape "
+                f"{flat.shape}",
+            )
+    else:
+        flat = np.concatenate([_gradients_of(asked, at).reshape(-1) for at in range(len(asked.tables))])
+    if int(all_finite(flat.reshape(1, -1))) >= 0:
+        first = 0
+        for table, count, part in zip(asked.tables, asked.counts, parted(flat, sizes), strict=True):
+            bad = int(all_finite(part.reshape(-1, table.config.dim)))
+            if bad >= 0:
+                raise InvalidArgumentError(
+                    None, None, f"{_where(table)}: the gradient of key {int(asked.words[first + bad])} is not finite"
+                )
+            first += count
+    return flat
+
+
+def _gradients_of(asked: _Asked, at: int) -> NDArray[np.float32]:
+    """Gradients of one table's keys, which arrived by themselves, perhaps as those of bags."""
+    table, part, count = asked.tables[at], asked.parts[at], asked.counts[at]
+    dim = table.config.dim
+    try:
+        gradients = np.ascontiguousarray(decode(_take(table, asked.left), dim, asked.forms[at]))
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
+    expected, what = (count, "keys") if part is None else (len(part.which), "bags")
+    if len(gradients) != expected:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{_where(table)}: gradients of {expected} {what} have shape {gradients.shape}, not ({expected}, {dim})",
+        )
+    return gradients if part is None else spread_part(part, gradients, count)

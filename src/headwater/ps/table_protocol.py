@@ -1,0 +1,217 @@
+"""How a worker and a ``ps`` talk about embedding tables.
+
+A worker keeps one channel to each ``ps``, and sends a frame only when it has the answer to the one before::
+
+    OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
+                                            table its name, what it is (`pack`), and a folder with saves or None.
+                                            Answered by DONE. A table that the task has stays as it is. Where there
+                                            are two copies of each part, a third word is the part's number, and a
+                                            fourth how many there are, or None where each ``ps`` has one that stays
+                                            there; ERROR says that another copy serves, and WAIT (what) may come before
+                                            any answer
+    LOOK_UP      (training, names, forms, bags, counts, sizes)   the distinct keys that belong to this task, of all
+                                            tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
+                                            ``counts`` keys, in ``sizes`` bytes. Then second words of the tables
+                                            whose keys are strings, and parts of bags where rows are pooled
+                                            (`headwater.ps.table_requests`). Answered by DONE with the rows, in
+                                            the form (`headwater.tables.row_formats`) that is named for each table: a
+                                            tensor for each, or one flat one for all (`flat_rows`)
+    UPDATE       (number, names, rates, forms, bags, counts, sizes)   the same, and gradients, one for each key or bag,
+                                            in as many tensors; ``rates`` are learning rates, or None. Answered by DONE.
+                                            A number that the task has seen of this client is answered, not applied
+                                            again
+    SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
+    TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
+    READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
+                                            and, where keys are strings, second word), and values with optimizer's state
+    WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or how many updates
+                                            there had been, and the table loses all other rows. Answered by DONE
+    ERROR        (0, code, message)         as in `headwater.task.answers`
+
+Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers. One that is a function
+of the program is named, and the ``ps`` waits for its own program to make the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import InvalidArgumentError
+from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, RowOptimizer, TableConfig
+from headwater.tables.flat import unpack_keys
+from headwater.tables.hashing import extent
+from headwater.tables.policies import Eviction
+
+Array = NDArray[Any]
+_Number = TypeVar("_Number", bound=np.generic)
+
+_PLAIN = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "folder", "shards")
+
+
+def pack(config: TableConfig) -> dict[str, Any]:
+    """What a table is, as a header has it.
+
+    Raises:
+      ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot travel.
+    """
+    packed: dict[str, object] = {name: getattr(config, name) for name in _PLAIN}
+    optimizer = config.optimizer
+    if isinstance(optimizer, RowOptimizer):
+        packed["optimizer"] = asdict(optimizer)
+    elif optimizer.name:
+        packed["optimizer"] = {"name": optimizer.name, "slots": optimizer.slots}
+    else:
+        raise ValueError("optimizer: a function cannot travel to a ps; take one of headwater.tables")
+    packed["initializer"] = asdict(config.initializer)
+    packed["admission"] = asdict(config.admission)
+    packed["eviction"] = packed_eviction(config.eviction)
+    return packed
+
+
+def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
+    """An eviction, as a header has it.
+
+    Raises:
+      ValueError: it is a class of the program's own.
+    """
+    match eviction:
+        case None:
+            return None
+        case LeastRecent():
+            return ("least recent", 0)
+        case LeastFrequent():
+            return ("least frequent", 0)
+        case Age(steps):
+            return ("age", steps)
+        case _:
+            raise ValueError("eviction: a class cannot travel to a ps; take one of headwater.tables")
+
+
+def names_function(packed: object) -> bool:
+    """Whether the optimizer of a packed table is a function, which only the program can make."""
+    return isinstance(packed, Mapping) and "name" in cast(Mapping[str, Any], packed).get("optimizer", ())
+
+
+def same(packed: object, other: object) -> bool:
+    """Whether two packed tables are one, whether they have travelled or not."""
+    return _listed(packed) == _listed(other)
+
+
+def _listed(packed: object) -> object:
+    if isinstance(packed, Mapping):
+        return {name: _listed(value) for name, value in cast(Mapping[str, object], packed).items()}
+    return [_listed(value) for value in cast(Sequence[object], packed)] if isinstance(packed, (list, tuple)) else packed
+
+
+def unpack(packed: Mapping[str, Any]) -> TableConfig:
+    """What `pack` packed.
+
+    Raises:
+      InvalidArgumentError: it is not of that kind.
+    """
+    try:
+        optimizer = dict(packed["optimizer"])
+        optimizer["slots"], optimizer["hyper"] = _reals(optimizer["slots"]), _reals(optimizer["hyper"])
+        made = RowOptimizer(**optimizer)
+        if (made.kind, len(made.slots), len(made.hyper)) not in _KINDS:
+            raise ValueError(f"there is no optimizer of kind {made.kind} with {len(made.slots)} parts of state")
+        if made.kind == _RMSPROP and made.hyper[1] and len(made.slots) == 1:
+            raise ValueError("RMSProp with momentum keeps two parts of state")
+        return TableConfig(
+            **{name: packed[name] for name in _PLAIN},
+            optimizer=made,
+            initializer=Initializer(**packed["initializer"]),
+            admission=Admission(**packed["admission"]),
+            eviction=eviction_of(packed["eviction"]),
+        )
+    except (TypeError, ValueError, KeyError) as error:
+        raise InvalidArgumentError(None, None, f"a table cannot be made: {error}") from error
+
+
+_RMSPROP = 3
+#: Of each optimizer the kind, the parts of its state, and its numbers: what compiled functions rely on.
+_KINDS = {(0, 0, 1), (1, 1, 2), (2, 1, 1), (3, 1, 3), (3, 2, 3), (4, 2, 4), (5, 2, 4)}
+
+
+def _reals(values: Sequence[float]) -> tuple[float, ...]:
+    reals = tuple(float(value) for value in values)
+    if not all(math.isfinite(value) for value in reals):
+        raise ValueError(f"an optimizer's numbers must be finite, not {reals}")
+    return reals
+
+
+def eviction_of(packed: Any) -> Eviction | None:
+    """What `packed_eviction` packed.
+
+    Raises:
+      ValueError: it is not of that kind.
+    """
+    match packed:
+        case None:
+            return None
+        case ("least recent", _):
+            return LeastRecent()
+        case ("least frequent", _):
+            return LeastFrequent()
+        case ("age", int(steps)):
+            return Age(steps)
+        case _:
+            raise ValueError(f"there is no eviction {packed!r}")
+
+
+_LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31), 1 << 31)
+
+
+def smallest(numbers: NDArray[np.int64]) -> Array:
+    """Whole numbers, of as few bytes as they fit into: of 1, 2, 4 or 8."""
+    least, most = extent(numbers)
+    for kind, low, high in _LIMITS:
+        if low <= least and most < high:
+            return numbers.astype(kind)
+    return numbers
+
+
+def flat_rows(forms: Sequence[str], bags: Sequence[int]) -> bool:
+    """Whether the numbers of all tables' rows, or gradients, travel as one tensor: where all are float32, and those of
+    keys. Otherwise each table has a tensor of its own."""
+    return all(form == "float32" for form in forms) and not any(bags)
+
+
+def parted(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number]]:
+    """Parts of an array, of these sizes, one after the other."""
+    parts: list[NDArray[_Number]] = []
+    first = 0
+    for size in sizes:
+        parts.append(flat[first : first + size])
+        first += size
+    return parts
+
+
+_SIZES = frozenset((1, 2, 4, 8))
+
+
+def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[Any], tables: int) -> NDArray[np.int64]:
+    """Keys of several tables as they arrived, see `headwater.tables.flat.pack_keys`.
+
+    Raises:
+      InvalidArgumentError: they are none.
+    """
+    fit = (
+        packed.dtype == np.int64
+        and packed.ndim == 1
+        and len(counts) == len(sizes) == tables
+        and all(isinstance(count, int) and 0 <= count <= 8 * len(packed) for count in counts)
+        and _SIZES.issuperset(sizes)
+    )
+    keys = unpack_keys(packed, np.array(counts, np.int64), np.array(sizes, np.int64)) if fit else None
+    if keys is None or len(keys) != sum(counts):
+        raise InvalidArgumentError(
+            None, None, f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which does not fit"
+        )
+    return keys

@@ -1,0 +1,357 @@
+"""What a worker asks a ``ps`` of tables: keys, and perhaps the bags in which their rows are pooled before they travel.
+
+A bag is pooled where that is fewer bytes: the ``ps`` then adds up the rows (times their weights) that it has of each
+bag, and the worker adds up what comes of several ``ps`` and divides. Gradients go the other way: a bag's gradient
+travels once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows. Both are sums, so mathematics
+gives what it gives when every row travels; rounding may differ in the last bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.ps.table_protocol import Array, smallest
+from headwater.tables.flat import divide, pack_keys
+from headwater.tables.hashing import Reals, Words
+from headwater.tables.pooling import bag_divisors, pool, pool_gradients
+from headwater.tables.row_formats import Format, row_bytes
+from headwater.tables.table import COMBINERS
+
+Counts: TypeAlias = "list[int]"
+
+NOT_POOLED: Final = 0
+POOLED: Final = 1
+WEIGHTED: Final = 2
+
+_NO_WEIGHTS: Reals = np.empty(0, np.float32)
+_NO_WORDS: Words = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BagsPart:
+    """The bags, as one task sees them.
+
+    Attributes:
+      counts: by bag how many of its ids belong to the task, [bags].
+      numbers: by such id the number of its key among the task's keys.
+      weights: theirs, or none.
+    """
+
+    counts: Words
+    numbers: Words
+    weights: Reals
+
+    def tensors(self, keys: int) -> list[Array]:
+        """How it travels. Numbers that count from 0 are left out."""
+        numbers = self.numbers
+        told = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
+        found = [smallest(self.counts), smallest(told)]
+        return [*found, self.weights] if len(self.weights) else found
+
+    @property
+    def which(self) -> Words:
+        """The bags of which the task has something."""
+        return np.flatnonzero(self.counts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bags:
+    """Bags of ids.
+
+    Attributes:
+      offsets: where each begins among the ids, and the end of the last, [bags + 1].
+      weights: of the ids, or none.
+      divisors: by bag what the sum is divided by, [bags].
+    """
+
+    offsets: Words
+    weights: Reals
+    divisors: Reals
+
+    def __len__(self) -> int:
+        return len(self.divisors)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Divided:
+    """Ids, divided among tasks.
+
+    Attributes:
+      words: distinct keys; second words, or none.
+      checks: see ``words``.
+      inverse: by id its key.
+      bounds: where the keys of each task begin, and those of the last one end, [tasks + 1].
+      bags: in which rows are pooled, or None: each is wanted.
+      parts: by task its part of the bags.
+    """
+
+    words: Words
+    checks: Words
+    inverse: Words
+    bounds: Words
+    bags: Bags | None = None
+    parts: Sequence[BagsPart] = ()
+
+    def __len__(self) -> int:
+        """How many rows are wanted."""
+        return len(self.words) if self.bags is None else len(self.bags)
+
+    @property
+    def places(self) -> list[slice]:
+        """By task which keys belong to it."""
+        ends = cast(list[int], self.bounds.tolist())
+        return [slice(first, end) for first, end in pairwise(ends)]
+
+    def bag_tensors(self, task: int) -> list[Array]:
+        """What travels to a task beside its keys, where rows are pooled."""
+        return self.parts[task].tensors(self._keys_of(task))
+
+    def pooled(self, form: Format, dim: int) -> bool:
+        """Whether pooled rows of ``dim`` numbers in this format are fewer bytes than the rows and, without them, what
+        says which rows are pooled."""
+        if self.bags is None:
+            return False
+        row = row_bytes(dim, form)
+        told = [self.bag_tensors(task) for task in range(len(self.parts))]
+        arrays = sum(array.nbytes for tensors in told for array in tensors)
+        return arrays + row * sum(len(part.which) for part in self.parts) < row * len(self.words)
+
+    def how(self, pooled: bool) -> int:
+        """How its bags are pooled on the ``ps``, for a header."""
+        return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
+
+    def _keys_of(self, task: int) -> int:
+        return int(self.bounds[task + 1] - self.bounds[task])
+
+    def wanted(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
+        """The rows that are wanted, from what came from each task: pooled, or by key."""
+        if pooled:
+            assert self.bags is not None
+            total = np.zeros((len(self.bags), dim), np.float32)
+            for part, rows in zip(self.parts, arrived, strict=True):
+                total[part.which] += rows
+            return total / self.bags.divisors[:, None]
+        if len(arrived) == 1 and self.bags is None:
+            return arrived[0]
+        found = np.empty((len(self.words), dim), np.float32)
+        for place, rows in zip(self.places, arrived, strict=True):
+            found[place] = rows
+        return found if self.bags is None else self.pool(found)
+
+    def pool(self, rows: Reals) -> Reals:
+        """The bags' pooled rows, from those of the keys."""
+        bags = self.bags
+        assert bags is not None
+        return pool(rows, self.inverse, bags.offsets, bags.weights, 0) / bags.divisors[:, None]
+
+    def gradients(self, gradients: Reals, pooled: bool) -> list[Reals]:
+        """By task the gradients that it is brought.
+
+        Args:
+          gradients: of what is wanted, [wanted, dim].
+          pooled: whether those of bags travel, or those of keys.
+        """
+        if self.bags is not None:
+            gradients = gradients / self.bags.divisors[:, None]
+            if pooled:
+                return [gradients[part.which] for part in self.parts]
+            bags = self.bags
+            gradients = pool_gradients(gradients, self.inverse, bags.offsets, bags.weights, 0, len(self.words))
+        return [gradients[place] for place in self.places]
+
+
+class Batch:
+    """Keys of several tables, divided among tasks, in flat arrays; see `headwater.tables.flat.divide`.
+
+    Args:
+      names: of the tables.
+      words: keys, those of one table after those of the other; second words, or none where no keys are strings.
+      checks: see ``words``.
+      bounds: where the keys of each task begin, and those of the last one end, [tables, tasks + 1].
+    """
+
+    def __init__(self, names: Sequence[str], words: Words, checks: Words, bounds: Words) -> None:
+        self.names: list[str] = list(names)
+        self.words: Words = words
+        self.checks: Words = checks
+        self.bounds: Words = bounds
+        self._sent: dict[int, tuple[Counts, Counts, list[Array]]] = {}
+
+    def keys(self, task: int, strings: Sequence[bool]) -> tuple[Counts, Counts, list[Array]]:
+        """What travels to a task: by table how many keys and how many bytes of each, and the keys.
+
+        Args:
+          task: which.
+          strings: whether the keys of each table are strings.
+        """
+        found = self._sent.get(task)
+        if found is None:
+            packed, sizes = pack_keys(self.words, self.bounds, task)
+            tensors: list[Array] = [packed]
+            if any(strings):
+                both = [
+                    row[task : task + 2].tolist() for row, is_one in zip(self.bounds, strings, strict=True) if is_one
+                ]
+                tensors.append(np.concatenate([self.checks[first:end] for first, end in both]))
+            counts = self.bounds[:, task + 1] - self.bounds[:, task]
+            found = self._sent[task] = cast(Counts, counts.tolist()), cast(Counts, sizes.tolist()), tensors
+        return found
+
+    def numbers(self, task: int, dims: Sequence[int]) -> list[int]:
+        """By table how many numbers a task's rows have, of ``dims`` each."""
+        return cast("list[int]", ((self.bounds[:, task + 1] - self.bounds[:, task]) * dims).tolist())
+
+
+class Ids(Batch):
+    """Ids of several tables, and their keys.
+
+    Args:
+      names: of the tables.
+      shapes: of the ids of each.
+      ids: all of them, flat; second words, or none where no keys are strings.
+      checks: see ``ids``.
+      tasks: how many there are.
+    """
+
+    def __init__(
+        self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words, tasks: int
+    ) -> None:
+        self.shapes: Sequence[tuple[int, ...]] = shapes
+        self.ids: Words = ids
+        self.ends: Words = np.cumsum([math.prod(shape) for shape in shapes], dtype=np.int64)
+        words, seconds, self.inverse, bounds = divide(ids, checks, self.ends, tasks)
+        super().__init__(names, words, seconds, bounds)
+
+    def are(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
+        """Whether these are the ids of this one; never said of strings."""
+        return (
+            not len(checks)
+            and not len(self.checks)
+            and self.names == list(names)
+            and self.shapes == shapes
+            and np.array_equal(self.ids, ids)
+        )
+
+    def divided(self, number: int, strings: bool) -> Divided:
+        """One of the tables' ids."""
+        bounds = self.bounds[number]
+        first, end = int(bounds[0]), int(bounds[-1])
+        start = int(self.ends[number - 1]) if number else 0
+        return Divided(
+            words=self.words[first:end],
+            checks=self.checks[first:end] if strings else self.checks[:0],
+            inverse=self.inverse[start : int(self.ends[number])],
+            bounds=bounds - first,
+        )
+
+
+def together(divided: Mapping[str, Divided]) -> Batch:
+    """Keys of several tables, in flat arrays."""
+    parts = list(divided.values())
+    total = np.cumsum([0, *(len(part.words) for part in parts)])
+    checks = _NO_WORDS
+    if any(len(part.checks) for part in parts):
+        checks = np.concatenate(
+            [part.checks if len(part.checks) else np.zeros(len(part.words), np.int64) for part in parts]
+        )
+    bounds = np.array([part.bounds + before for part, before in zip(parts, total[:-1], strict=True)], np.int64)
+    return Batch(list(divided), np.concatenate([part.words for part in parts]), checks, bounds)
+
+
+def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, where: str) -> Divided:
+    """Ids, with the bags that they are in.
+
+    Args:
+      divided: the ids.
+      offsets: where each bag begins, and the end of the last, [bags + 1].
+      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``, see `headwater.tables.Table.pool`.
+      weights: of the ids, [n], or None.
+      where: names table and worker.
+
+    Raises:
+      InvalidArgumentError: an argument does not fit.
+    """
+    count = len(divided.inverse)
+    if combiner not in COMBINERS:
+        raise InvalidArgumentError(None, None, f"{where}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
+    ends = np.asarray(offsets)
+    if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu" or ends[0] != 0 or ends[-1] != count:
+        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+    ends = ends.astype(np.int64)
+    if np.any(np.diff(ends) < 0):
+        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+    given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
+    if weights is not None and given.shape != (count,):
+        raise InvalidArgumentError(None, None, f"{where}: weights have shape {given.shape}; there are {count} ids")
+    if not np.isfinite(given).all():
+        raise InvalidArgumentError(None, None, f"{where}: a weight is not finite")
+    bags = Bags(offsets=ends, weights=given, divisors=bag_divisors(ends, given, COMBINERS.index(combiner)))
+    return replace(divided, bags=bags, parts=_parts(divided, bags))
+
+
+def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
+    if len(divided.bounds) == 2:
+        return [BagsPart(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
+    owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
+    for task, place in enumerate(divided.places):
+        owner[place], number[place] = task, np.arange(len(owner[place]))
+    found: list[BagsPart] = []
+    by_id = owner[divided.inverse]
+    for task in range(len(divided.bounds) - 1):
+        mine = by_id == task
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine, dtype=np.int64)])
+        found.append(
+            BagsPart(
+                counts=np.diff(before[bags.offsets]),
+                numbers=number[divided.inverse[mine]],
+                weights=bags.weights[mine] if len(bags.weights) else bags.weights,
+            )
+        )
+    return found
+
+
+def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
+    """A task's part of bags, as `BagsPart.tensors` sent it; takes it from ``arrays``.
+
+    Raises:
+      InvalidArgumentError: it does not fit.
+    """
+    needed = 3 if how == WEIGHTED else 2
+    if how not in (POOLED, WEIGHTED) or len(arrays) < needed:
+        raise InvalidArgumentError(None, None, f"{where}: bags arrived without their arrays")
+    counts, numbers = _counted(arrays.pop(0), where), _counted(arrays.pop(0), where)
+    total = int(counts.sum())
+    if not len(numbers) and total == keys:
+        numbers = np.arange(keys)
+    weights = np.ascontiguousarray(arrays.pop(0), np.float32) if how == WEIGHTED else _NO_WEIGHTS
+    fits = len(numbers) == total and (total == 0 or int(numbers.max()) < keys)
+    if not fits or (how == WEIGHTED and (weights.shape != (total,) or not np.isfinite(weights).all())):
+        raise InvalidArgumentError(None, None, f"{where}: bags of {total} ids arrived that do not fit to {keys} keys")
+    return BagsPart(counts=counts, numbers=numbers, weights=weights)
+
+
+def _counted(array: Array, where: str) -> Words:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (len(array) and int(array.min()) < 0):
+        raise InvalidArgumentError(None, None, f"{where}: bags arrived as {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(cast(Words, array), np.int64)
+
+
+def pool_part(part: BagsPart, rows: Reals) -> Reals:
+    """The sums of a task's rows, of the bags of which it has something."""
+    return pool(rows, part.numbers, _ends(part), part.weights, 0)
+
+
+def spread_part(part: BagsPart, gradients: Reals, keys: int) -> Reals:
+    """The gradients of a task's keys, from those of the bags of which it has something."""
+    return pool_gradients(gradients, part.numbers, _ends(part), part.weights, 0, keys)
+
+
+def _ends(part: BagsPart) -> Words:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(part.counts[part.which])])

@@ -1,0 +1,250 @@
+"""A ``ps`` that saves its embedding tables every few seconds, and goes on with them when it is started anew.
+
+All tables are saved as they are at one moment: whole, or what changed since, as `headwater.tables.snapshots` has it.
+A file ``all.NNNNNNNN.json``, written last and at once, names the saves that belong together, and says how many updates
+of each worker they hold: so an update whose answer was lost is applied once, whatever became of the ``ps`` meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from headwater.data.io import checked_json, files
+from headwater.errors import DataLossError, OpError
+from headwater.ps.table_host import TableService
+from headwater.state.state_saver import PeriodicSaver, Saves
+from headwater.tables import snapshots
+from headwater.tables.parts import PartReader
+from headwater.tables.snapshots import TableSnapshot
+from headwater.tables.table import Table
+from headwater.telemetry.troubles import TROUBLES, Troubles
+
+_log = logging.getLogger("headwater")
+
+#: Below the folder of saves; no set of parameters has a folder of this name.
+FOLDER: Final = "+tables"
+_NAME: Final = re.compile(r"all\.(\d{8,})\.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Together:
+    """Saves of one moment.
+
+    Attributes:
+      number: later ones have higher ones.
+      at: when, in seconds since 1970.
+      saves: by table the number of its save.
+      clients: by number of a worker's program how many of its updates they hold.
+    """
+
+    number: int
+    at: float
+    saves: Mapping[str, int]
+    clients: Mapping[int, int]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Chain:
+    """What was saved of a table.
+
+    Attributes:
+      number: of the last save; 0 before the first.
+      whole: number of the last whole one, and of the one before.
+      whole_bytes: size of the last whole one.
+      delta_bytes: of all deltas since.
+    """
+
+    number: int = 0
+    whole: tuple[int, int] = (0, 0)
+    whole_bytes: int = 0
+    delta_bytes: int = 0
+
+
+class TableSaver(PeriodicSaver):
+    """Saves the tables of this task.
+
+    Args:
+      service: has them.
+      saves, index, tasks, troubles, clock: see `PeriodicSaver`.
+    """
+
+    def __init__(
+        self,
+        service: TableService,
+        saves: Saves,
+        *,
+        index: int,
+        tasks: int,
+        troubles: Troubles = TROUBLES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(saves, FOLDER, "tables", index=index, tasks=tasks, troubles=troubles, clock=clock)
+        self._service = service
+        self._chains: dict[str, _Chain] = {}
+        self._last: _Together | None = None
+        #: By table how many updates and rows it had at the last save.
+        self._had: dict[str, tuple[int, int]] = {}
+        self._from: _Together | None = self._find()
+        if self._from is not None:
+            service.go_on(self._from.clients)
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def _find(self) -> _Together | None:
+        """The newest saves of one moment of which all can be read."""
+        found: _Together | None = None
+        for number, name in reversed(_numbered(self.folder)):
+            self._number = max(self._number, number)
+            if found is None:
+                path = os.path.join(self.folder, name)
+                try:
+                    together = _read(path, number)
+                    for table, save in together.saves.items():
+                        self._verify(table, save)
+                    found = together
+                except OpError as error:
+                    _log.error("%s cannot use tables that it has saved: %s", self._task, error.message)
+        return found
+
+    def _verify(self, table: str, number: int) -> None:
+        for save in snapshots.chain(self.folder, table, number):
+            for part in save.parts:
+                with PartReader(os.path.join(self.folder, part.file)) as reader:
+                    for _ in reader.pieces():
+                        pass
+
+    def restore(self, table: Table) -> bool:
+        """Gives a table that was just made the rows that it had; whether there are such.
+
+        Raises:
+          InvalidArgumentError: they are of another dim, or have other keys or another optimizer.
+        """
+        number = None if self._from is None else self._from.saves.get(table.name)
+        if self._from is None or number is None:
+            return False
+        snapshots.restore(table, self.folder, number=number)
+        _log.warning(
+            "%s goes on with its own rows of table %r: %d of update %d, saved %.1f s ago",
+            self._task,
+            table.name,
+            len(table),
+            table.step,
+            self._clock() - self._from.at,
+        )
+        return True
+
+    def close(self, *, over: bool) -> None:
+        """The task ends. Where the job is over, the saves are removed; else the last one is made, and nothing changes
+        after it."""
+        self._periodic.stop()
+        if over:
+            self._remove_all()
+            return
+        self._service.ends()
+        self.save()
+
+    def _remove(self) -> None:
+        if files.isdir(self.folder):
+            files.rmtree(self.folder)
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def save(self) -> bool:
+        service = self._service
+        with service.saving:
+            begun: list[tuple[Table, TableSnapshot]] = []
+            with contextlib.ExitStack() as written:
+                with service.still() as clients:
+                    at, tables = self._clock(), service.tables()
+                    has = {table.name: (table.step, len(table)) for table in tables}
+                    if has == self._had:
+                        return False
+                    for table in tables:
+                        begun.append((table, TableSnapshot(table, delta=self._may_be_delta(table))))
+                        written.callback(begun[-1][1].abandon)
+                what = f"the tables of {self._task} in {self.folder}"
+                try:
+                    files.makedirs(self.folder)
+                    saves = {table.name: self._write(table, snapshot) for table, snapshot in begun}
+                    written.pop_all()
+                    self._number += 1
+                    together = _Together(number=self._number, at=at, saves=saves, clients=clients)
+                    self._commit(together)
+                except OpError as error:
+                    self._could_not(what, error)
+                    return False
+            self._troubles.written(what)
+            self._last, self._had = together, has
+            self.count += 1
+            self._tidy()
+            return True
+
+    def _may_be_delta(self, table: Table) -> bool:
+        chain = self._chains.get(table.name)
+        mine = table.delta_may_follow and table.saved_in == self.folder
+        return chain is not None and mine and 2 * chain.delta_bytes <= chain.whole_bytes
+
+    def _write(self, table: Table, snapshot: TableSnapshot) -> int:
+        """Writes a save of a table; its number."""
+        if table.name not in self._chains:
+            self._chains[table.name] = _Chain(number=snapshots.next_number(self.folder, table.name) - 1)
+        chain = self._chains[table.name]
+        number = chain.number + 1
+        part = snapshot.write(snapshots.part_path(self.folder, table.name, number, 0, 1))
+        base = chain.number if snapshot.delta else None
+        snapshots.commit(self.folder, table, number, [part], steps=[snapshot.step], base=base)
+        chain.number = number
+        self.written_bytes += part.nbytes
+        if snapshot.delta:
+            chain.delta_bytes += part.nbytes
+        else:
+            chain.whole, chain.whole_bytes, chain.delta_bytes = (chain.whole[1], number), part.nbytes, 0
+        return number
+
+    def _commit(self, together: _Together) -> None:
+        told = {"at": together.at, "saves": dict(together.saves), "clients": dict(together.clients)}
+        checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
+
+    def _tidy(self) -> None:
+        """Removes what is older than the whole save before the last, of each table."""
+        kept = {name: chain.whole[0] for name, chain in self._chains.items()}
+        try:
+            for number, name in _numbered(self.folder)[:-1]:
+                path = os.path.join(self.folder, name)
+                with contextlib.suppress(DataLossError):
+                    if all(save >= kept.get(table, 0) for table, save in _read(path, number).saves.items()):
+                        continue
+                files.remove(path)
+            for name, first in kept.items():
+                snapshots.remove_saves(self.folder, name, before=first)
+        except OpError as error:
+            self._troubles.failed(f"old saves in {self.folder}, which are to be removed", error, "They stay")
+
+    def __str__(self) -> str:
+        return "no table saved yet" if self._last is None else self._saved_ago("", self._last.at)
+
+
+def _numbered(folder: str) -> list[tuple[int, str]]:
+    if not files.isdir(folder):
+        return []
+    return sorted((int(match[1]), name) for name in files.listdir(folder) if (match := _NAME.fullmatch(name)))
+
+
+def _read(path: str, number: int) -> _Together:
+    told = checked_json.read(path)
+    try:
+        return _Together(
+            number=number,
+            at=float(told["at"]),
+            saves={str(name): int(save) for name, save in told["saves"].items()},
+            clients={int(client): int(last) for client, last in told["clients"].items()},
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error

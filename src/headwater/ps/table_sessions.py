@@ -1,0 +1,162 @@
+"""A worker's conversations about embedding tables: one frame to each ``ps``, and its answer."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from headwater.errors import AbortedError, OpError, UnavailableError
+from headwater.ps.client import ServerLink
+from headwater.ps.conversation import Traffic
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
+
+_log = logging.getLogger("headwater")
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(kw_only=True, slots=True)
+class _Session:
+    task: str
+    link: ServerLink
+    number: int
+    channel: Channel | None = None
+
+
+class TableSessions:
+    """The conversations of one worker with every ``ps``. Used by one thread at a time.
+
+    Attributes:
+      tasks: the names of the ``ps``.
+      traffic: what has travelled so far.
+
+    Args:
+      worker: its name.
+      links: to every ``ps``, with its name.
+      tables: what every conversation begins with: each table's name, what it is, and a folder with saves or None.
+      twice: whether there are two copies of each part; a conversation says which part it is about then.
+      shards: how many parts there are, where they move.
+      met: called with the number of each ``ps`` that has been met, and with the generation of its life.
+    """
+
+    def __init__(
+        self,
+        worker: str,
+        links: Sequence[tuple[str, ServerLink]],
+        tables: Callable[[], Sequence[object]],
+        *,
+        twice: bool = False,
+        shards: int | None = None,
+        met: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._worker = worker
+        self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
+        self._twice = twice
+        self._shards = shards
+        self._tables = tables
+        self._met = met
+        self._number = secrets.randbits(62)
+        self.tasks: Final = [task for task, _ in links]
+        self.traffic: Traffic = Traffic()
+
+    def open(self) -> None:
+        """Begins every conversation anew, with the tables that there are now.
+
+        Raises:
+          OpError: a ``ps`` cannot be reached, or has another table of a name.
+        """
+        self.close()
+        for session in self._sessions:
+            self._until(session, lambda session=session: self._meet(session))
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        for session in self._sessions:
+            self._drop(session)
+
+    def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
+        """One frame to each ``ps``, or None; all work at the same time. A ``ps`` that is lost is waited for."""
+        sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
+        answers: list[Frame | None] = []
+        failed: OpError | None = None
+        for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
+            try:
+                answers.append(None if frame is None else self._receive(session, frame, was_sent))
+            except OpError as error:  # the others' answers are on their way
+                failed = failed or error
+            except BaseException:
+                self.close()  # an answer that is not read now would be taken for that to a later frame
+                raise
+        if failed is not None:
+            raise failed
+        self.traffic += Traffic(sent_bytes=_nbytes(frames), received_bytes=_nbytes(answers), round_trips=1)
+        return answers
+
+    def _send(self, session: _Session, frame: Frame | None) -> bool:
+        if frame is None or session.channel is None:
+            return False
+        try:
+            session.channel.send(frame)
+        except (UnavailableError, AbortedError):
+            return False
+        return True
+
+    def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
+        def ask() -> Frame:
+            nonlocal was_sent
+            if not was_sent:
+                self._meet(session).send(frame)
+            was_sent = False
+            assert session.channel is not None
+            return self._answer(session.channel, session.task)
+
+        return self._until(session, ask)
+
+    def _until(self, session: _Session, work: Callable[[], _Result]) -> _Result:
+        """Does it again until the ``ps`` is not lost meanwhile, or does not come for too long."""
+        give_up_at = time.monotonic() + Patience.from_environment().deadline_s
+        while True:
+            try:
+                return work()
+            except (UnavailableError, AbortedError) as error:
+                if time.monotonic() >= give_up_at:
+                    raise
+                _log.warning("%s goes on with %s anew: %s", self._worker, session.task, error.message)
+
+    def _drop(self, session: _Session) -> None:
+        if session.channel is not None:
+            session.link.give_back(session.channel, False)
+            session.channel = None
+
+    def _meet(self, session: _Session) -> Channel:
+        self._drop(session)
+        session.link.reach()
+        channel = session.channel = session.link.take()
+        which = (session.number, self._shards) if self._twice else ()
+        channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
+        self._answer(channel, session.task)
+        if self._met is not None:
+            self._met(session.number, channel.peer_generation)
+        return channel
+
+    def _answer(self, channel: Channel, task: str) -> Frame:
+        while (answer := channel.recv()).kind == kinds.WAIT:
+            _log.info("%s waits for %s: %s", self._worker, task, *answer.header)
+        if answer.kind == kinds.ERROR:
+            raise_error(answer, task)
+        if answer.kind != kinds.DONE:
+            raise bad_header(answer, task)
+        return answer
+
+
+def _nbytes(frames: Sequence[Frame | None]) -> int:
+    """Bytes of the tensors of some frames."""
+    return sum(tensor.nbytes for frame in frames if frame is not None for tensor in frame.tensors)

@@ -1,0 +1,192 @@
+"""Rows of tables between a worker and every ``ps``: those of a step, and whole tables, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.ps.conversation import Conversation
+from headwater.ps.layout import Block, Layout, block_shape, joined
+from headwater.ps.row_travel import as_rows, as_travelling, small_numbers
+from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
+from headwater.ps.updater import Array
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.frames import Frame
+
+#: Gives by table (its variable) all rows and, unless that begins, their state; None for a table that begins.
+TableRows = Callable[[int], Sequence[Any] | None]
+
+
+class TableTransfer:
+    """One worker's access to the tables of a set of parameters.
+
+    Args:
+      layout: what every ``ps`` has.
+      conversation: with every ``ps``.
+      initial: the variables' values; None in the place of a table whose rows begin on the ``ps``.
+    """
+
+    def __init__(self, layout: Layout, conversation: Conversation, initial: Sequence[object]) -> None:
+        self._layout = layout
+        self._conversation = conversation
+        self._sessions = conversation.sessions
+        self._initial = initial
+        self._initial_rows: TableRows | None = None
+        self._wire = "float32"
+
+    def set_wire(self, form: str) -> None:
+        """Says in which form rows travel to this worker (`headwater.tables.row_formats`). Its gradients travel as
+        bfloat16 then, unless that is float32."""
+        self._wire = form
+
+    def set_initial(self, rows: TableRows) -> None:
+        """Says what rows of a table, by variable, are to be at the beginning, and their state."""
+        self._initial_rows = rows
+
+    def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
+        """Reads rows of tables.
+
+        Args:
+          wanted: by variable the numbers of rows, ascending.
+
+        Returns:
+          By variable the rows, in that order.
+        """
+        header = () if self._wire == "float32" else (self._wire,)
+        frames = [Frame(kinds.ROWS, header, numbers) for numbers in self._row_numbers(wanted)]
+        answers = self._conversation.exchange(frames)
+        parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
+        for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
+            answer = self._conversation.ask_until(index, frame) if found is None else found
+            if len(answer.tensors) != len(session.tables):
+                raise bad_header(answer, session.task)
+            for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
+                dim = self._layout.variables[block.variable].shape[-1]
+                parts[block.variable].append((block.start, as_rows(rows, dim)))
+        self._conversation.rows_read += sum(len(numbers) for numbers in wanted.values())
+        return {variable: joined(found) for variable, found in parts.items()}
+
+    def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
+        """By ``ps``, for each of its tables the rows that are there, counted from the first that is there."""
+        return [
+            [self._numbers(part, wanted[part.variable]) for _, part in session.tables] for session in self._sessions
+        ]
+
+    def _numbers(self, part: Block, wanted: Array) -> Array:
+        rows = block_shape(self._layout.variables[part.variable], part)[0]
+        return small_numbers(wanted[within(part, wanted)] - max(0, part.start), rows)
+
+    def pushed(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
+        """The gradients of rows of a table of which a ``ps`` has ``part``, as they travel: numbers and gradients.
+
+        Args:
+          part: what the ``ps`` has of the table.
+          numbers: of rows, ascending.
+          gradients: of these.
+        """
+        there = gradients[within(part, numbers)]
+        form = "float32" if self._wire == "float32" else "bfloat16"
+        return [self._numbers(part, numbers), as_travelling(there, form)]
+
+    def replace(self) -> None:
+        """Brings every ``ps`` the rows that the program gives; other tables stay as they are."""
+        for index, session in enumerate(self._sessions):
+            for number in range(len(session.tables)):
+                self._write(index, number, self._given(index, number), retries=True)
+
+    def _given(self, index: int, number: int) -> Iterator[tuple[int, list[Array]]] | None:
+        """The rows of a table of a ``ps`` that the program gives, see `TableCopy.rows`."""
+        _, block = self._sessions[index].tables[number]
+        initial = self._initial[block.variable]
+        whole = self._initial_rows(block.variable) if self._initial_rows is not None else None
+        if whole is None and initial is not None:
+            whole = [initial]
+        if whole is None:
+            return None
+        return rows_of([block.of(array) for array in whole])
+
+    def fill(self, index: int, *, restores: bool, copy: TableCopy | None) -> list[int]:
+        """Brings a ``ps`` that has no values the rows of its tables; the numbers of those that do not begin there.
+
+        Args:
+          index: the number of the ``ps``.
+          restores: whether it is to have what ``copy`` holds, rather than what the program gives.
+          copy: rows that were read before, if any were.
+        """
+        session = self._sessions[index]
+        written: list[int] = []
+        for number in range(len(session.tables)):
+            if restores:
+                rows = copy.rows(index, number) if copy is not None else None
+            else:
+                rows = None if session.pieces else self._given(index, number)
+            if self._write(index, number, rows):
+                written.append(number)
+        return written
+
+    def _write(
+        self, index: int, number: int, rows: Iterator[tuple[int, list[Array]]] | None, *, retries: bool = False
+    ) -> bool:
+        for start, arrays in rows or ():
+            frame, talk = Frame(kinds.WRITE_ROWS, (number, start), arrays), self._conversation
+            _ = talk.ask_until(index, frame) if retries else talk.ask(self._sessions[index], frame)
+        return rows is not None
+
+    def _read(self, index: int, number: int, parts: Sequence[int]) -> Iterator[tuple[int, list[Array]]]:
+        """All rows of a table of a ``ps``, some at a time, each with the number of the first.
+
+        Args:
+          index: the number of the ``ps``.
+          number: of the table there.
+          parts: which parts, see `headwater.ps.updater.HostedTable`; none named, all.
+        """
+        _, block = self._sessions[index].tables[number]
+        spec = self._layout.variables[block.variable]
+        count = block_shape(spec, block)[0]
+        step = max(1, AT_ONCE_BYTES // row_bytes(spec))
+        for start in range(0, count, step):
+            frame = Frame(kinds.READ_ROWS, (number, start, min(start + step, count), list(parts)))
+            yield start, list(self._conversation.ask_until(index, frame).tensors)
+
+    def read(self, variable: int, part: int = 0) -> Array:
+        """All of a table as the ``ps`` have it now.
+
+        Args:
+          variable: the table's.
+          part: 0 for its values; from 1 on what the optimizer keeps of each row.
+        """
+        found: Array | None = None
+        rows = self._layout.variables[variable].shape[0]
+        for index, session in enumerate(self._sessions):
+            for number, (_, block) in enumerate(session.tables):
+                if block.variable != variable:
+                    continue
+                for start, (array,) in self._read(index, number, (part,)):
+                    if found is None:
+                        found = np.empty((rows, *array.shape[1:]), array.dtype)
+                    first = max(0, block.start) + start
+                    found[first : first + len(array)] = array
+        assert found is not None
+        return found
+
+    def copy(self) -> TableCopy | None:
+        """A copy of all tables with what the optimizer keeps of them; None without tables."""
+        if not any(session.tables for session in self._sessions):
+            return None
+        copy = TableCopy()
+        for index, session in enumerate(self._sessions):
+            for number in range(len(session.tables)):
+                for start, arrays in self._read(index, number, ()):
+                    copy.add(index, number, start, arrays)
+        return copy
+
+
+def within(block: Block, numbers: Array) -> slice:
+    """Where the rows of ``block`` are among ``numbers``, which ascend."""
+    if block.stop < 0:
+        return slice(0, len(numbers))
+    start, stop = np.searchsorted(numbers, (block.start, block.stop)).tolist()
+    return slice(start, stop)

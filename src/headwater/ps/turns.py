@@ -1,0 +1,165 @@
+"""How workers wait on a ``ps``: for their turn, for values, for other workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
+from headwater.ps.consistency import Released, Tick, waiting_text
+from headwater.ps.serving_context import ServingContext
+from headwater.ps.talks import WorkerTalk
+from headwater.ps.updates import Updates
+from headwater.task import kinds
+from headwater.task.waiting import LOOK_S, SPEAK_S
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+
+class Turns:
+    """Waits of workers, each in the thread that serves the worker.
+
+    Args:
+      context: of the host. Where its workers run different programs, no wait goes on.
+      updates: for which workers wait.
+
+    Attributes:
+      held_for: why what the host has stays as it is now, so that workers wait; empty where it does not.
+      pauses_for: why no round begins now, so that workers wait who bring its first gradient; empty where one does.
+    """
+
+    def __init__(self, context: ServingContext, updates: Updates) -> None:
+        self._context = context
+        self._changed = context.changed
+        self._updates = updates
+        self.held_for: str = ""
+        self.pauses_for: str = ""
+
+    def hold(self, what: str) -> None:
+        """From now on no gradients are taken, and workers wait for ``what``, until `go_on`. A round may end all the
+        same, where a worker leaves that it waits for; see `secure`."""
+        with self._changed:
+            self.held_for = what
+
+    def hold_outside_rounds(self, what: str, within_s: float) -> bool:
+        """As `hold`, once all workers wait here whose gradients are to be part of the next update, so that they can
+        bring them again elsewhere; no round begins meanwhile.
+
+        Returns:
+          False where that is not so within that time: then nothing is held.
+        """
+        with self._changed:
+            self.pauses_for = what
+            until = self._context.clock() + within_s
+            while (again := self._updates.asked_again()) is None and self._context.clock() < until:
+                self._changed.wait(LOOK_S)
+            self.pauses_for, self.held_for = "", "" if again is None else what
+            self._changed.notify_all()
+            return again is not None
+
+    def go_on(self) -> None:
+        """Ends `hold`."""
+        with self._changed:
+            self.held_for = ""
+            self._changed.notify_all()
+
+    def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
+        """Returns once nothing is held: until then, what was answered may not be part of what was taken of the host.
+
+        Args:
+          channel: for the answer.
+          is_here: whether this host still serves what it has.
+
+        Raises:
+          UnavailableError: it does not, or the channel was closed meanwhile, as it is when the task ends.
+        """
+        with self._changed:
+            while self.held_for and is_here() and not channel.closed:
+                self._changed.wait(LOOK_S)
+            if self.held_for or not is_here():
+                what = self.held_for or "another task that has now what it had"
+                raise UnavailableError(
+                    None, None, f"{self._context.task} does not answer, and has workers wait for {what}"
+                )
+
+    def wait_filled(self, timeout_s: float) -> bool:
+        """Whether there are values, after a wait of ``timeout_s`` seconds at most."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
+
+    def require_filled(self) -> None:
+        """Raises AbortedError where there are no values. The lock is held, here and below."""
+        if not self._updates.filled:
+            raise AbortedError(None, None, f"{self._context.task} was started anew: its values are gone")
+
+    def wait_for_values(self, talk: WorkerTalk) -> None:
+        """Waits until there are values."""
+        if self.held_for:
+            self.wait_while_held(talk)
+        self.wait(talk, lambda: bool(self._updates.filled), "the chief to bring values")
+
+    def wait_while_held(self, talk: WorkerTalk) -> None:
+        """Waits for the end of `hold`."""
+        self.wait(talk, lambda: not self.held_for, self.held_for)
+
+    def wait_for_round(self, talk: WorkerTalk) -> None:
+        """Waits until a gradient may come: while nothing is held, nor is to be held before another round begins."""
+
+        def may_come() -> bool:
+            return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
+
+        self.wait(talk, may_come, self.held_for or self.pauses_for)
+
+    def wait(
+        self, talk: WorkerTalk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
+    ) -> None:
+        """Waits, with the lock given away meanwhile, and says now and then for what.
+
+        ``changed`` is notified when ``ready`` may have come true; unless given, that is at every change.
+
+        Raises:
+          UnavailableError: the worker is gone.
+          FailedPreconditionError: workers run different programs.
+        """
+        changed = changed or self._changed
+        self._raise_disagreement()
+        if ready():
+            return
+        updates, channel, clock = self._updates, talk.channel, self._context.clock
+        began = clock()
+        speak_at = began + SPEAK_S
+        talk.waits_for = what, began
+        try:
+            while not changed.wait_for(ready, LOOK_S):
+                if channel.peer_gone():
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                self._raise_disagreement()
+                now, members = clock(), updates.state.members
+                if self._context.choice.patience_s is not None:
+                    updates.event(Tick())
+                    for slow in members.keys() - updates.state.members.keys():
+                        updates.accounts.left(slow, "others waited for it for too long")
+                if speak_at > began + SPEAK_S and _is_released(channel):
+                    updates.event(Released(talk.worker))
+                if now >= speak_at:
+                    channel.send(Frame(kinds.WAIT, (what or waiting_text(updates.state, now),)))
+                    speak_at = now + SPEAK_S
+        finally:
+            talk.waits_for = None
+
+    def _raise_disagreement(self) -> None:
+        if disagreement := self._context.agreement.disagreement:
+            raise other_program(disagreement)
+
+
+def other_program(differs: str) -> FailedPreconditionError:
+    """What a worker hears whose program is another one; ``differs`` says how."""
+    return FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
+
+
+def _is_released(channel: Channel) -> bool:
+    """Whether a worker that was told what it waits for says that it is to go on without."""
+    try:
+        return channel.recv(0).kind == kinds.RELEASE
+    except DeadlineExceededError:
+        return False

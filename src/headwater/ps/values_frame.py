@@ -1,0 +1,55 @@
+"""What the header of a VALUES frame says, and a frame that brings gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwater.ps.accounting.ledger import Work
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.frames import Frame
+
+
+def brings_examples(frame: Frame | None) -> bool:
+    """Whether a frame brings the gradient of ranges of examples, to the first ``ps``."""
+    return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
+
+
+def drops(answer: Frame | None) -> bool:
+    """Whether a ``ps`` did not take a gradient. Nor does one that was started anew, and gives no answer."""
+    return answer is None or not answer.header[1]
+
+
+_Values = tuple[
+    int, bool, int, "tuple[int, int] | None", Sequence[str], "tuple[Work, int] | str | None", "bytes | None"
+]
+
+
+def values_header(frame: Frame, task: str) -> _Values:
+    """Its version, whether gradients were taken, the ticket, the worker's share of a batch, names of the optimizer's
+    state, what examples were handed out, and the ledger.
+
+    Raises:
+      InternalError: ``task`` has sent something else.
+    """
+    handed: tuple[Work, int] | str | None
+    share: tuple[int, int] | None
+    match frame.header:
+        case (int(version), bool(applied), int(ticket), its_share, names, given, bytes() | None as ledger):
+            match given:
+                case (int(epoch), int(start), int(stop), int(seed)):
+                    handed = Work(epoch, start, stop), seed
+                case str() | None:
+                    handed = given
+                case _:
+                    raise bad_header(frame, task)
+            match its_share:
+                case (int(number), int(count)):
+                    share = number, count
+                case None:
+                    share = None
+                case _:
+                    raise bad_header(frame, task)
+            return version, applied, ticket, share, names, handed, ledger
+        case _:
+            raise bad_header(frame, task)

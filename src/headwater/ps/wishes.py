@@ -1,0 +1,74 @@
+"""What a worker asks the first ``ps`` for: its next step, or examples; see `headwater.ps.protocol`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.errors import InvalidArgumentError
+from headwater.ps.accounting.ledger import Plan, Work
+
+#: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1; where
+#: examples are accounted for, also what `asking` makes.
+Wish = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
+#: A range that is given back, with the reason; without one it is as good as before.
+Returned = tuple[Work, str]
+
+
+def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple[Any, ...]:
+    """The last part of a wish for examples.
+
+    Args:
+      first: the first epoch that the worker goes through.
+      plan: of the epochs.
+      part: which part of a batch the worker takes, as (number, of how many), as long as the ``ps`` does not know
+        better; None where it takes whole batches.
+    """
+    return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, part
+
+
+def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
+    """The ranges whose gradient a frame brings, and those that it gives back with their reasons."""
+    match work:
+        case None:
+            return [], []
+        case ([*given], [*returned]):
+            return [range_of(span) for span in given], [(range_of(span), str(reason)) for span, reason in returned]
+        case _:
+            raise InvalidArgumentError(None, None, f"{work} are no ranges of examples")
+
+
+def range_of(span: Any) -> Work:
+    """A range of examples that came over a wire."""
+    match span:
+        case (int(epoch), int(start), int(stop)):
+            return Work(epoch, start, stop)
+        case _:
+            raise InvalidArgumentError(None, None, f"{span} is no range of examples")
+
+
+def wish_of(worker: str, wish: Any) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
+    """A wish for examples: training, last epoch, steps, what is exhausted; first epoch, plan, part of a batch."""
+    match wish:
+        case (
+            int(training),
+            int(epoch),
+            int(steps),
+            int(exhausted),
+            (int(first), int(size), int(batch), int(tries), bool(shuffle), int() | None as seed, str(unit), part),
+        ) if part is None or _is_part(part):
+            try:
+                plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit)
+            except ValueError as error:
+                raise InvalidArgumentError(None, None, f"{worker} asked for examples: {error}") from error
+            return training, epoch, steps, exhausted, (first, plan, part)
+        case _:
+            raise InvalidArgumentError(None, None, f"{worker} asked for examples in words unknown here")
+
+
+def _is_part(part: Any) -> bool:
+    """Whether these are the number of a part, and of how many."""
+    match part:
+        case (int(number), int(count)):
+            return 0 <= number < count
+        case _:
+            return False

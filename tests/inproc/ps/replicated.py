@@ -1,0 +1,308 @@
+"""Parameter servers within this process that keep a second copy of each other's part, and can be killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.ps.client import ParameterClient
+from headwater.ps.consistency import from_text
+from headwater.ps.conversation import ServerLink
+from headwater.ps.host import HostedParameters
+from headwater.ps.layout import FixedShardsPartitioner, Layout, make_layout
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
+from headwater.ps.replicas.links import EitherLink
+from headwater.ps.replicas.recorded import RecordedUpdater
+from headwater.ps.replicas.shard import ShardCopy, shard_name
+from headwater.ps.service import ParameterService
+from headwater.ps.updater import Updater
+from headwater.state.sites import FixedProcesses, Site
+from headwater.state.witness import Witnesses
+from headwater.task.left_states import LeftStates
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+from tests.support.asking import LivingAsk
+from tests.support.cuts import Cuts
+from tests.support.left import left_copies
+
+_tree: Any = jax.tree
+
+
+class _Link:
+    """The way to one of the servers."""
+
+    def __init__(self, servers: TwoServers, index: int) -> None:
+        self._servers = servers
+        self._index = index
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        if self.lost():
+            raise UnavailableError(None, None, f"ps {self._index} is killed")
+
+    def take(self) -> Channel:
+        return self.take_now()
+
+    def take_now(self) -> Channel:
+        return self._servers.open(self._index)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        channel.close()
+
+    def watch(self, channel: Channel) -> None:
+        """A server here is killed with its channels, and never only stopped."""
+
+    def lost(self) -> bool:
+        return self._index in self._servers.killed or self._index >= len(self._servers.services)
+
+
+class TwoServers:
+    """Two servers with two copies of each part.
+
+    Args:
+      layout: what each of them has.
+      make_updater: makes what holds one part, by its number.
+      initial: by variable its values; None for tables that begin on the servers.
+      cuts: where to cut channels.
+      log_dir: for journals.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        make_updater: Callable[[int], Updater],
+        initial: Sequence[Any],
+        *,
+        cuts: Cuts | None = None,
+        log_dir: str = "",
+    ) -> None:
+        self._initial = initial
+        self._layout = layout
+        self._make_updater = make_updater
+        self._cuts = cuts or Cuts()
+        self._log_dir = log_dir
+        self._threads: list[threading.Thread] = []
+        self._channels: dict[int, list[Channel]] = {0: [], 1: []}
+        self.name = "params"
+        self.left = LeftStates()
+        self.witnesses = Witnesses(self.left)
+        self.killed: set[int] = set()
+        self.copies: list[list[Any]] = []
+        self.services: list[ParameterService] = []
+        self._asks = [LivingAsk(self.witnesses.ask) for _ in range(2)]
+        for index in range(2):
+            self.copies.append([])
+            self.services.append(_service(index))
+            self._begin(index)
+
+    def _make(
+        self, index: int, shard: int, updater: RecordedUpdater | None
+    ) -> tuple[HostedParameters, RecordedUpdater]:
+        updater = updater or RecordedUpdater(self._make_updater(shard))
+        host = HostedParameters(
+            shard_name("params", shard),
+            f"/job:ps/task:{index}",
+            shard,
+            self._layout,
+            updater,
+            from_text("async", 1),
+            log_dir=self._log_dir,
+        )
+        return host, updater
+
+    def _begin(self, index: int) -> None:
+        self.copies[index] = []
+        for shard in (0, 1):
+            others = {1 - index: (f"/job:ps/task:{1 - index}", _Link(self, 1 - index))}
+            processes = FixedProcesses(index, f"/job:ps/task:{index}", others)
+            site = Site(
+                ps=index,
+                pair=(shard, 1 - shard),
+                processes=processes,
+                ask=self._asks[index],
+                left=left_copies(self.left, index),
+                grace_s=0.1,
+            )
+            copy = self._copy(index, shard, site)
+            self.copies[index].append(copy)
+            self.services[index].host(copy.name, copy)
+
+    def _copy(self, index: int, shard: int, site: Site) -> Any:
+        return ShardCopy("params", shard, make=partial(self._make, index, shard), site=site)
+
+    def kill(self, index: int) -> None:
+        """Ends a server with all that it has, without a word."""
+        self.killed.add(index)
+        self._asks[index].kill()
+        for channel in self._channels[index]:
+            channel.close()
+        self.services[index].close()
+
+    def end(self, index: int) -> None:
+        """Ends a server as one ends that is told to; returns when the other one has heard so."""
+        feeds = [copy._feed for copy in self.copies[1 - index] if copy.serves]
+        self.services[index].close()
+        for feed in feeds:
+            feed.broken.wait()
+        self.kill(index)
+
+    def end_at_once(self) -> None:
+        """Ends both as they end that are told to at one moment, and starts them anew."""
+
+        def end(index: int) -> None:
+            self.services[index].before_end(over=False)
+            self.kill(index)
+
+        together(*(partial(end, index) for index in range(2)))
+        for index in range(2):
+            self.start(index)
+
+    def start(self, index: int) -> None:
+        """Starts a server anew."""
+        self.killed.discard(index)
+        self.services[index] = _service(index)
+        self._asks[index] = LivingAsk(self.witnesses.ask)
+        self._begin(index)
+
+    def open(self, index: int) -> Channel:
+        """A channel to one of them, served by a thread of its own."""
+        if index in self.killed:
+            raise UnavailableError(None, None, f"ps {index} is killed")
+        ours, theirs = self._cuts.between(*memory_pair((f"/job:ps/task:{index}", "another task")))
+        self._channels[index].append(theirs)
+        thread = threading.Thread(target=self._serve, args=(self.services[index], theirs), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return ours
+
+    def _serve(self, service: ParameterService, channel: Channel) -> None:
+        try:
+            self._serve_first(service, channel, channel.recv())
+        except (UnavailableError, CancelledError):
+            return
+        finally:
+            channel.close()
+
+    def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
+        service.serve(channel, first)
+
+    def ways(self) -> list[tuple[str, ServerLink]]:
+        """A worker's ways to both."""
+        links = [_Link(self, 0), _Link(self, 1)]
+        return [
+            ("/job:ps/task:0", EitherLink([links[0], links[1]])),
+            ("/job:ps/task:1", EitherLink([links[1], links[0]])),
+        ]
+
+    def client(self, worker: int = 0) -> ParameterClient:
+        """A worker's access, connected."""
+        client = ParameterClient(
+            "params",
+            worker=f"/job:worker/task:{worker}",
+            chief=worker == 0,
+            layout=self._layout,
+            choice=from_text("async", 1),
+            links=self.ways(),
+            initial=self._initial,
+            shard_names=[shard_name("params", shard) for shard in (0, 1)],
+        )
+        client.connect()
+        client.pull()
+        return client
+
+    def until(self, shard: int, words: str) -> int:
+        """Waits until a copy of a shard says so of itself; the number of its server."""
+        looks = threading.Event()
+        while True:
+            for index in (0, 1):
+                if index not in self.killed and words in self._says(index, shard):
+                    return index
+            looks.wait(0.01)
+
+    def primary(self, shard: int) -> int:
+        """The number of the server that serves a shard, once that says so; a former one may still think so."""
+        looks = threading.Event()
+        while True:
+            view = self.witnesses.view(self.name, shard)
+            if view is not None:
+                at = view.primary.ps
+                if at not in self.killed and f"primary of shard {shard}, term {view.term}" in self._says(at, shard):
+                    return at
+            looks.wait(0.01)
+
+    def hand_over(self, shard: int) -> None:
+        """Has the other copy of a shard serve."""
+        looks, before = threading.Event(), self.primary(shard)
+        for copies in self.copies:
+            copies[shard].aim(1 - before, before)
+        while self.primary(shard) == before:
+            looks.wait(0.01)
+        self.paired()
+
+    def _says(self, index: int, shard: int) -> str:
+        return self.copies[index][shard].described()
+
+    def paired(self) -> None:
+        """Waits until each shard has two copies that are alike."""
+        for shard in (0, 1):
+            self.until(shard, "second on")
+            self.until(shard, "second of shard")
+
+    def stop(self) -> None:
+        """Ends all of them."""
+        for index in (0, 1):
+            self.kill(index)
+        for thread in self._threads:
+            thread.join()
+
+
+class Replicated(TwoServers):
+    """Two servers with two copies of each part of a tree.
+
+    Args:
+      params: the parameters.
+      optimizer: an optax optimizer.
+      cuts, log_dir: see `TwoServers`.
+    """
+
+    def __init__(self, params: Any, optimizer: Any, *, cuts: Cuts | None = None, log_dir: str = "") -> None:
+        layout, structure = make_layout(leaf_specs(params), 2, FixedShardsPartitioner(2)), _tree.structure(params)
+
+        def make(shard: int) -> OptaxUpdater:
+            return OptaxUpdater(layout, shard, structure, optimizer)
+
+        super().__init__(layout, make, _tree.leaves(params), cuts=cuts, log_dir=log_dir)
+
+
+def _service(index: int) -> ParameterService:
+    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True), is_needed=lambda: True)
+
+
+def ones(params: Any) -> list[Any]:
+    """Gradients that add 1 everywhere with a learning rate of 1."""
+    return [np.full(np.shape(leaf), -1, np.float32) for leaf in _tree.leaves(params)]
+
+
+def together(*works: Callable[[], object]) -> None:
+    """Does all of these at the same time; raises the first error."""
+    errors: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (OpError, AssertionError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,163 @@
+"""Which workers take part at a ``ps`` that goes on where another one ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import optax
+import pytest
+
+from headwater.errors import UnavailableError
+from headwater.ps.accounting.ledger import Plan, Work
+from headwater.ps.consistency import Event, Gave, Joined, Left, Released, from_text
+from headwater.ps.host import HostedParameters
+from headwater.ps.layout import make_layout
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
+from headwater.ps.talks import Request, WorkerTalk
+from headwater.transport.channel import memory_pair
+
+FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range(4))
+
+
+def hosted(
+    workers: int, clock: Callable[[], float] = lambda: 0.0, answers: Callable[[str], bool] = lambda worker: False
+) -> HostedParameters:
+    """What a ``ps`` has in synchronous training, without values."""
+    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
+    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
+    choice = from_text("sync", workers)
+    return HostedParameters("params", "/job:ps/task:0", 0, layout, updater, choice, clock=clock, answers=answers)
+
+
+def test_a_worker_that_has_yet_to_come_is_waited_for_while_its_task_answers() -> None:
+    now, answering = 0.0, {SECOND}
+    host = hosted(2, lambda: now, lambda worker: worker in answering)
+    with host.lock:
+        host.workers.expect({FIRST, SECOND}, set(), 15.0)
+
+    def left_at(time: float) -> set[str]:
+        nonlocal now
+        now = time
+        host.workers.leave_absent()
+        return set(host.updates.state.members)
+
+    assert left_at(14.0) == {FIRST, SECOND}
+    assert left_at(15.0) == {SECOND}
+    answering.clear()
+    assert left_at(29.0) == {SECOND}
+    assert left_at(30.0) == set()
+
+
+def test_a_worker_whose_channel_has_ended_is_waited_for_while_its_task_answers() -> None:
+    """Another part may have made the round with its gradient, which has yet to come here."""
+    answering = {FIRST, SECOND}
+    host = hosted(2, answers=lambda worker: worker in answering)
+    workers, updates = host.workers, host.updates
+
+    def arrives(worker: str, life: int = 1) -> WorkerTalk:
+        with host.lock:
+            return workers.arrive(worker, memory_pair((worker, host.name))[0], life, 0)
+
+    def hears(event: Event) -> None:
+        with host.lock:
+            updates.event(event)
+
+    def loses(worker: str) -> set[str]:
+        arrives(worker)
+        hears(Joined(worker))
+        workers.gone(updates.talks[worker])
+        return set(updates.state.members)
+
+    arrives(FIRST)
+    hears(Joined(FIRST))
+    assert loses(SECOND) == {FIRST}  # without a second copy no other has made the round
+    workers.stays_s = 15.0
+    assert loses(SECOND) == {FIRST, SECOND}
+    hears(Gave(FIRST, 0))
+    assert updates.state.version == 0
+    arrives(SECOND)
+    arrives(SECOND)  # before the loss is noticed
+    hears(Gave(SECOND, 0))
+    assert updates.state.version == 1
+    assert loses(SECOND) == {FIRST, SECOND}
+    arrives(SECOND, life=2)  # its program has begun anew
+    assert set(updates.state.members) == {FIRST}
+    answering.clear()
+    workers.gone(updates.talks[FIRST])
+    assert not updates.state.members
+
+
+def test_a_worker_that_comes_to_a_copy_which_has_ended_is_not_kept() -> None:
+    """It was sent there a moment before; the round that it waits for would never come."""
+    host = hosted(2)
+    host.workers.end_talks()
+    channel, there = memory_pair((FIRST, host.name))
+    with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} has come to a copy that serves no more"):
+        host.workers.arrive(FIRST, channel, 1, 0)
+    assert there.peer_gone()
+    assert not host.updates.talks
+
+
+def test_a_shard_moves_in_a_round_only_where_all_who_gave_gradients_bring_them_again() -> None:
+    """Two have given their gradients, the third has yet to come to that."""
+    host = hosted(3)
+    updates, turns = host.updates, host.turns
+    for worker in (FIRST, SECOND, THIRD):
+        with host.lock:
+            host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
+            updates.event(Joined(worker))
+        updates.latest[worker] = Request(number=5, version=0)
+    for worker in (FIRST, SECOND):
+        updates.latest[worker].applied = True
+        updates.event(Gave(worker, 0))
+    lost = updates.talks.pop(SECOND)  # nobody waits here for the update in its name
+    assert not turns.hold_outside_rounds("the move", 0.0)
+    assert turns.held_for == ""
+    updates.talks[SECOND] = lost
+    assert turns.hold_outside_rounds("the move", 0.0)
+    assert turns.held_for == "the move"
+
+
+def test_ranges_stay_with_the_workers_whose_gradients_of_a_round_come_again_elsewhere() -> None:
+    """The first waits for the update, the second goes on without it, the third is gone, the fourth computes."""
+    host, other, plan = hosted(4), hosted(4), Plan(size=20, batch=2)
+    updates, accounts = host.updates, host.updates.accounts
+    works: dict[str, Work] = {}
+    for worker in (FIRST, SECOND, THIRD, FOURTH):
+        updates.event(Joined(worker))
+        found = accounts.hand_out(worker, 0, 0, 9, plan, None, 0)
+        assert isinstance(found, tuple)
+        works[worker], _ = found
+        updates.latest[worker] = Request(number=5, version=0)
+    for worker in (FIRST, SECOND, THIRD):
+        assert accounts.give(worker, [works[worker]])
+        updates.latest[worker].applied = True
+        updates.event(Gave(worker, 0))
+    updates.event(Released(SECOND))
+    found = accounts.hand_out(SECOND, 0, 0, 9, plan, None, 0)
+    assert isinstance(found, tuple)
+    next_work, seed = found
+    handed = next_work.epoch, next_work.start, next_work.stop, seed
+    updates.latest[SECOND].handed = handed
+    updates.event(Left(THIRD, "its channel has ended"))
+
+    with host.lock:
+        words = host.memory.words()
+    other.memory.take_over(words, 15.0)
+    its = other.updates.accounts
+    assert {worker: its.holds(worker, work) for worker, work in works.items()} == {
+        FIRST: True,
+        SECOND: False,
+        THIRD: False,
+        FOURTH: True,
+    }
+    # Should the answer that handed it out be lost, it is repeated, and does not say that the gradient counts.
+    assert its.holds(SECOND, next_work)
+    assert other.updates.latest[SECOND] == Request(number=5, version=0, handed=handed)
+    assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]
+    its.back(THIRD)
+    assert its.holds(THIRD, works[THIRD])
+    again = its.hand_out(FOURTH, 0, 0, 9, plan, None, 0)
+    assert isinstance(again, tuple)
+    assert again[0] == works[SECOND]

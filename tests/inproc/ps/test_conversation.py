@@ -1,0 +1,81 @@
+"""A worker's conversation with several ``ps``, of which some are lost while one is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.ps.conversation import Conversation, ServerSession
+from headwater.task import kinds
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+
+class Link:
+    """Ends channels, and reaches nobody: `Servers` opens them."""
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        del deadline_s
+
+    def take(self) -> Any:
+        raise NotImplementedError
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        del usable
+        channel.close()
+
+
+class Servers:
+    """Two ``ps``, of which the first is met anew whenever the second is: it was lost meanwhile."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, Channel] = {}
+        self.sessions = [
+            ServerSession(task=f"ps{at}", link=Link(), optimized=[], added=[], tables=[]) for at in range(2)
+        ]
+        self.conversation = Conversation("a worker", self.sessions, self._greet, may_leave=lambda: False)
+        self._greet(1)
+
+    def _greet(self, index: int) -> None:
+        self.conversation.drop(self.sessions[index])
+        self.sessions[index].channel, self.ends[index] = memory_pair()
+        if index:
+            self._greet(0)
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_is_not_waited_for_on_a_channel_on_which_nothing_was_asked() -> None:
+    servers = Servers()
+    servers.ends[0].send(Frame(kinds.WAIT, ("something",)))
+    servers.ends[1].close()
+    with pytest.raises(UnavailableError, match="ps0 was met anew"):
+        servers.conversation.ask(servers.sessions[0], Frame(kinds.READY))
+
+    servers.ends[0].send(Frame(kinds.DONE, (1,)))
+    assert servers.conversation.ask(servers.sessions[0], Frame(kinds.READY)).header == (1,)
+
+
+class Lost(Servers):
+    """Two ``ps`` that are lost at once: while the first is met, the second is, too, as a look at the others does."""
+
+    def _greet(self, index: int) -> None:
+        self.conversation.drop(self.sessions[index])
+        self.sessions[index].channel, self.ends[index] = memory_pair()
+        self.ends[index].send(Frame(kinds.DONE, (index,)))
+        if not index:
+            self.conversation.lost(1, UnavailableError(None, None, "it is gone"))
+
+
+@pytest.mark.timeout(60)
+def test_what_was_asked_again_meanwhile_is_not_asked_twice() -> None:
+    """Else each later answer of that ``ps`` would be taken for that of the question after it."""
+    servers = Lost()
+    for session in servers.sessions:
+        servers.conversation.drop(session)
+    answers = servers.conversation.exchange([Frame(kinds.READY), Frame(kinds.READY)], again=True)
+    assert [answer.header for answer in answers if answer is not None] == [(0,), (1,)]
+    assert servers.ends[1].recv(0).kind == kinds.READY
+    with pytest.raises(DeadlineExceededError):
+        servers.ends[1].recv(0)

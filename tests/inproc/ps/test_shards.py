@@ -1,0 +1,160 @@
+"""A ``ps`` gives a shard to another one, and something goes wrong at this end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import optax
+import pytest
+
+from headwater.errors import UnavailableError
+from headwater.ps.consistency import from_text
+from headwater.ps.host import HostedParameters
+from headwater.ps.layout import make_layout
+from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
+from headwater.ps.shards.directory import Directory
+from headwater.ps.shards.holder import ShardHolder
+from headwater.ps.shards.places import Place
+from headwater.ps.updater import Updater
+from headwater.task import kinds
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+from tests.support.peer_link import PeerLink
+
+ME, OTHER = "/job:ps/task:0", "/job:ps/task:1"
+
+
+def fails(*_: object) -> Any:
+    raise MemoryError
+
+
+class Link(PeerLink):
+    """The way to a ``ps`` that welcomes shards and has taken none, over channels that send what ``may_send``."""
+
+    def __init__(self) -> None:
+        self.may_send: Callable[[Frame], bool] = lambda frame: True
+        self.asked: list[int] = []
+
+    def take_now(self) -> Channel:
+        mine, theirs = memory_pair((OTHER, ME))
+        send = mine.send
+
+        def sends(frame: Frame) -> None:
+            if not self.may_send(frame):
+                raise MemoryError
+            send(frame)
+            self.asked.append(frame.kind)
+            theirs.recv()
+            theirs.send(Frame(kinds.DONE, (frame.kind == kinds.OFFER,)))
+
+        mine.send = sends
+        return mine
+
+
+class Kept:
+    """The state of a shard at a chief, which answers or does not."""
+
+    def __init__(self, noted: list[str], shard: int, answers: bool) -> None:
+        self._noted, self._shard, self._answers = noted, shard, answers
+
+    def restore(self) -> bool:
+        self._noted.append(f"{self._shard} back")
+        return self._answers
+
+    def leave(self) -> bool:
+        self._noted.append(f"{self._shard} left")
+        return self._answers
+
+
+def holding(
+    link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: Kept([], shard, True)
+) -> tuple[ShardHolder, HostedParameters, Updater]:
+    """What a ``ps`` has that has shards with values, ``first``, with what holds one of them."""
+    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
+    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
+    host = HostedParameters("params/1", ME, 0, layout, updater, from_text("sync", 1))
+    host.updates.filled = 1
+    directory = Directory("params", ME, {}, lambda *_: link)
+    holder = ShardHolder(
+        directory,
+        3,
+        task=ME,
+        address="here",
+        make=lambda shard: (host, updater),
+        rehearse=lambda *_: None,
+        expect=lambda *_, **__: None,
+        hear_over=lambda _: None,
+        leaving=leaving,
+    )
+    holder.begin({shard: Place(0, ME) for shard in first})
+    return holder, host, updater
+
+
+@pytest.mark.parametrize("what", ["words", "values", "state"])
+def test_a_shard_whose_state_cannot_be_taken_goes_on_here(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = Link()
+    holder, host, updater = holding(link)
+    monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
+    with pytest.raises(MemoryError):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == host.turns.pauses_for == ""
+    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
+
+
+def test_a_shard_whose_state_cannot_be_sent_goes_on_here_once_the_other_has_said_that_it_has_it_not() -> None:
+    link = Link()
+    holder, host, _ = holding(link)
+    link.may_send = lambda frame: frame.kind != kinds.STATE
+    with pytest.raises(UnavailableError, match="has not taken shard 1"):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == ""
+    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
+
+
+def test_who_cannot_ask_whether_the_other_has_a_shard_asks_again() -> None:
+    link = Link()
+    holder, host, _ = holding(link)
+    left = [kinds.STATE, kinds.TOOK]
+
+    def may_send(frame: Frame) -> bool:
+        if frame.kind in left:
+            left.remove(frame.kind)
+            return False
+        return True
+
+    link.may_send = may_send
+    with pytest.raises(UnavailableError, match="has not taken shard 1"):
+        holder.give(1, OTHER, "there")
+    assert host.turns.held_for == ""
+    assert link.asked == [kinds.OFFER, kinds.TOOK]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_chief_keeps_the_shards_that_nobody_takes(answers: bool) -> None:
+    """One that does not answer is asked once, not for each of them."""
+    noted: list[str] = []
+    holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))
+    assert noted == ["0 back", "1 back", "2 back"][: 3 if answers else 1]
+    noted.clear()
+    holder.hand_over()
+    assert noted == ["0 left", "1 left", "2 left"][: 3 if answers else 1]
+
+
+def test_a_ps_takes_no_shard_once_it_leaves() -> None:
+    """It has said by then what it has, and ends: nobody would serve what it takes."""
+    holder, host, _ = holding(Link(), ())
+    mine, theirs = memory_pair((ME, OTHER))
+    offer = Frame(kinds.OFFER, ("params", 1, 1, OTHER, holder.directory.words(), []))
+    taking = threading.Thread(target=holder.take, args=(theirs, offer))
+    taking.start()
+    assert mine.recv().header == (True,)
+    holder.hand_over()
+    with host.lock:
+        words = host.memory.words()
+    mine.send(Frame(kinds.STATE, ([], words)))
+    assert mine.recv().header == (False,)
+    taking.join()
+    assert holder.held == []

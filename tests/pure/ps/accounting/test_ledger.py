@@ -1,0 +1,410 @@
+"""Every example of an epoch is applied once, whatever becomes of the workers that have it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.ps.accounting.ledger import Back, Ledger, Nothing, Plan, Work
+
+WORKERS = ("a", "b", "c")
+EPOCHS = 3
+
+
+def ledger() -> Ledger:
+    return Ledger(run=1, seed=7)
+
+
+def plan(size: int = 10, batch: int = 4, **others: Any) -> Plan:
+    return Plan(size=size, batch=batch, **others)
+
+
+def test_an_epoch_is_handed_out_in_batches_and_is_over_when_all_is_applied() -> None:
+    book = ledger()
+    works = [book.hand_out(worker, 0, 0, plan()) for worker in "aba"]
+    assert works == [Work(0, 0, 4), Work(0, 4, 8), Work(0, 8, 10)]
+    assert book.hand_out("b", 0, 0, plan()) is Nothing.YET
+    assert not book.has_work(0, 0)
+    assert book.give("a", [Work(0, 0, 4), Work(0, 8, 10)])
+    assert book.give("b", [Work(0, 4, 8)])
+    assert str(book) == "epoch 0: 0 of 10 examples done, 10 handed out, 0 waiting"
+    applied = book.applied()
+    assert [worker for worker, _ in applied.given] == ["a", "a", "b"]
+    assert applied.over == [0]
+    assert book.hand_out("a", 0, 0, plan()) is Nothing.OVER
+    assert str(book) == "epoch 0 done"
+
+
+def test_the_next_epoch_begins_when_one_is_handed_out_and_the_second_next_when_it_is_over() -> None:
+    book, small = ledger(), plan(size=2, batch=2)
+    assert [book.hand_out(worker, 0, 9, small) for worker in "ab"] == [Work(0, 0, 2), Work(1, 0, 2)]
+    assert book.hand_out("c", 0, 9, small) is Nothing.YET
+    book.give("b", [Work(1, 0, 2)])
+    assert book.applied().over == [1]
+    assert book.hand_out("c", 0, 9, small) == Work(2, 0, 2)
+    assert book.hand_out("b", 0, 9, small) is Nothing.YET
+    book.give("a", [Work(0, 0, 2)])
+    book.applied()
+    assert book.hand_out("b", 0, 9, small) == Work(3, 0, 2)
+
+
+def test_what_a_lost_worker_had_is_handed_out_again_and_its_gradient_comes_too_late() -> None:
+    book = ledger()
+    first = book.hand_out("a", 0, 0, plan())
+    assert isinstance(first, Work)
+    (back,) = book.left("a", "it was killed")
+    assert (back.work, back.tries, back.aside) == (first, 1, False)
+    assert book.hand_out("b", 0, 0, plan()) == first
+    book.back("a")
+    assert not book.give("a", [first])
+    assert book.give("b", [first])
+
+
+def test_a_worker_that_comes_back_in_time_still_has_what_it_had() -> None:
+    book = ledger()
+    first, second = (book.hand_out("a", 0, 0, plan(tries=1)) for _ in range(2))
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert all(back.aside for back in book.left("a", "its channel has ended"))
+    book.back("a")
+    assert book.give("a", [first, second])
+    assert book.set_aside(0, 0) == []
+
+
+def test_a_program_that_was_started_anew_does_not_have_what_the_one_before_had() -> None:
+    book = ledger()
+    first = book.hand_out("a", 0, 0, plan())
+    assert isinstance(first, Work)
+    book.left("a", "it was killed")
+    book.begun_anew("a")
+    book.back("a")
+    assert not book.give("a", [first])
+
+
+def test_a_gradient_of_which_one_range_is_not_held_any_more_gives_the_others_back() -> None:
+    book = ledger()
+    first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    book.failed("a", first, "")
+    assert not book.give("a", [first, second])
+    assert not book.holds("a", second)
+    assert [book.hand_out("b", 0, 0, plan()) for _ in range(2)] == [first, second]
+
+
+def test_a_range_is_not_given_twice_in_one_gradient() -> None:
+    book = ledger()
+    first = book.hand_out("a", 0, 0, plan())
+    assert isinstance(first, Work)
+    assert not book.give("a", [first, first])
+
+
+def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -> None:
+    book = ledger()
+    small = plan(size=4, batch=2, tries=2)
+    backs: list[Back] = []
+    for worker in "ab":
+        assert book.hand_out(worker, 0, 1, small) == Work(0, 0, 2)
+        backs += book.failed(worker, Work(0, 0, 2), "it is not a number")
+    assert [back.aside for back in backs] == [False, True]
+    assert book.hand_out("a", 0, 0, small) == Work(0, 2, 4)
+    assert book.hand_out("b", 0, 0, small) is Nothing.YET
+    book.give("a", [Work(0, 2, 4)])
+    assert book.applied().over == []
+    assert book.hand_out("b", 0, 0, small) is Nothing.ASIDE
+    assert book.hand_out("b", 0, 1, small) is Nothing.ASIDE
+    assert book.set_aside(0, 1) == [(Work(0, 0, 2), "it is not a number (b)")]
+    assert "2 set aside" in str(book)
+    assert Ledger.from_bytes(book.to_bytes()).set_aside(0, 1) == book.set_aside(0, 1)
+
+
+def test_a_gradient_that_came_too_late_is_no_try() -> None:
+    book = ledger()
+    once = plan(tries=1)
+    work = book.hand_out("a", 0, 0, once)
+    assert isinstance(work, Work)
+    for _ in range(3):
+        assert book.give("a", [work])
+        book.dropped("a", [work])
+        assert book.hand_out("a", 0, 0, once) == work
+
+
+def test_an_update_that_cannot_be_made_is_a_try() -> None:
+    book = ledger()
+    work = book.hand_out("a", 0, 0, plan())
+    assert isinstance(work, Work)
+    book.give("a", [work])
+    (back,) = book.spoiled("a gradient has another shape")
+    assert back.tries == 1
+    assert book.hand_out("b", 0, 0, plan()) == work
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_parts_of_a_batch_are_the_batch(count: int) -> None:
+    """Workers that make an update together have the rows of one batch, also of the last one."""
+    book = ledger()
+    whole = plan(size=50, batch=20)
+    for start, stop in ((0, 20), (20, 40), (40, 50)):
+        works = [book.hand_out(str(number), 0, 0, whole, (number, count)) for number in reversed(range(count))]
+        places = [place for work in works if isinstance(work, Work) for place in range(work.start, work.stop)]
+        assert places == list(range(start, stop))
+
+
+def test_workers_with_other_data_are_refused_by_name() -> None:
+    book = ledger()
+    book.hand_out("a", 0, 0, plan())
+    book.hand_out("b", 0, 0, plan(seed=7))
+    with pytest.raises(FailedPreconditionError, match=r"b goes through epoch 0 with size=11 instead of 10, seed=3 ins"):
+        book.hand_out("b", 0, 0, plan(size=11, seed=3))
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"batch": 0}, {"tries": 0}, {"seed": -1}])
+def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        plan(**wrong)
+    with pytest.raises(TypeError, match=r"batch must be a whole number, not 2\.0"):
+        plan(batch=2.0)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"run":1,"seed":0,"training":0,"over":[[3,3]],"epochs":[]}', b"\xff"]
+)
+def test_bytes_that_are_no_ledger_are_refused(data: bytes) -> None:
+    with pytest.raises(InvalidArgumentError, match="no ledger"):
+        Ledger.from_bytes(data)
+
+
+def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
+    book = ledger()
+    book.hand_out("a", 0, 0, plan())
+    book.give("a", [Work(0, 0, 4)])
+    book.applied()
+    with pytest.raises(InvalidArgumentError, match="beyond 10"):
+        Ledger.from_bytes(book.to_bytes().replace(b"[0,4]", b"[0,40]"))
+
+
+def test_what_workers_hold_goes_along_to_a_ledger_that_goes_on() -> None:
+    book, small = ledger(), plan(size=20, batch=2, tries=2)
+    first, second, third, lost = (book.hand_out(worker, 0, 0, small) for worker in "aabc")
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert isinstance(third, Work)
+    assert isinstance(lost, Work)
+    book.failed("a", first, "it cannot be read")
+    assert book.hand_out("a", 0, 0, small) == first
+    book.left("c", "its channel has ended")
+    other = Ledger.from_bytes(book.to_bytes(()))
+    assert other.to_bytes(()) == book.to_bytes(())
+    assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 handed out, 14 waiting"
+    other.back("c")
+    assert other.give("c", [lost])
+    assert other.give("a", [second])
+    assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
+    assert other.begun_anew("b") == [Back("b", third, 1, False, "its program was started anew")]
+    assert other.hand_out("b", 0, 0, small) == third
+
+
+def test_what_is_gathered_is_held_by_those_who_bring_it_again() -> None:
+    book = ledger()
+    first, second = (book.hand_out(worker, 0, 0, plan()) for worker in "ab")
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert book.give("a", [first])
+    assert book.give("b", [second])
+    other = Ledger.from_bytes(book.to_bytes(["a"]))
+    assert other.holders() == ["a"]
+    assert other.hand_out("c", 0, 0, plan()) == second
+    assert other.give("a", [first])
+    assert not other.give("b", [second])
+    assert Ledger.from_bytes(book.to_bytes()).holders() == []
+
+
+def test_what_a_former_life_gave_is_brought_again_by_none() -> None:
+    book = ledger()
+    first, second = (book.hand_out("a", 0, 0, plan()) for _ in range(2))
+    assert isinstance(first, Work)
+    assert isinstance(second, Work)
+    assert book.give("a", [first])
+    book.begun_anew("a")
+    assert book.hand_out("a", 0, 0, plan()) == second
+    assert book.give("a", [second])
+    other = Ledger.from_bytes(book.to_bytes(["a"]))
+    assert other.holds("a", second)
+    assert other.hand_out("b", 0, 0, plan()) == first
+
+
+@pytest.mark.parametrize(
+    "hands",
+    [
+        [[["a", [[0, 0, 4, 0]]], ["b", [[0, 2, 6, 0]]]], [], [[0, 6, []]]],
+        [[["a", [[0, 0, 4, 0]]]], [], [[0, 4, [[2, 4, 0]]]]],
+        [[["a", [[0, 0, 4, 0]]]], [], [[0, 8, []]]],
+        [[["a", [[1, 0, 4, 0]]]], [], [[0, 0, []]]],
+        [[["a", [[0, 8, 12, 0]]]], [], [[0, 4, []]]],
+        [[["a", [[0, 0, 4]]]], [], [[0, 4, []]]],
+        [[], [], [[1, 0, []]]],
+        [[], [], [[0, 20, [[0, 20, 0]]]]],
+    ],
+    ids=["twice held", "held and waiting", "missing", "another epoch", "beyond", "no tries", "unknown", "too large"],
+)
+def test_ranges_that_workers_cannot_hold_are_refused(hands: object) -> None:
+    book = ledger()
+    work = book.hand_out("a", 0, 0, plan())
+    assert isinstance(work, Work)
+    book.failed("a", work, "")
+    state = json.loads(book.to_bytes(()))
+    with pytest.raises(InvalidArgumentError, match="no ledger of examples"):
+        Ledger.from_bytes(json.dumps({**state, "hands": hands}).encode())
+
+
+def test_memory_does_not_grow_with_the_examples() -> None:
+    book, large = ledger(), plan(size=1_000_000, batch=10)
+    sizes: list[int] = []
+    for _ in range(2_000):
+        works = {worker: book.hand_out(worker, 0, 0, large) for worker in "abcd"}
+        for worker, work in works.items():
+            assert isinstance(work, Work)
+            book.give(worker, [work])
+        book.applied()
+        sizes.append(len(book.to_bytes("abcd")))
+    assert max(sizes) < 260
+
+
+class Cluster(RuleBasedStateMachine):
+    """Workers that take, give, stall, come back, are killed and started anew; and a ``ps`` that goes back in time."""
+
+    @initialize(size=st.integers(1, 12), batch=st.integers(1, 5), tries=st.integers(1, 4))
+    def begin(self, size: int, batch: int, tries: int) -> None:
+        self.book = ledger()
+        self.plan = plan(size, batch, tries=tries)
+        #: What each worker believes to have, whatever the ledger thinks.
+        self.mind: dict[str, list[Work]] = {worker: [] for worker in WORKERS}
+        self.gathered: list[tuple[str, Work]] = []
+        #: What each worker has given last.
+        self.given: dict[str, list[Work]] = {}
+        self.applied: list[Work] = []
+        self.saved: tuple[bytes, int] = (self.book.to_bytes(), 0)
+
+    @rule(worker=st.sampled_from(WORKERS), share=st.none() | st.tuples(st.integers(0, 1), st.just(2)))
+    def take(self, worker: str, share: tuple[int, int] | None) -> None:
+        useful = self.book.has_work(0, EPOCHS - 1)
+        found = self.book.hand_out(worker, 0, EPOCHS - 1, self.plan, share)
+        assert useful == (found is not Nothing.YET)
+        if isinstance(found, Work):
+            self.mind[worker].append(found)
+        if found is Nothing.OVER:
+            self.check_all_is_applied()
+
+    @rule(worker=st.sampled_from(WORKERS), count=st.integers(1, 3), late=st.booleans())
+    def give(self, worker: str, count: int, late: bool) -> None:
+        """Late: the update of that version is made, so the gradient is dropped."""
+        works, self.mind[worker] = self.mind[worker][:count], self.mind[worker][count:]
+        if works and self.book.give(worker, works):
+            if late:
+                self.book.dropped(worker, works)
+            else:
+                self.gathered += [(worker, work) for work in works]
+            self.given[worker] = works
+
+    @rule(fails=st.booleans())
+    def update(self, fails: bool) -> None:
+        if fails:
+            self.book.spoiled("it cannot be made")
+        else:
+            assert sorted(self.book.applied().given) == sorted(self.gathered)
+            self.applied += [work for _, work in self.gathered]
+        self.gathered = []
+
+    @rule(worker=st.sampled_from(WORKERS), reason=st.sampled_from(["", "it was lost"]))
+    def lose(self, worker: str, reason: str) -> None:
+        """It is taken for lost, and may live."""
+        self.book.left(worker, reason)
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def come_back(self, worker: str) -> None:
+        self.book.back(worker)
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def start_anew(self, worker: str) -> None:
+        self.book.left(worker, "it was killed")
+        self.book.begun_anew(worker)
+        self.mind[worker] = []
+
+    @precondition(lambda self: any(self.mind.values()))
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        worker = data.draw(st.sampled_from([worker for worker in WORKERS if self.mind[worker]]))
+        self.book.failed(worker, self.mind[worker].pop(), "it cannot be read")
+
+    @rule()
+    def save(self) -> None:
+        self.saved = (self.book.to_bytes(), len(self.applied))
+
+    @rule()
+    def restore(self) -> None:
+        """Another process has the ledger and the parameters of the last save; workers know nothing of it."""
+        data, count = self.saved
+        self.book = Ledger.from_bytes(data)
+        self.applied, self.gathered = self.applied[:count], []
+
+    @rule(again=st.sets(st.sampled_from(WORKERS)))
+    def hand_over(self, again: set[str]) -> None:
+        """Another process goes on with the ledger; gradients that were gathered are gone, and some workers bring again
+        what they gave last."""
+        held = {worker: [work for work in self.mind[worker] if self.book.holds(worker, work)] for worker in WORKERS}
+        self.book = Ledger.from_bytes(self.book.to_bytes(again))
+        for worker, works in held.items():
+            assert all(self.book.holds(worker, work) for work in works)
+        for worker, work in self.gathered:
+            comes = worker in again and work in self.given[worker]
+            assert self.book.holds(worker, work) == comes
+            if comes:
+                self.mind[worker].insert(0, work)
+        self.gathered = []
+
+    @invariant()
+    def none_is_applied_twice(self) -> None:
+        counts = Counter(place for work in self.applied for place in places(work))
+        assert set(counts.values()) <= {1}
+
+    @invariant()
+    def none_is_lost(self) -> None:
+        for count in self.book.counts():
+            assert min(count.done, count.out, count.waiting, count.aside) >= 0
+            assert count.done == sum(work.stop - work.start for work in self.applied if work.epoch == count.epoch)
+
+    def check_all_is_applied(self) -> None:
+        counts = Counter(place for work in self.applied for place in places(work))
+        assert counts == Counter((epoch, place) for epoch in range(EPOCHS) for place in range(self.plan.size))
+
+    def teardown(self) -> None:
+        """One worker that lives, and does all that is left, ends every epoch, unless some was set aside."""
+        if not hasattr(self, "book"):
+            return
+        self.update(False)
+        for worker in WORKERS:
+            self.start_anew(worker)
+        while isinstance(found := self.book.hand_out("d", 0, EPOCHS - 1, self.plan), Work):
+            self.mind["d"] = [found]
+            self.give("d", 1, False)
+            self.update(False)
+        if found is Nothing.OVER:
+            self.check_all_is_applied()
+        else:
+            assert found is Nothing.ASIDE
+            assert self.book.set_aside(0, EPOCHS - 1)
+
+
+def places(work: Work) -> list[tuple[int, int]]:
+    return [(work.epoch, place) for place in range(work.start, work.stop)]
+
+
+TestCluster = Cluster.TestCase
+TestCluster.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

@@ -1,0 +1,351 @@
+"""When a worker may go on, and when gradients become an update."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.ps.consistency import (
+    Action,
+    Apply,
+    Arrives,
+    Asynchronous,
+    BoundedStaleness,
+    Consistency,
+    DataEnd,
+    Drop,
+    Event,
+    Gave,
+    Go,
+    Joined,
+    KOfN,
+    Left,
+    NoneToCome,
+    Released,
+    Restarted,
+    State,
+    Synchronous,
+    Tick,
+    Updated,
+    decide,
+    from_text,
+    to_text,
+    waited_for,
+    waiting_text,
+)
+
+
+class Story:
+    """Events one after the other; ``actions`` are those of the last."""
+
+    def __init__(self, choice: Consistency, *, held: bool = False) -> None:
+        self.state = State(choice=choice, held=held)
+        self.actions: tuple[Action, ...] = ()
+        self.reason = ""
+
+    def __call__(self, event: Event, now: float = 0.0) -> tuple[Action, ...]:
+        decision = decide(self.state, event, now)
+        self.state, self.actions, self.reason = decision.state, decision.actions, decision.reason
+        return self.actions
+
+
+def test_asynchronous_waits_for_nobody() -> None:
+    story = Story(Asynchronous())
+    assert story(Gave("a", 0)) == (Apply(1, 0), Go("a", 1))
+    assert story(Gave("b", 0)) == (Apply(1, 1), Go("b", 2))
+    assert story(Gave("a", 1)) == (Apply(1, 1), Go("a", 3))
+    assert waited_for(story.state) == ()
+
+
+def test_bounded_staleness_waits_for_the_slowest() -> None:
+    story = Story(BoundedStaleness(steps=2))
+    story(Joined("slow"))
+    story(Joined("fast"))
+    for version in range(2):
+        assert story(Gave("fast", version)) == (Apply(1, 0), Go("fast", version + 1))
+    assert story(Gave("fast", 2), 7.0) == (Apply(1, 0),)
+    assert waited_for(story.state) == ("slow",)
+    assert waiting_text(story.state, 9.0) == "fast (at most 2 steps ahead) since 2 s for slow"
+    assert story(Gave("slow", 0), 10.0) == (Apply(1, 3), Go("fast", 4), Go("slow", 4))
+    assert waiting_text(story.state, 11.0) == ""
+
+
+def test_bounded_staleness_goes_on_without_who_left() -> None:
+    story = Story(BoundedStaleness(steps=0))
+    story(Joined("a"))
+    story(Joined("b"))
+    assert story(Gave("a", 0)) == (Apply(1, 0),)
+    assert story(Left("b", "its connection broke")) == (Go("a", 1),)
+    assert story.reason == "b left (its connection broke): going on with 1 worker"
+    story(Gave("a", 1))
+    assert story(Gave("c", 1)) == (Apply(1, 1), Go("c", 3))  # nobody waits for it to catch up
+    assert story.reason == "c joins: 2 workers now"
+
+
+def test_synchronous_takes_one_gradient_of_each() -> None:
+    story = Story(Synchronous(workers=2))
+    assert story(Gave("a", 0)) == ()
+    assert waiting_text(story.state, 3.0) == "a (synchronous) since 3 s for 1 more worker to come"
+    assert story(Gave("b", 0)) == (Apply(2),)
+    assert story(Updated()) == (Go("a", 1), Go("b", 1))
+    assert story(Gave("b", 1)) == ()
+    assert waited_for(story.state) == ("a",)
+    assert story(Gave("a", 1)) == (Apply(2),)
+
+
+def test_many_that_wait_are_not_all_named() -> None:
+    story = Story(Synchronous(workers=9))
+    for name in "abcdefgh":
+        story(Gave(name, 0))
+    waiting = "a, b, c, d, e and 3 others (synchronous)"
+    assert waiting_text(story.state, 3.0) == f"{waiting} since 3 s for 1 more worker to come"
+    story(Joined("z"))
+    assert waiting_text(story.state, 4.0) == f"{waiting} since 4 s for z"
+
+
+def test_synchronous_forms_anew() -> None:
+    story = Story(Synchronous(workers=2))
+    for name in "ab":
+        story(Gave(name, 0))
+    story(Updated())
+    story(Gave("a", 1))
+    assert story(Left("b", "killed")) == (Apply(1),)
+    assert story.reason == "b left (killed): going on with 1 worker"
+    story(Updated())
+    assert story(Joined("c")) == ()
+    assert story.reason == "c joins: 2 workers now"
+    assert story(Gave("a", 2)) == ()
+    assert story(Gave("c", 1)) == (Drop("c", 1), Go("c", 2))  # of variables that are gone: once more
+    assert story(Gave("c", 2)) == (Apply(2),)
+
+
+def test_a_gradient_of_who_left_counts() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Joined("a"))
+    story(Gave("b", 0))
+    story(Left("b"))
+    assert story(Joined("c")) == ()
+    story(Gave("a", 0))
+    assert story(Gave("c", 0)) == (Apply(3),)
+
+
+def test_k_of_n_drops_who_is_late() -> None:
+    story = Story(KOfN(k=2))
+    for name in "abc":
+        story(Joined(name))
+    assert story(Gave("a", 0)) == ()
+    assert story(Gave("b", 0)) == (Apply(2),)
+    assert story(Gave("c", 0)) == (Drop("c", 1),)  # while the update is being made
+    assert story(Updated()) == (Go("a", 1), Go("b", 1), Go("c", 1))
+    story(Gave("a", 1))
+    assert story(Gave("c", 0)) == (Drop("c", 1), Go("c", 1))
+    assert story.state.dropped == 2
+
+
+def test_one_that_is_released_gives_again_to_the_same_update() -> None:
+    story = Story(KOfN(k=2))
+    story(Joined("a"))
+    story(Joined("b"))
+    assert story(Gave("a", 0)) == ()
+    assert story(Released("b")) == ()  # it does not wait
+    assert story(Released("a"), 3.0) == (Go("a", 0),)
+    assert waiting_text(story.state, 4.0) == ""
+    assert story(Gave("a", 0)) == (Apply(2),)
+    assert story(Updated()) == (Go("a", 1),)
+
+
+def test_what_was_gathered_is_an_update_when_the_data_end() -> None:
+    story = Story(KOfN(k=3))
+    assert story(DataEnd()) == ()
+    for name in "abc":
+        story(Joined(name))
+    assert story(Gave("a", 0)) == ()
+    story(Left("b", "it has no data"))
+    story(Left("c", "it has no data"))
+    assert story(DataEnd()) == (Apply(1),)
+    assert story(DataEnd()) == ()  # it is being made
+    story(Updated())
+    assert story(DataEnd()) == ()
+    assert story.state.version == 1
+
+
+def test_k_of_n_with_fewer_workers_than_k() -> None:
+    story = Story(KOfN(k=3, n=2))
+    assert story(Gave("a", 0)) == ()
+    assert story(Joined("b")) == (Go("a", 0),)
+    assert story(Gave("b", 0)) == (Go("b", 0),)
+    assert story(Gave("b", 0)) == (Apply(3),)
+    assert story(Updated()) == (Go("b", 1),)
+
+
+def test_who_makes_the_updates_comes_back() -> None:
+    story = Story(Synchronous(workers=2))
+    for name in "ab":
+        story(Gave(name, 0))
+    assert story.state.updating
+    assert story(Restarted(0)) == (Go("a", 0), Go("b", 0))
+    assert story.reason == "the variables are at version 0, after 0; 2 gradients are lost"
+    story(Gave("a", 0))
+    # It may have reached some accumulators and not all: it is asked for once more.
+    assert story(Restarted(0)) == (Go("a", 0),)
+    assert story.reason == "the variables are at version 0, after 0; 1 gradients are lost"
+    # What b gives is of a step that began before.
+    assert story(Gave("b", 0)) == (Drop("b", 1), Go("b", 0))
+    story(Gave("a", 0))
+    assert story(Gave("b", 0)) == (Apply(2),)
+    assert story(Restarted(1)) == (Go("a", 1), Go("b", 1))  # the update was made, and nobody said so
+    assert story.reason == ""
+    story(Restarted(7))
+    assert story.state.version == 7
+
+
+def test_the_first_start_keeps_what_is_there() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Gave("a", 60))  # before the chief has said that a checkpoint of version 60 was restored
+    assert story(Restarted(60)) == ()
+    assert story(Gave("b", 60)) == (Apply(2),)
+
+
+def test_no_update_is_made_before_the_start() -> None:
+    story = Story(KOfN(k=2, n=3), held=True)
+    assert story(Gave("a", 60)) == ()
+    assert story(Gave("b", 60), 1.0) == ()
+    assert waiting_text(story.state, 3.0) == "a, b (2 of n) since 3 s for the chief to start the training"
+    assert story(DataEnd()) == ()
+    assert story(Restarted(60)) == (Apply(2),)
+    assert story(Updated()) == (Go("a", 61), Go("b", 61))
+
+
+def test_the_data_end_before_the_start() -> None:
+    story = Story(Synchronous(workers=2), held=True)
+    assert story(Gave("a", 0)) == ()
+    assert story(DataEnd()) == ()
+    assert story(Restarted(0)) == ()
+    assert story(DataEnd()) == (Apply(1),)
+
+
+def test_a_gate_that_is_lost_asks_once_more_for_what_other_tasks_have_forgotten() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Gave("a", 60))
+    assert story(Restarted(60, again=True)) == (Go("a", 60),)
+
+
+def test_an_older_checkpoint_is_restored_while_workers_wait() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Restarted(100))
+    story(Gave("a", 100))
+    assert story(Restarted(60)) == (Go("a", 60),)
+    assert story(Gave("a", 60)) == ()
+    # Another one was in the middle of a step of the past, and a third in its first.
+    story(Arrives("c"))
+    assert story(Restarted(60)) == (Go("a", 60),)
+    assert story(Gave("c", 60)) == (Drop("c", 1), Go("c", 60))
+    assert story(Gave("c", 60)) == ()
+    assert story(Gave("a", 60)) == (Apply(2),)
+    story(Updated())
+    # Of a version that is yet to come: nothing knows of it any more.
+    assert story(Gave("a", 100)) == (Drop("a", 1), Go("a", 61))
+
+
+def test_a_void_step_ends_with_its_session() -> None:
+    story = Story(Synchronous(workers=1))
+    story(Restarted(0))
+    story(Arrives("a"))
+    story(Restarted(0))
+    story(Left("a"))
+    story(Arrives("a"))
+    assert story(Gave("a", 0)) == (Apply(1),)
+
+
+def test_patience() -> None:
+    story = Story(Synchronous(workers=2, patience_s=10.0))
+    for name in "ab":
+        story(Gave(name, 0))
+    story(Updated(), 1.0)
+    story(Gave("a", 1), 2.0)
+    assert story(Tick(), 11.9) == ()
+    assert story(Tick(), 12.0) == (Apply(1),)
+    assert story.reason == "b left (no gradient for 10 s): going on with 1 worker"
+    story(Updated(), 12.5)
+    assert story(Tick(), 100.0) == ()  # of the last one nobody waits
+    assert story(Gave("b", 1), 101.0) == (Drop("b", 1), Go("b", 2))
+    assert story.reason == "b joins: 2 workers now"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KOfN(k=0), "k must be at least 1, but is 0"),
+        (lambda: KOfN(k=1, n=0), "n must be at least 1, but is 0"),
+        (lambda: Synchronous(workers=-1), "workers must be at least 1, but is -1"),
+        (lambda: BoundedStaleness(steps=-1), "steps must be at least 0, but is -1"),
+        (lambda: Asynchronous(patience_s=0.0), "patience_s must be positive, but is 0"),
+    ],
+)
+def test_choices_that_cannot_be(make: type, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+CHOICES = st.one_of(
+    st.just(Asynchronous()),
+    st.builds(BoundedStaleness, steps=st.integers(0, 3)),
+    st.builds(KOfN, k=st.integers(1, 4), n=st.none() | st.integers(1, 3)),
+    st.builds(Synchronous, workers=st.integers(1, 3)),
+)
+
+
+@given(CHOICES, st.none() | st.floats(0.1, 1e6))
+def test_choices_as_text(choice: Consistency, patience_s: float | None) -> None:
+    choice = replace(choice, patience_s=patience_s)
+    assert from_text(to_text(choice)) == choice
+
+
+@pytest.mark.parametrize("text", ["", "synchronous", "asynchronous 3", "k-of-n x", "k-of-n 0", "patience 3", "often"])
+def test_text_that_is_no_choice(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no choice of consistency .*'staleness=4'"):
+        from_text(text)
+
+
+@settings(deadline=None)
+@given(CHOICES, st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["step", "step", "step", "leave"]))))
+def test_nothing_stands_still(choice: Consistency, moves: list[tuple[str, str]]) -> None:
+    """Whoever is in a step may end it or leave: then somebody is in a step, or workers are yet to come."""
+    story = Story(choice)
+    at: dict[str, int] = dict.fromkeys("abc", 0)
+    for name in at:
+        story(Joined(name))
+
+    def hear(actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            if isinstance(action, Go):
+                at[action.worker] = action.version
+        if story.state.updating:
+            hear(story(Updated()))
+
+    for name, move in moves:
+        member = story.state.members.get(name)
+        if move == "leave":
+            hear(story(Left(name)))
+        elif member is None or member.waits_since is None:
+            hear(story(Gave(name, at[name])))
+        present = story.state.members.values()
+        assert not present or any(member.waits_since is None for member in present) or not story.state.formed
+        assert not story.state.updating
+        if isinstance(choice, BoundedStaleness) and present:
+            clocks = [member.clock for member in present]
+            assert max(clocks) - min(clocks) <= choice.steps + 1
+
+
+@pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=2), KOfN(k=2, n=3)])
+def test_one_that_comes_when_no_other_will_waits_for_none(choice: Consistency) -> None:
+    story = Story(choice)
+    story(Joined("late"))
+    assert not any(isinstance(action, Go) for action in story(Gave("late", 0)))
+    actions = story(NoneToCome())
+    if story.state.updating:
+        actions = story(Updated())
+    assert [action.worker for action in actions if isinstance(action, Go)] == ["late"]
