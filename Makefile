@@ -122,7 +122,7 @@ screenshots: $(READY)
 test-other:
 	PYTHON=$(OTHER) tools/venv.sh .venv-other
 	.venv-other/bin/python -m pytest -q --numprocesses $(JOBS) --dist loadfile tests/pure/test_shapes.py tests/pure/graph tests/pure/graph/passes \
-	    tests/inproc/graph/session tests/inproc/keras/eager/test_loops.py tests/inproc/tf1/training/test_divided_tables.py \
+	    tests/inproc/graph/session tests/inproc/tf2/test_loops.py tests/inproc/tf1/training/test_divided_tables.py \
 	    tests/processes/test_jaxlib_faults.py tests/processes/cluster/test_divided_table.py \
 	    tests/processes/cluster/test_other_users.py $(ARGS)
 

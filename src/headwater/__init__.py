@@ -59,13 +59,13 @@ def _load_accounted() -> object:
 
 
 def _load_at_once() -> object:
-    from headwater.keras.eager import at_once  # noqa: PLC0415  with Keras
+    from headwater.tf2 import at_once  # noqa: PLC0415  with Keras
 
     return at_once
 
 
 def _load_eager_programs() -> object:
-    from headwater.keras.eager import programs  # noqa: PLC0415  with Keras
+    from headwater.tf2 import programs  # noqa: PLC0415  with Keras
 
     return programs
 

@@ -33,7 +33,7 @@ OPERATIONS = Part("operations")
 OPERATORS = Part("operators")
 #: Datasets of graphs whose examples are accounted for.
 ACCOUNTED = Part("accounted datasets")
-#: What computes at once, for programs of TensorFlow 2; see `headwater.keras.eager.at_once`.
+#: What computes at once, for programs of TensorFlow 2; see `headwater.tf2.at_once`.
 AT_ONCE = Part("functions that compute at once")
-#: What such programs find of Keras and of arrays; see `headwater.keras.eager.programs`.
+#: What such programs find of Keras and of arrays; see `headwater.tf2.programs`.
 EAGER_PROGRAMS = Part("parts of programs that compute at once")

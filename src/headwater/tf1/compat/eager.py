@@ -1,6 +1,6 @@
 """The namespace ``tf`` of TensorFlow 2: names of what computes at once, and TensorFlow 1's functions, computed at once.
 
-A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.keras.eager.at_once`.
+A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.tf2.at_once`.
 Where TensorFlow 2 has other arguments, `ARGUMENTS` lists them; where it has something else under the name, `NAMES`
 does.
 """
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
 #: By namespace what TensorFlow 2 has there: ``name`` or ``name=there`` by module.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
-        "headwater.keras.eager.tape": "GradientTape",
-        "headwater.keras.eager.function": "function",
-        "headwater.keras.eager.tensors": "Variable constant convert_to_tensor is_tensor",
-        "headwater.keras.eager.programs": """
+        "headwater.tf2.tape": "GradientTape",
+        "headwater.tf2.function": "function",
+        "headwater.tf2.tensors": "Variable constant convert_to_tensor is_tensor",
+        "headwater.tf2.programs": """
             Tensor executing_eagerly init_scope inside_function=inside_function py_function""",
     },
     "autograph": {"headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace"},
     "autograph.experimental": {"headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options"},
     "config": {
-        "headwater.keras.eager.function": """
+        "headwater.tf2.function": """
             run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",
     },
-    "data": {"headwater.keras.eager.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
+    "data": {"headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
     "distribute": {
-        "headwater.keras.eager.strategies": """
+        "headwater.tf2.strategies": """
             MirroredStrategy MultiWorkerMirroredStrategy OneDeviceStrategy Strategy=DefaultStrategy get_strategy""",
-        "headwater.keras.eager.parameter_server": "ParameterServerStrategy Server",
+        "headwater.tf2.parameter_server": "ParameterServerStrategy Server",
     },
-    "distribute.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
-    "distribute.experimental.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
+    "distribute.coordinator": {"headwater.tf2.parameter_server": "ClusterCoordinator"},
+    "distribute.experimental.coordinator": {"headwater.tf2.parameter_server": "ClusterCoordinator"},
     "distribute.experimental": {
-        "headwater.keras.eager.strategies": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
-        "headwater.keras.eager.parameter_server": "ParameterServerStrategy",
+        "headwater.tf2.strategies": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
+        "headwater.tf2.parameter_server": "ParameterServerStrategy",
     },
-    "image": {"headwater.keras.eager.images": "resize"},
-    "random": {"headwater.keras.eager.at_once": "set_seed"},
+    "image": {"headwater.tf2.images": "resize"},
+    "random": {"headwater.tf2.at_once": "set_seed"},
     "summary": {
-        "headwater.keras.eager.summaries": """
+        "headwater.tf2.summaries": """
             SummaryWriter audio create_file_writer create_noop_writer experimental flush graph histogram image
             record_if scalar should_record_summaries text trace_export trace_off trace_on write""",
     },
-    "train": {"headwater.keras.eager.checkpoints": "Checkpoint CheckpointManager"},
+    "train": {"headwater.tf2.checkpoints": "Checkpoint CheckpointManager"},
 }
 
 #: Namespaces that are Keras's.

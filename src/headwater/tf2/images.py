@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.keras.eager.at_once import at_once
 from headwater.tf1.functional.resizing import resize_images_v2
+from headwater.tf2.at_once import at_once
 
 resize = at_once(resize_images_v2)

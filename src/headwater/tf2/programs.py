@@ -11,10 +11,10 @@ import keras
 import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
-from headwater.keras.eager import shapes, tensors
-from headwater.keras.eager.strategies import watch_optimizers
-from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.keras.internals import in_stateless_scope
+from headwater.tf2 import shapes, tensors
+from headwater.tf2.strategies import watch_optimizers
+from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

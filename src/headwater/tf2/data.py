@@ -16,11 +16,11 @@ from headwater.data import dataset as plain
 from headwater.data import readers
 from headwater.data import structure as nest
 from headwater.graph.graph import Graph
-from headwater.keras.eager.at_once import building
-from headwater.keras.eager.tape import value_of
-from headwater.keras.eager.tensors import host_tensor
-from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.tf1.input import dataset as graphs
+from headwater.tf2.at_once import building
+from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import host_tensor
+from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from headwater.tf1.compat.eager import tf
-from tests.inproc.keras.eager.control_flow import answer, functions
+from tests.inproc.tf2.control_flow import answer, functions
 
 _RECORDED: dict[str, Any] = json.loads(
-    (Path(__file__).parents[3] / "data" / "tf2" / "control_flow.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "data" / "tf2" / "control_flow.json").read_text(encoding="utf-8")
 )
 #: What differs, and why.
 _DIFFER = {

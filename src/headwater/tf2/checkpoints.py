@@ -15,11 +15,11 @@ import numpy as np
 
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.files import Path, as_path
-from headwater.keras.eager.tape import value_of
-from headwater.keras.eager.tensors import Variable
 from headwater.tf1.training.checkpoint_reader import CheckpointReader
 from headwater.tf1.training.checkpoint_state import update_checkpoint_state
 from headwater.tf1.training.object_checkpoints import CheckpointManager as GraphManager
+from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import Variable
 
 _KerasVariable = keras.Variable
 _Optimizer = keras.optimizers.Optimizer

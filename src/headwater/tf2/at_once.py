@@ -30,9 +30,9 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
-from headwater.keras.eager.tape import value_of
-from headwater.keras.eager.tensors import HostTensor, host_tensor, known
-from headwater.keras.eager.tracing import RunsInPython, tracing
+from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import HostTensor, host_tensor, known
+from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from headwater.tf1.compat.eager import tf
-from tests.inproc.keras.eager.cases import CASES, answer
+from tests.inproc.tf2.cases import CASES, answer
 
 _RECORDED: dict[str, Any] = json.loads(
-    (Path(__file__).parents[3] / "data" / "tf2" / "at_once.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "data" / "tf2" / "at_once.json").read_text(encoding="utf-8")
 )
 
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from headwater.cluster.resolvers import TFConfigClusterResolver
 from headwater.keras import strategy as base
-from headwater.keras.eager.data import Distributed
-from headwater.keras.eager.exchange import Processes, sums
-from headwater.keras.eager.function import Function, as_traced
-from headwater.keras.eager.scope import RecordingScope
-from headwater.keras.eager.tape import value_of
-from headwater.keras.eager.tracing import runs_in_python, tracing
 from headwater.keras.internals import BaseOptimizer, get_stateless_scope, in_stateless_scope
 from headwater.keras.mirrored import strategy as mirrored
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get_replica_context
 from headwater.keras.values import ReduceOp, map_structure
+from headwater.tf2.data import Distributed
+from headwater.tf2.exchange import Processes, sums
+from headwater.tf2.function import Function, as_traced
+from headwater.tf2.scope import RecordingScope
+from headwater.tf2.tape import value_of
+from headwater.tf2.tracing import runs_in_python, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -18,10 +18,10 @@ from tensorboard.plugins.text import summary_v2 as texts
 from headwater.data.io import summary_protos
 from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.graph.context import get_default_graph
-from headwater.keras.eager.tensors import to_numpy
-from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.tensorboard_protos import summary_pb2
 from headwater.tf1.training.file_writer import FileWriter
+from headwater.tf2.tensors import to_numpy
+from headwater.tf2.tracing import RunsInPython, tracing
 
 _images: Any = image_metadata
 _sounds: Any = audio_metadata

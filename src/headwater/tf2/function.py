@@ -22,10 +22,10 @@ import numpy as np
 from keras import StatelessScope
 
 from headwater.errors import OutOfRangeError
-from headwater.keras.eager.exchange import compiled
-from headwater.keras.eager.scope import RecordingScope
-from headwater.keras.eager.tape import value_of, variable_changes
-from headwater.keras.eager.tracing import (
+from headwater.tf2.exchange import compiled
+from headwater.tf2.scope import RecordingScope
+from headwater.tf2.tape import value_of, variable_changes
+from headwater.tf2.tracing import (
     Pulls,
     RunsInPython,
     Tracing,
@@ -70,7 +70,7 @@ def as_traced(function: Callable[..., object]) -> Callable[..., object]:
 
 def _conversion() -> Any:
     """What converts functions, with control flow for what is traced. Most functions need neither."""
-    from headwater.keras.eager import control_flow  # noqa: PLC0415
+    from headwater.tf2 import control_flow  # noqa: PLC0415
 
     return control_flow.conversion
 

@@ -26,13 +26,13 @@ from headwater.coordinator.calls import CallServer, Registry, name_of
 from headwater.coordinator.coordinator import ClusterCoordinator as Coordinator
 from headwater.coordinator.coordinator import RemoteValue
 from headwater.errors import NotFoundError
-from headwater.keras.eager.data import Distributed
-from headwater.keras.eager.function import Function
-from headwater.keras.eager.strategies import Replicating
-from headwater.keras.eager.tracing import tracing
 from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext
+from headwater.tf2.data import Distributed
+from headwater.tf2.function import Function
+from headwater.tf2.strategies import Replicating
+from headwater.tf2.tracing import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

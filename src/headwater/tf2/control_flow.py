@@ -19,12 +19,12 @@ import numpy as np
 
 from headwater.graph.ops.control_flow import Turns, differentiable_while
 from headwater.graph.runtime.jax_internals import core
-from headwater.keras.eager.tape import value_of
-from headwater.keras.eager.tensors import convert_to_tensor
-from headwater.keras.eager.tracing import RunsInPython, tracing
 from headwater.keras.internals import get_stateless_scope, in_stateless_scope
 from headwater.tf1.functional.autograph import conversion as conversion
 from headwater.tf1.functional.autograph.staging import add_staging
+from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import convert_to_tensor
+from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

@@ -13,10 +13,10 @@ from headwater.dtypes import DType, as_dtype
 from headwater.graph.convert import to_array
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.graph.runtime.jax_internals import ArrayImpl, core
-from headwater.keras.eager.shapes import Sizes
-from headwater.keras.eager.tape import value_of, variable_changes
 from headwater.keras.internals import in_stateless_scope
 from headwater.shapes import TensorShape
+from headwater.tf2.shapes import Sizes
+from headwater.tf2.tape import value_of, variable_changes
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

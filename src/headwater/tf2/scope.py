@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras import StatelessScope
 
-from headwater.keras.eager.tape import variable_changes
+from headwater.tf2.tape import variable_changes
 
 if TYPE_CHECKING:
     import keras
