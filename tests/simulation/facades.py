@@ -42,7 +42,7 @@ from tests.simulation.scheduler import Process, running, simulation
 EPOCH_S = 1_700_000_000.0
 
 _PACKAGES = (
-    "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.data.io",
+    "headwater.cluster", "headwater.keras.collectives", "headwater.keras.coordinator", "headwater.data.io",
     "headwater.graph.master",
     "headwater.ps", "headwater.graph.resources", "headwater.graph.runtime", "headwater.graph.server",
     "headwater.graph.session",

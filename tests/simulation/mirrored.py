@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
-from headwater.collectives.collective import LostPeerError
-from headwater.collectives.group import Group, Member
 from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.keras.collectives.collective import LostPeerError
+from headwater.keras.collectives.group import Group, Member
 from tests.simulation.cluster import Cluster, Task
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running

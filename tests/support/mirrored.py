@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from headwater.collectives.collective import Collective
+from headwater.keras.collectives.collective import Collective
 from headwater.keras.mirrored.model import MirroredModel
 from headwater.keras.mirrored.replicas import GroupReplicas
 from headwater.transport.channel import Channel, memory_pair

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwater.coordinator.coordinator import ClusterCoordinator as ClusterCoordinator
+    from headwater.keras.coordinator.coordinator import ClusterCoordinator as ClusterCoordinator
     from headwater.keras.mirrored.strategy import MirroredStrategy as MirroredStrategy
     from headwater.keras.mirrored.strategy import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
     from headwater.keras.parameter_server.strategy import ParameterServerStrategy as ParameterServerStrategy
@@ -44,7 +44,7 @@ if _backend != "jax":
     )
 
 _NAMES = {
-    "ClusterCoordinator": "headwater.coordinator.coordinator",
+    "ClusterCoordinator": "headwater.keras.coordinator.coordinator",
     "InputContext": "headwater.keras.strategy",
     "OneDeviceStrategy": "headwater.keras.strategy",
     "ParameterServerStrategy": "headwater.keras.parameter_server.strategy",

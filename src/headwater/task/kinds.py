@@ -36,7 +36,7 @@ SEAL: Final = 39
 # ... and between their processes: `headwater.graph.server.replicas.processes`
 PROCESSES: Final = 40
 
-# Collectives of mirrored groups: `headwater.collectives`
+# Collectives of mirrored groups: `headwater.keras.collectives`
 OPEN_COLLECTIVE: Final = 16
 PART: Final = 19
 SUM: Final = 20
@@ -91,7 +91,7 @@ DROP_STATE: Final = 114
 LEAVE_PART: Final = 115
 FETCH_PART: Final = 116
 
-# Calls of a coordinator: `headwater.coordinator.calls`
+# Calls of a coordinator: `headwater.keras.coordinator.calls`
 OPEN_CALLS: Final = 96
 CALL: Final = 97
 END_CALLS: Final = 98

@@ -22,10 +22,10 @@ from headwater.cluster.config import ClusterConfigError, TaskConfig, task_config
 from headwater.cluster.names import TaskName
 from headwater.cluster.resolvers import SimpleClusterResolver
 from headwater.cluster.spec import ClusterSpec
-from headwater.coordinator.calls import CallServer, Registry, name_of
-from headwater.coordinator.coordinator import ClusterCoordinator as Coordinator
-from headwater.coordinator.coordinator import RemoteValue
 from headwater.errors import NotFoundError
+from headwater.keras.coordinator.calls import CallServer, Registry, name_of
+from headwater.keras.coordinator.coordinator import ClusterCoordinator as Coordinator
+from headwater.keras.coordinator.coordinator import RemoteValue
 from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext

@@ -9,9 +9,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from headwater.coordinator.calls import CallServer, Registry
-from headwater.coordinator.coordinator import ClusterCoordinator, name_of
-from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import (
     CancelledError,
     GaveUpError,
@@ -21,6 +18,9 @@ from headwater.errors import (
     UnavailableError,
     UnknownError,
 )
+from headwater.keras.coordinator.calls import CallServer, Registry
+from headwater.keras.coordinator.coordinator import ClusterCoordinator, name_of
+from headwater.keras.coordinator.values import PerWorker, decode, encode
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.task.answers import raise_error
 from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
@@ -134,7 +134,7 @@ def test_a_worker_calls_only_what_its_program_has_registered() -> None:
     registry = Registry()
     name = registry.add(len)
     channel = served(registry)
-    for wanted in ("os.system", "builtins.eval", "headwater.coordinator.calls.name_of"):
+    for wanted in ("os.system", "builtins.eval", "headwater.keras.coordinator.calls.name_of"):
         channel.send(Frame(CALL, (wanted, encode((["x"], {}), []))))
         with pytest.raises(NotFoundError, match="has not registered"):
             raise_error(channel.recv(), "it")

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headwater.collectives.group import Member
+from headwater.keras.collectives.group import Member
 
 #: ``shared`` keeps all processes on all cores.
 CORES = "HEADWATER_CORES"

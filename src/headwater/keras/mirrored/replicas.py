@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from headwater.collectives.group import Group
+from headwater.keras.collectives.group import Group
 from headwater.keras.mirrored.step_vector import TRAINING_STEP
 
 if TYPE_CHECKING:

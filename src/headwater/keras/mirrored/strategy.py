@@ -14,8 +14,8 @@ import numpy as np
 
 from headwater.cluster.config import TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
-from headwater.collectives.collective import LostPeerError
-from headwater.collectives.group import Group, members_of
+from headwater.keras.collectives.collective import LostPeerError
+from headwater.keras.collectives.group import Group, members_of
 from headwater.keras.devices import canonical_device, has_gpus, local_device, replica_devices
 from headwater.keras.mirrored.cores import take_share
 from headwater.keras.mirrored.lockstep import Lockstep, current

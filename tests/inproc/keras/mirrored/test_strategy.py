@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headwater.cluster.config import ClusterConfigError, parse_task_config
-from headwater.collectives.group import members_of
+from headwater.keras.collectives.group import members_of
 from headwater.keras.mirrored.cores import share_of
 from headwater.keras.mirrored.lockstep import Lockstep, current
 from headwater.keras.mirrored.strategy import MirroredStrategy, MultiWorkerMirroredStrategy

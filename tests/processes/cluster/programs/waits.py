@@ -13,8 +13,8 @@ if kind == "mirrored":
 
     strategy = MultiWorkerMirroredStrategy()
 else:
-    from headwater.coordinator.coordinator import ClusterCoordinator
     from headwater.keras import ParameterServerStrategy
+    from headwater.keras.coordinator.coordinator import ClusterCoordinator
 
     coordinator = ClusterCoordinator(ParameterServerStrategy())
     print("result", coordinator.fetch(coordinator.schedule(os.getpid)), flush=True)

@@ -179,7 +179,8 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.distribute_coordinator": Area(
         "``tf.distribute.coordinator``: one task says what all workers do.",
         names={
-            "headwater.coordinator.coordinator": "ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue",
+            "headwater.keras.coordinator.coordinator": """
+                ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue""",
         },
     ),
     "tf.distribute_experimental": Area(

@@ -1,9 +1,9 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.coordinator.coordinator import ClusterCoordinator as ClusterCoordinator
-from headwater.coordinator.coordinator import PerWorkerDataset as PerWorkerValues
-from headwater.coordinator.coordinator import RemoteValue as RemoteValue
+from headwater.keras.coordinator.coordinator import ClusterCoordinator as ClusterCoordinator
+from headwater.keras.coordinator.coordinator import PerWorkerDataset as PerWorkerValues
+from headwater.keras.coordinator.coordinator import RemoteValue as RemoteValue
 
 __all__ = [
     "ClusterCoordinator",

@@ -28,9 +28,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from headwater.coordinator.calls import CallServer, Registry, name_of
-from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.keras.coordinator.calls import CallServer, Registry, name_of
+from headwater.keras.coordinator.values import PerWorker, decode, encode
 from headwater.task.answers import bad_header, raise_error
 from headwater.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
 from headwater.task.links import WaitingLink

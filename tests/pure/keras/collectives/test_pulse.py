@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.collectives.pulse import heartbeat_s
 from headwater.errors import InvalidArgumentError
+from headwater.keras.collectives.pulse import heartbeat_s
 
 
 @pytest.mark.parametrize(("text", "found"), [("", 10), ("3.5", 3.5)])

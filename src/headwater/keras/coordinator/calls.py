@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterator
 from queue import SimpleQueue
 from typing import Any, ClassVar, NoReturn
 
-from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
+from headwater.keras.coordinator.values import PerWorker, decode, encode
 from headwater.task.answers import bad_header, error_frame
 from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
 from headwater.task.service import Service

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.collectives import collective
-from headwater.collectives.collective import WHOLE_BELOW_BYTES, Collective, LostPeerError
 from headwater.errors import AbortedError
+from headwater.keras.collectives import collective
+from headwater.keras.collectives.collective import WHOLE_BELOW_BYTES, Collective, LostPeerError
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.shared import shared_memory_pair
 from headwater.transport.sockets import tcp_pair

@@ -14,9 +14,9 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.collectives.collective import Collective
-from headwater.collectives.pulse import Pulse, heartbeat_s
 from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.keras.collectives.collective import Collective
+from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 from headwater.task.kinds import OPEN_COLLECTIVE
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
