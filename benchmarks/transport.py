@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from headwater.cluster.addresses import Address
-from headwater.transport import frames
-from headwater.transport.certificates import make_certificates
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.connect import connect
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import Identity
-from headwater.transport.options import TransportOptions
-from headwater.transport.security import Security
+from headwater.cluster.transport import frames
+from headwater.cluster.transport.certificates import make_certificates
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.connect import connect
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.security import Security
 
 ECHO = Identity(task="/job:ps/task:0", generation=1)
 ME = Identity(task="/job:worker/task:0", generation=2)
@@ -61,9 +61,9 @@ def serve(options: TransportOptions, security: Security) -> None:
     # gRPC must not be imported before the fork.
     import signal
 
-    from headwater.transport.control_server import ControlServer
-    from headwater.transport.listener import Listener
-    from headwater.transport.workplace import Workplace
+    from headwater.cluster.transport.control_server import ControlServer
+    from headwater.cluster.transport.listener import Listener
+    from headwater.cluster.transport.workplace import Workplace
 
     workplace = Workplace()
     path = str(workplace.path / "control")
@@ -136,7 +136,7 @@ def socket_channel(*, local: bool, security: Security) -> Iterator[Channel]:
 def grpc_channel() -> Iterator[Channel]:
     """A channel inside gRPC."""
     with served(TransportOptions(), Security()) as address:
-        from headwater.transport.control_client import ControlClient
+        from headwater.cluster.transport.control_client import ControlClient
 
         client = ControlClient(address, peer=ECHO.task, security=Security())
         channel = client.open_channel(me=ME, wanted=ECHO, options=TransportOptions())

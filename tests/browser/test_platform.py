@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the
 # Reports steps and a loss until it is asked to end, and prints what a page must not take for markup.
 PROGRAM = """
 import json, math, os, signal, threading
-from headwater.telemetry.progress import ProgressReporter
+from headwater.cluster.telemetry.progress import ProgressReporter
 
 ended = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: ended.set())

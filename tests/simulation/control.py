@@ -13,8 +13,8 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2
 
-from headwater.transport.handshake import Identity
-from headwater.transport.problems import ConnectFailure
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.problems import ConnectFailure
 from tests.simulation.network import Network
 from tests.simulation.primitives import Waiters
 from tests.simulation.scheduler import Process, running, simulation

@@ -31,9 +31,9 @@ from typing import Any
 import grpc
 
 from headwater.cluster.addresses import Address
-from headwater.transport.channel import Channel
-from headwater.transport.handshake import Identity
-from headwater.transport.heart_process import ALIVE, BEAT_S, STOPPED
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED
 from tests.simulation import control, primitives
 from tests.simulation.network import Network
 from tests.simulation.scheduler import Process, running, simulation
@@ -46,7 +46,7 @@ _PACKAGES = (
     "headwater.graph.master",
     "headwater.ps", "headwater.graph.resources", "headwater.graph.runtime", "headwater.graph.server",
     "headwater.graph.session",
-    "headwater.task", "headwater.telemetry", "headwater.tf1.training", "headwater.transport",
+    "headwater.cluster.task", "headwater.cluster.telemetry", "headwater.tf1.training", "headwater.cluster.transport",
 )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def network() -> Network:
 
 
 class _Listener:
-    """In the place of `headwater.transport.listener.Listener`."""
+    """In the place of `headwater.cluster.transport.listener.Listener`."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _Listener:
 
 
 class _Workplace:
-    """In the place of `headwater.transport.workplace.Workplace`."""
+    """In the place of `headwater.cluster.transport.workplace.Workplace`."""
 
     def __init__(self) -> None:
         self.path = Path(f"/simulated/{running().next_number()}")
@@ -331,11 +331,13 @@ def _replace_outside() -> None:
         return seal(process=_process_name(process), **arguments)
 
     manager.decide, manager.Seal = decide_here, seal_here
-    modules["headwater.transport.lifeline"].select = _Facade(select, {"poll": _either(control.Poll, select.poll)})
-    modules["headwater.transport.lifeline"].socket = _Facade(
+    modules["headwater.cluster.transport.lifeline"].select = _Facade(
+        select, {"poll": _either(control.Poll, select.poll)}
+    )
+    modules["headwater.cluster.transport.lifeline"].socket = _Facade(
         socket, {"socketpair": _either(control.socketpair, socket.socketpair)}
     )
-    server = modules["headwater.transport.control_server"]
+    server = modules["headwater.cluster.transport.control_server"]
     server.grpc = _Facade(
         grpc,
         {"server": _either(lambda *args, **kwargs: control.SimulatedGrpcServer(network()), grpc.server)},

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import headwater.cluster.claims
+import headwater.cluster.task.shell
+import headwater.cluster.transport.lifeline
 import headwater.graph.resources.example_ledger
 import headwater.graph.resources.replica_lives
 import headwater.graph.runtime.first_reads
@@ -26,10 +28,8 @@ import headwater.ps.replicas.tables
 import headwater.ps.row_changes
 import headwater.ps.service
 import headwater.state.feed
-import headwater.task.shell
 import headwater.tf1.training.monitored_wrappers
 import headwater.tf1.training.session_manager
-import headwater.transport.lifeline
 from headwater.cluster.claims import Verdict
 from headwater.tf1.training.supervised_session import LOST
 from tests.simulation.scheduler import running
@@ -89,7 +89,7 @@ def _deadlines() -> None:
 
 def _evidence() -> None:
     """One sign of life that is late makes a task a lost one."""
-    signs: Any = headwater.transport.lifeline.Signs
+    signs: Any = headwater.cluster.transport.lifeline.Signs
     init = signs.__init__
 
     def impatient(self: Any, silence_s: float, *others: Any) -> None:
@@ -107,7 +107,7 @@ def _who_ended() -> None:
 
 def _told_who_ended() -> None:
     """A task does not hear from its launcher which workers have ended."""
-    shell: Any = headwater.task.shell
+    shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
 
 

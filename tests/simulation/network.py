@@ -11,18 +11,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from headwater.errors import OpError
-from headwater.transport import frames
-from headwater.transport.channel import (
+from headwater.cluster.transport import frames
+from headwater.cluster.transport.channel import (
     Channel,
     ChannelStatistics,
     closed_here,
     closed_there,
     nothing_came,
 )
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import Identity
-from headwater.transport.problems import ConnectFailure, Problem
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.problems import ConnectFailure, Problem
+from headwater.errors import OpError
 from tests.simulation.primitives import Waiters
 from tests.simulation.scheduler import Process, Simulation, running, simulation
 
@@ -285,7 +285,7 @@ class _Link:
 
 
 class SimulatedChannel:
-    """An end of a channel; see `headwater.transport.channel.Channel`."""
+    """An end of a channel; see `headwater.cluster.transport.channel.Channel`."""
 
     def __init__(self, link: _Link, end: int, peer: str, peer_generation: int) -> None:
         self.peer = peer

@@ -16,12 +16,12 @@ import numpy as np
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.members import Members
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency, from_text
 from headwater.ps.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
 from headwater.ps.process import ParameterTask
 from headwater.ps.updater import Array
-from headwater.task.members import Members
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
 from tests.simulation.faults import Fault, Faults

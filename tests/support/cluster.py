@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import AbortedError, CancelledError, InvalidArgumentError, UnavailableError
 from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
@@ -18,8 +20,6 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.left_state import LeftState, left_of
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.steps import StepService
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 from tests.support.cuts import Cuts
 
 

@@ -11,6 +11,12 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.kinds import OPEN_COPY
+from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.links import Wiring
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
 from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
@@ -20,12 +26,6 @@ from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
 from headwater.graph.server.replicas.links import CopiedTaskLink, ask_whether_it_serves
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
-from headwater.task.kinds import OPEN_COPY
-from headwater.task.left_states import LeftStates
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.handshake import Identity
-from headwater.transport.links import Wiring
 from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
 from tests.support.left import left_copies

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection
 
+from headwater.cluster.transport.channel import Channel, ChannelStatistics
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
-from headwater.transport.channel import Channel, ChannelStatistics
-from headwater.transport.frames import Frame
 
 _REASON = "the test has cut it"
 

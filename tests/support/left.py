@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import CancelledError, UnavailableError
 from headwater.state.left_copies import LeftCopies
-from headwater.task.left_states import LeftStates
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.problems import ConnectFailure, Problem
 
 CHIEF: Final = "/job:worker/task:0"
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.keras.collectives.collective import Collective
 from headwater.keras.mirrored.model import MirroredModel
 from headwater.keras.mirrored.replicas import GroupReplicas
-from headwater.transport.channel import Channel, memory_pair
 
 
 def collectives(count: int, pair: Callable[[], tuple[Channel, Channel]] = memory_pair) -> list[Collective]:

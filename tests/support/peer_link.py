@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headwater.cluster.transport.channel import Channel
 from headwater.errors import UnavailableError
-from headwater.transport.channel import Channel
 
 
 class PeerLink:

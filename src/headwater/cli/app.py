@@ -201,7 +201,7 @@ def certs(
     days: Annotated[int, typer.Option(min=1, help="How many days the certificates hold.")] = 365,
 ) -> None:
     """Makes a cluster's own certificates, and prints the variables that make its tasks use them."""
-    from headwater.transport.certificates import make_certificates  # noqa: PLC0415  cryptography takes 100 ms
+    from headwater.cluster.transport.certificates import make_certificates  # noqa: PLC0415  cryptography takes 100 ms
 
     names = [name for name in (part.strip() for part in hosts.split(",")) if name]
     try:

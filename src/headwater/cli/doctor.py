@@ -14,8 +14,8 @@ from headwater.cli.launcher.job import label
 from headwater.cluster.config import ClusterConfigError, check_cluster, parse_hosts, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.transport.doctor import Diagnosis, diagnose
-from headwater.transport.security import Security
+from headwater.cluster.transport.doctor import Diagnosis, diagnose
+from headwater.cluster.transport.security import Security
 
 _AT_ONCE = 64
 

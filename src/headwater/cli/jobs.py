@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from headwater.cli.console import table_console
-from headwater.pauses import pause
+from headwater.cluster.pauses import pause
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -6,13 +6,13 @@ import json
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.telemetry.sizes import size_text
+from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
+from headwater.cluster.transport.links import client_wiring
 from headwater.errors import FailedPreconditionError
 from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.moves import Moved, spread
-from headwater.task.links import WaitingLink
-from headwater.telemetry.sizes import size_text
-from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
-from headwater.transport.links import client_wiring
 
 
 def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:

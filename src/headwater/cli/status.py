@@ -16,13 +16,13 @@ from rich.text import Text
 
 from headwater.cli.console import table_console
 from headwater.cluster.addresses import parse_address
+from headwater.cluster.pauses import pause
+from headwater.cluster.telemetry.sizes import size_text
+from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Rates, Snapshot, rates
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.handlers import TaskStatus
+from headwater.cluster.transport.security import Security
 from headwater.errors import OpError
-from headwater.pauses import pause
-from headwater.telemetry.sizes import size_text
-from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Rates, Snapshot, rates
-from headwater.transport.control_client import ControlClient
-from headwater.transport.handlers import TaskStatus
-from headwater.transport.security import Security
 
 _AT_ONCE = 64
 _TIMEOUT_S = 5.0

@@ -12,11 +12,11 @@ from headwater.cli.arguments import Invocation
 from headwater.cli.execute import interpreter_command
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.ports import listen
+from headwater.cluster.transport.security import Security
 from headwater.cluster.variables import JOINED, LISTEN_FDS
-from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
-from headwater.transport.control_client import ControlClient
-from headwater.transport.ports import listen
-from headwater.transport.security import Security
 
 _JOB = "worker"
 _VACANT = "vacant-{index}.invalid:1"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io import files
 from headwater.errors import DataLossError
 from headwater.keras import saving
-from headwater.telemetry.troubles import TROUBLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

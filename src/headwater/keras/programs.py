@@ -1,4 +1,4 @@
-"""What of a Keras program all its tasks must have alike, in words: see `headwater.task.agreement`."""
+"""What of a Keras program all its tasks must have alike, in words: see `headwater.cluster.task.agreement`."""
 
 from __future__ import annotations
 

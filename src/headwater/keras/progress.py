@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from headwater.cluster.telemetry.progress import ProgressReporter
 from headwater.keras.internals import Callback
 from headwater.keras.programs import updates_made
-from headwater.telemetry.progress import ProgressReporter
 from headwater.tf1.training.progress import progress_reporter
 
 _base: Any = Callback

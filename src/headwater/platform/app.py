@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import headwater
+from headwater.cluster.telemetry.troubles import is_full_disk
 from headwater.data.io.json_types import Json, JsonObject
 from headwater.errors import OpError
 from headwater.platform import api, stream
@@ -29,7 +30,6 @@ from headwater.platform.manager import NoSuchJob
 from headwater.platform.policy import NotPossible
 from headwater.platform.service import Platform
 from headwater.platform.spec import JobSpec
-from headwater.telemetry.troubles import is_full_disk
 
 PREFIX = "/api/v1"
 MAX_BODY = 2 << 20

@@ -13,9 +13,9 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headwater.cluster.telemetry.clocks import SteadyClock
 from headwater.platform.records import Token, TokenRole
 from headwater.platform.store import Store
-from headwater.telemetry.clocks import SteadyClock
 
 ROLES: tuple[TokenRole, ...] = ("view", "run", "admin")
 PREFIX = "hw_"

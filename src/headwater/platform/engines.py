@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform import policy
 from headwater.platform.backends.base import (
     BackendError,
@@ -28,7 +29,6 @@ from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, Fault, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
-from headwater.telemetry.talk import Talk
 
 # By how much a start may be told differently without being another one, in seconds.
 _CLOCK_S = 1.0

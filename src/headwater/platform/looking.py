@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend, Usage
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.states import Ended, Event, Progressed, TaskPhase, TaskState
-from headwater.telemetry.progress import Progress
-from headwater.telemetry.talk import Talk
 
 # Of a task's progress about a thousand samples for each tenfold of its time are kept.
 _SAMPLES = 1000

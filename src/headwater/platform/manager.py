@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.clocks import SteadyClock
 from headwater.platform import policy
 from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.backends.base import Backend, BackendError, JobBackend, TaskBackend, TaskOrder
@@ -33,7 +34,6 @@ from headwater.platform.states import AskRestart, AskScale, AskStop, Note, NotPl
 from headwater.platform.store import Store
 from headwater.platform.task_jobs import TaskJobs
 from headwater.platform.tasks import task_order
-from headwater.telemetry.clocks import SteadyClock
 
 _log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform.backends.base import Place, Usage
 from headwater.platform.states import JobState, Note
-from headwater.telemetry.talk import Talk
 
 TokenRole = Literal["view", "run", "admin"]
 """What a token allows: to look, to run jobs, to give tokens. Each allows what those before it do."""

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from headwater.cluster.telemetry.clocks import SteadyClock
 from headwater.data.io.files import atomic_write
 from headwater.data.io.sealed import pack_json, read_json
 from headwater.errors import DataLossError, NotFoundError
 from headwater.platform.host.processes import boot_id
-from headwater.telemetry.clocks import SteadyClock
 
 _log = logging.getLogger(__name__)
 

@@ -31,10 +31,10 @@ from pydantic import (
     model_validator,
 )
 
+from headwater.cluster.telemetry.printed import compile_pattern
 from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
 from headwater.platform.quantities import Duration, Size
-from headwater.telemetry.printed import compile_pattern
 
 Role = Literal["ps", "chief", "worker", "evaluator"]
 """What a task is for, as ``TF_CONFIG`` calls it."""

@@ -10,13 +10,13 @@ from pathlib import Path
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.printed import PATTERN_VARIABLE
 from headwater.cluster.variables import ENDED, FIRST_PS, SHARDS, has_two_copies
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import FOLDERS, JobSpec, Role, SecretRef
 from headwater.platform.states import TaskPhase
-from headwater.telemetry.printed import PATTERN_VARIABLE
 
 #: How this machine calls the command ``headwater`` of this very installation.
 HERE = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.task.shell import OVER_DETAIL
 from headwater.errors import FailedPreconditionError, OpError
-from headwater.task.shell import OVER_DETAIL
 
 _log = logging.getLogger("headwater")
 

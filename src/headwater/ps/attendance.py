@@ -8,6 +8,9 @@ from collections.abc import Collection
 
 from headwater.cluster.claims import Claim, ClaimedPlaces
 from headwater.cluster.names import TaskName
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
 from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, State, Synchronous
 from headwater.ps.epoch_sums import EpochSums
@@ -16,9 +19,6 @@ from headwater.ps.talks import Request, WorkerTalk
 from headwater.ps.tickets import Tickets
 from headwater.ps.turns import Turns
 from headwater.ps.updates import Updates
-from headwater.task import kinds
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -11,6 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.agreement import Said
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.waiting import SPEAK_S
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import new_generation
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, FailedPreconditionError, GaveUpError, OpError, UnavailableError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Work
@@ -22,13 +29,6 @@ from headwater.ps.table_transfer import TableTransfer
 from headwater.ps.updater import Array
 from headwater.ps.values_frame import brings_examples, drops, values_header
 from headwater.ps.wishes import Returned, Wish
-from headwater.task import kinds
-from headwater.task.agreement import Said
-from headwater.task.answers import bad_header
-from headwater.task.waiting import SPEAK_S
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import new_generation
-from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.shell import OVER_DETAIL
+from headwater.cluster.task.waiting import SILENCE_S
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, DeadlineExceededError, GaveUpError, OpError, UnavailableError
 from headwater.ps.layout import Block
 from headwater.ps.updater import Array
-from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.shell import OVER_DETAIL
-from headwater.task.waiting import SILENCE_S
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 

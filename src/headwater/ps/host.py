@@ -16,6 +16,14 @@ from typing import Any
 import numpy as np
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.agreement import Agreement, Said, is_said
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import new_generation
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.attendance import Attendance
@@ -32,14 +40,6 @@ from headwater.ps.talks import WorkerTalk
 from headwater.ps.turns import Turns, other_program
 from headwater.ps.updater import Array, HostedTable, Updater
 from headwater.ps.updates import Updates
-from headwater.task import kinds
-from headwater.task.agreement import Agreement, Said, is_said
-from headwater.task.answers import bad_header, error_frame
-from headwater.telemetry.snapshot import GroupProgress, VariableSize
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 
@@ -59,7 +59,7 @@ class HostedParameters:
       layout: what every ``ps`` has.
       updater: this task's blocks.
       choice: how closely workers keep together.
-      program: what this task says of its program, which workers must say, too; see `headwater.task.agreement`.
+      program: what this task says of its program, which workers must say, too; see `headwater.cluster.task.agreement`.
       staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
         Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
         momenta, sees the whole gradient.

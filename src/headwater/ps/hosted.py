@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.ps.recovery import WayBack
-from headwater.telemetry.snapshot import GroupProgress, VariableSize
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 
 class Hosted(Protocol):

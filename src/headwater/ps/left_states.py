@@ -1,7 +1,7 @@
 """A ``ps`` that is told to end leaves its state with the chief, and goes on with that when it is started anew.
 
 For ``recovery="copy"``: without this, it would go on with what the chief read last. What it leaves
-(`headwater.task.left_states`) are the words (signature, facts, names, accounts, parts): ``facts`` are those of
+(`headwater.cluster.task.left_states`) are the words (signature, facts, names, accounts, parts): ``facts`` are those of
 `headwater.ps.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
 names, and, where it ``accounts`` for examples, the ledger. The state has ``parts`` parts, each of them (table, start)
 with rows of the table of that number, from row ``start`` on, and with what the optimizer keeps of them.
@@ -15,12 +15,12 @@ from typing import Final
 
 import numpy as np
 
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.left_states import PART_BYTES, FetchedState, StateAtChief
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
 from headwater.ps.host_state import HostState
-from headwater.task.answers import bad_header
-from headwater.task.left_states import PART_BYTES, FetchedState, StateAtChief
 
 _log = logging.getLogger("headwater")
 

@@ -2,10 +2,10 @@
 started anew.
 
 For tables that nothing saves by itself, and of which there is no second copy. What it leaves
-(`headwater.task.left_states`) are the words (clients, tables): by number of a worker's program how many of its updates
-the tables hold, and for each table (name, what it is, updates, learning rate, parts), with a tensor of its latest
-`headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; those of one table come
-after those of the other.
+(`headwater.cluster.task.left_states`) are the words (clients, tables): by number of a worker's program how many of its
+updates the tables hold, and for each table (name, what it is, updates, learning rate, parts), with a tensor of its
+latest `headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; those of one
+table come after those of the other.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.cluster.task.left_states import PART_BYTES, FetchedState, StateAtChief
 from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.table_host import TableService
 from headwater.ps.table_protocol import pack, same
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
-from headwater.task.left_states import PART_BYTES, FetchedState, StateAtChief
 
 _log = logging.getLogger("headwater")
 

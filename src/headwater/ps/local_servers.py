@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headwater.cluster.telemetry.snapshot import GroupProgress, Snapshot
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.errors import CancelledError, UnavailableError
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency
@@ -17,9 +20,6 @@ from headwater.ps.service import ParameterService
 from headwater.ps.state_saver import ParameterSaver
 from headwater.ps.updater import Updater
 from headwater.state.state_saver import Saves
-from headwater.telemetry.snapshot import GroupProgress, Snapshot
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel, memory_pair
 
 #: Makes the updater of a ``ps``'s blocks from its number.
 MakeUpdater = Callable[[int], Updater]

@@ -19,6 +19,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import jax
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.task.agreement import Said
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.kinds import OPEN_TABLES
+from headwater.cluster.task.left_states import LeftStates, StateAtChief
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.task.members import Members
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.shell import TaskShell
+from headwater.cluster.telemetry.snapshot import Snapshot
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handlers import DeviceInfo
 from headwater.cluster.variables import JOINED
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.ps.arrivals import Arrival
@@ -50,18 +62,6 @@ from headwater.state.left_copies import LeftCopies
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.state_saver import Saves
 from headwater.state.witness import Ask, RemoteWitness, WitnessService
-from headwater.task.agreement import Said
-from headwater.task.answers import bad_header
-from headwater.task.kinds import OPEN_TABLES
-from headwater.task.left_states import LeftStates, StateAtChief
-from headwater.task.links import WaitingLink
-from headwater.task.members import Members
-from headwater.task.service import Service
-from headwater.task.shell import TaskShell
-from headwater.telemetry.snapshot import Snapshot
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
     from headwater.ps.replicas.tables import CopiesOfTables, TablesCopy

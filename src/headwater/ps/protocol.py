@@ -32,7 +32,8 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
     SUMS    (epoch, wait)                   answered by DONE with what workers have added to the sums of that epoch;
                                             with ``wait``, once no other worker is in the midst of one of its steps
-    AGREE   (program, data)                 what the worker says of both, see `headwater.task.agreement`; answered by
+    AGREE   (program, data)                 what the worker says of both, see `headwater.cluster.task.agreement`;
+    answered by
                                             DONE (how its data differ from those of other workers, or an empty text), or
                                             by ERROR where its program is another one
     VALUES  (version, applied, ticket, share, names, handed out, ledger)   the blocks' values; where everything was
@@ -42,7 +43,7 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     WAIT    (reason,)
     RELEASE ()                              the answer to WAIT of a worker whose gradients another ``ps`` has not taken:
                                             it is to go on without the update, which may wait for its next step
-    ERROR   (0, code, message)              as in `headwater.task.answers`
+    ERROR   (0, code, message)              as in `headwater.cluster.task.answers`
 
 A ``ps`` asks another one::
 

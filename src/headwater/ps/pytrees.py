@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
+from headwater.cluster.task.agreement import said
+from headwater.cluster.task.members import find_members
+from headwater.cluster.telemetry.progress import ProgressReporter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.batches import Examples, Source
 from headwater.ps.client import ParameterSnapshot
@@ -39,9 +42,6 @@ from headwater.ps.shards.limits import require_no_rows, require_no_sums, shards_
 from headwater.ps.shards.moves import Moved
 from headwater.ps.updater import Array
 from headwater.ps.wishes import Wish
-from headwater.task.agreement import said
-from headwater.task.members import find_members
-from headwater.telemetry.progress import ProgressReporter
 
 if TYPE_CHECKING:
     import numpy.typing as npt

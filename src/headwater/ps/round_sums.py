@@ -20,13 +20,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.waiting import LOOK_S, SILENCE_S, Reminder
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.ps.updater import Array
-from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.waiting import LOOK_S, SILENCE_S, Reminder
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
@@ -41,7 +41,7 @@ _KEPT = 4
 
 
 class ReachesTask(Protocol):
-    """The way to another ``ps``; see `headwater.transport.links.Link`."""
+    """The way to another ``ps``; see `headwater.cluster.transport.links.Link`."""
 
     def reach(self, deadline_s: float | None = None) -> Any: ...
 

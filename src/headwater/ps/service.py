@@ -9,6 +9,15 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError
 from headwater.ps.client import ParameterClient
 from headwater.ps.hosted import Hosted
@@ -18,15 +27,6 @@ from headwater.ps.shards.holder import ShardHolder
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.copy import KeptCopy
 from headwater.state.leaving import LOST_S, leave
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.links import WaitingLink
-from headwater.task.service import Service
-from headwater.task.waiting import LOOK_S, Reminder
-from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 ENDED_DETAIL: Final = "a worker has ended"
 """Key of the status detail of a ``ps`` that has heard that the program of a worker has ended without an error."""
@@ -38,7 +38,7 @@ class ParameterService(Service):
     Args:
       task: this task's name.
       watchdog: is told of workers' steps.
-      is_needed: see `headwater.task.shell.TaskShell.is_needed`.
+      is_needed: see `headwater.cluster.task.shell.TaskShell.is_needed`.
     """
 
     kinds: ClassVar[Collection[int]] = (

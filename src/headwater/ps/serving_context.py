@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headwater.cluster.task.agreement import Agreement
 from headwater.ps.consistency import Consistency
-from headwater.task.agreement import Agreement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

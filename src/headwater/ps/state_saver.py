@@ -15,12 +15,12 @@ from urllib.parse import quote
 
 import numpy as np
 
+from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.host import HostedParameters
 from headwater.ps.host_state import HostState
 from headwater.state.state_saver import Saves, StateSaver, Taken
-from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
 

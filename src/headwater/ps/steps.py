@@ -6,6 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
@@ -19,8 +21,6 @@ from headwater.ps.turns import Turns
 from headwater.ps.updater import Array
 from headwater.ps.updates import Updates
 from headwater.ps.wishes import Returned, range_of, wish_of, work_of
-from headwater.task import kinds
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

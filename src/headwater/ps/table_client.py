@@ -11,6 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.frames import Frame
 from headwater.data.io import files
 from headwater.errors import (
     FailedPreconditionError,
@@ -29,9 +32,6 @@ from headwater.tables.kernels import all_finite
 from headwater.tables.parts import Part
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Save, commit_parts, delete_older, next_number
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.errors import CancelledError, UnavailableError
 from headwater.ps.conversation import ServerLink
 from headwater.ps.process import ParameterTask
@@ -14,7 +15,6 @@ from headwater.ps.table_host import TableService
 from headwater.ps.table_saver import TableSaver
 from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Admission, Initializer, TableConfig
-from headwater.transport.channel import Channel, memory_pair
 
 __all__ = [
     "SGD",

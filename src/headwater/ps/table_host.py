@@ -14,6 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.telemetry.snapshot import TableLoad
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -38,12 +44,6 @@ from headwater.tables.policies import ALWAYS
 from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
-from headwater.task import kinds
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S
-from headwater.telemetry.snapshot import TableLoad
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

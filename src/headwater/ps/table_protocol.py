@@ -26,7 +26,7 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
                                             and, where keys are strings, second word), and values with optimizer's state
     WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or how many updates
                                             there had been, and the table loses all other rows. Answered by DONE
-    ERROR        (0, code, message)         as in `headwater.task.answers`
+    ERROR        (0, code, message)         as in `headwater.cluster.task.answers`
 
 Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers. One that is a function
 of the program is named, and the ``ps`` waits for its own program to make the table.

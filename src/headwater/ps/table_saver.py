@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, OpError
 from headwater.ps.table_host import TableService
@@ -24,7 +25,6 @@ from headwater.tables import snapshots
 from headwater.tables.parts import PartReader
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
-from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
 

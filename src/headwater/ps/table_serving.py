@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.members import Members
 from headwater.ps.left_tables import LeavingTables
 from headwater.ps.replicas.tables import CopiesOfTables, Programs, TablesCopy
 from headwater.ps.table_host import TableService
 from headwater.ps.table_saver import TableSaver
 from headwater.state.sites import Site
 from headwater.state.state_saver import Saves
-from headwater.task.left_states import StateAtChief
-from headwater.task.members import Members
 
 
 def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:

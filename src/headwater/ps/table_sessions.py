@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, OpError, UnavailableError
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
-from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 

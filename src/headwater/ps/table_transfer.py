@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.frames import Frame
 from headwater.ps.conversation import Conversation
 from headwater.ps.layout import Block, Layout, block_shape, joined
 from headwater.ps.row_travel import as_rows, as_travelling, small_numbers
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.frames import Frame
 
 #: Gives by table (its variable) all rows and, unless that begins, their state; None for a table that begins.
 TableRows = Callable[[int], Sequence[Any] | None]

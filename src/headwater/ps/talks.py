@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from headwater.transport.channel import Channel
+from headwater.cluster.transport.channel import Channel
 
 
 class WorkerTalk:

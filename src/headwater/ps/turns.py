@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.waiting import LOOK_S, SPEAK_S
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
 from headwater.ps.consistency import Released, Tick, waiting_text
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.talks import WorkerTalk
 from headwater.ps.updates import Updates
-from headwater.task import kinds
-from headwater.task.waiting import LOOK_S, SPEAK_S
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 
 class Turns:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.frames import Frame
 from headwater.ps.accounting.ledger import Work
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.frames import Frame
 
 
 def brings_examples(frame: Frame | None) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.views import Copy
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 
 class Contents:

@@ -22,15 +22,15 @@ import threading
 from dataclasses import replace
 from typing import Final
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError
 from headwater.state.left_copies import LeftCopies
 from headwater.state.member import ANSWER_S, PAUSE_S
 from headwater.state.primary import PrimaryCopy
 from headwater.state.sites import Site
 from headwater.state.views import Copy, View, Wants
-from headwater.task import kinds
-from headwater.task.waiting import LOOK_S
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -22,12 +22,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.transport.frames import Array, Frame
 from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.state.views import Copy, View, as_words
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.waiting import LOOK_S
-from headwater.transport.frames import Array, Frame
 
 Tensors = Sequence[Array]
 
@@ -36,7 +36,7 @@ MOST_WAITING = 256 << 20
 
 
 class FeedChannel(Protocol):
-    """What a feed needs of a channel; see `headwater.transport.channel.Channel`."""
+    """What a feed needs of a channel; see `headwater.cluster.transport.channel.Channel`."""
 
     @property
     def peer(self) -> str: ...

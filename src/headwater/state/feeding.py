@@ -6,16 +6,16 @@ import logging
 from dataclasses import replace
 from functools import partial
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError
 from headwater.state.aims import next_step
 from headwater.state.feed import Feed
 from headwater.state.member import ANSWER_S, DIAL_S, PAUSE_S
 from headwater.state.second import SecondCopy
 from headwater.state.views import Copy, Standing, View, Wants, as_words, from_words
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

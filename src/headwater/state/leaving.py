@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from headwater.pauses import pause
-from headwater.task.waiting import Reminder
+from headwater.cluster.pauses import pause
+from headwater.cluster.task.waiting import Reminder
 
 _log = logging.getLogger("headwater")
 

@@ -1,8 +1,8 @@
 """A copy that no other process of job ``ps`` will have: the chief keeps it until one serves in its place.
 
 Where all processes that have a copy end, though the job goes on, the primary feeds the chief as it would feed a second
-copy (`headwater.state.feed`), and the chief keeps the frames (`headwater.task.left_states`): part ``n`` of what is
-left has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole are (how many,).
+copy (`headwater.state.feed`), and the chief keeps the frames (`headwater.cluster.task.left_states`): part ``n`` of what
+is left has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole are (how many,).
 
 It is kept under the name of the copy and the *term* in which that served. Where all copies of a view are lost, the
 witness makes the view of the next term, whose primary has nothing: it goes on with what was left in the term before,
@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.exchange import GivesChannels
-from headwater.task.left_states import FetchedState, LeftStates, StateAtChief
-from headwater.transport.frames import Frame
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.exchange import GivesChannels
+from headwater.cluster.task.left_states import FetchedState, LeftStates, StateAtChief
+from headwater.cluster.transport.frames import Frame
 
 _PREFIX: Final = "copy "
 

@@ -8,13 +8,13 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.handshake import new_generation
 from headwater.state.aims import Aim, Move, next_step, settle
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
 from headwater.state.views import Copy, Request, Standing, View, Wants, begins_anew, learn
-from headwater.transport.channel import Channel
-from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 

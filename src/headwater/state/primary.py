@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from headwater.cluster.task.answers import error_frame
+from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.errors import UnavailableError
 from headwater.state.aims import Move, next_step
 from headwater.state.feed import Feed
 from headwater.state.feeding import FeedingCopy
 from headwater.state.sites import shows_life
 from headwater.state.views import View, Wants
-from headwater.task.answers import error_frame
-from headwater.task.waiting import LOOK_S, Reminder
-from headwater.transport.channel import Channel, memory_pair
 
 _log = logging.getLogger("headwater")
 

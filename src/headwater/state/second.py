@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError, UnavailableError
 from headwater.state.aims import Aim
 from headwater.state.member import DIAL_S, Member, new_life
 from headwater.state.sites import PeerServerLink
 from headwater.state.views import Copy, accepts, as_words, from_words
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

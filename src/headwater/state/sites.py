@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headwater.cluster.transport.channel import Channel
 from headwater.errors import UnavailableError
 from headwater.state.left_copies import LeftCopies
 from headwater.state.witness import Ask
-from headwater.transport.channel import Channel
 
 #: How long a second waits for its primary by default, in seconds.
 GRACE_S = 0.8

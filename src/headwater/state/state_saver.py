@@ -20,12 +20,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.cluster.telemetry.sizes import size_text
+from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io import crc32c, files, state_files
 from headwater.data.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.state.periodic import Periodic
-from headwater.telemetry.sizes import size_text
-from headwater.telemetry.troubles import TROUBLES, Troubles
 
 _log = logging.getLogger("headwater")
 

@@ -10,6 +10,13 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Protocol
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.waiting import SILENCE_S
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.left_copies import forget_outdated
 from headwater.state.views import (
@@ -22,13 +29,6 @@ from headwater.state.views import (
     from_words,
     judge,
 )
-from headwater.task import kinds
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.left_states import LeftStates
-from headwater.task.service import Service
-from headwater.task.waiting import SILENCE_S
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

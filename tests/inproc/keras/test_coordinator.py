@@ -9,6 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from headwater.cluster.task.answers import raise_error
+from headwater.cluster.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     CancelledError,
     GaveUpError,
@@ -22,10 +26,6 @@ from headwater.keras.coordinator.calls import CallServer, Registry
 from headwater.keras.coordinator.coordinator import ClusterCoordinator, name_of
 from headwater.keras.coordinator.values import PerWorker, decode, encode
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
-from headwater.task.answers import raise_error
-from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 
 @pytest.fixture

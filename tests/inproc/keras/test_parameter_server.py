@@ -15,6 +15,12 @@ import optax
 import pytest
 
 import headwater
+from headwater.cluster.task.answers import raise_error
+from headwater.cluster.task.kinds import FINISH, HELLO, WELCOME
+from headwater.cluster.task.shell import OVER_DETAIL
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -29,12 +35,6 @@ from headwater.ps.global_norms import SumsError, find_sums, sums_of_gradients
 from headwater.ps.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs, update_digest
-from headwater.task.answers import raise_error
-from headwater.task.kinds import FINISH, HELLO, WELCOME
-from headwater.task.shell import OVER_DETAIL
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 PARAMS: dict[str, Any] = {
     "dense": {"kernel": np.arange(12, dtype=np.float32).reshape(4, 3) / 10, "bias": np.zeros(3, np.float32)},

@@ -8,8 +8,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from headwater.cluster.telemetry.progress import Progress, ProgressReporter
 from headwater.keras.progress import ReportsProgress
-from headwater.telemetry.progress import Progress, ProgressReporter
 
 
 def test_steps_and_losses_arrive(tmp_path: Path) -> None:

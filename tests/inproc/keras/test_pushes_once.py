@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.cluster.transport.channel import Channel
 from headwater.ps.client import ParameterClient
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.rounds import Round, Total
 from headwater.ps.updater import Updater
-from headwater.transport.channel import Channel
 from tests.inproc.keras.test_parameter_server import LEAVES, alone, close, connected, gradients, servers
 from tests.support.cuts import Cuts
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
 from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
 from headwater.platform.backends.kubernetes_objects import LIVE_LABEL, rights, to_yaml
 from headwater.platform.host.pod_task import MARK
 from headwater.platform.logfiles import all_lines
 from headwater.platform.spec import job_from_data
-from headwater.telemetry.progress import Progress
 from tests.support.kubernetes import FakeKubernetes, fake_kubernetes
 
 pytest.importorskip("kubernetes")

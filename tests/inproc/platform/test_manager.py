@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import Backend, BackendError, Exited, JobReport, Running
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.policy import NotPossible
@@ -18,7 +19,6 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import parse_job
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase, TaskPhase
 from headwater.platform.store import Store
-from headwater.telemetry.progress import Progress
 from tests.support.scripted import Killed, ScriptedEngine, ScriptedTasks
 
 PS = "ps: 1\n"

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from headwater.cluster.telemetry.progress import Progress
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform.app import create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Running, Usage
@@ -23,8 +25,6 @@ from headwater.platform.spec import job_from_data
 from headwater.platform.store import Store
 from headwater.platform.web.metrics import task_metrics
 from headwater.platform.web.routes import ROUTERS
-from headwater.telemetry.progress import Progress
-from headwater.telemetry.talk import Talk
 from tests.support.scripted import ScriptedTasks
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "docs/grafana/headwater.json"

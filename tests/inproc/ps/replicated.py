@@ -10,6 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import from_text
@@ -24,10 +28,6 @@ from headwater.ps.service import ParameterService
 from headwater.ps.updater import Updater
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
-from headwater.task.left_states import LeftStates
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
 from tests.support.left import left_copies

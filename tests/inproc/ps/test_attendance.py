@@ -8,6 +8,7 @@ import jax
 import optax
 import pytest
 
+from headwater.cluster.transport.channel import memory_pair
 from headwater.errors import UnavailableError
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.consistency import Event, Gave, Joined, Left, Released, from_text
@@ -15,7 +16,6 @@ from headwater.ps.host import HostedParameters
 from headwater.ps.layout import make_layout
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.ps.talks import Request, WorkerTalk
-from headwater.transport.channel import memory_pair
 
 FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range(4))
 

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater import ParameterServer
+from headwater.cluster.transport.channel import Channel
 from headwater.data.dataset import Dataset
 from headwater.data.io.disk import mounted
 from headwater.data.readers import TextLineDataset
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from headwater.ps.accounting.audit import audit
 from headwater.ps.local_servers import LocalServers
-from headwater.transport.channel import Channel
 from tests.inproc.ps.accounted import (
     BATCH,
     PARAMS,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.ps.conversation import Conversation, ServerSession
-from headwater.task import kinds
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 
 class Link:

@@ -7,12 +7,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError
 from headwater.state.feed import Feed
 from headwater.state.views import Copy
-from headwater.task import kinds
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 
 class Other:

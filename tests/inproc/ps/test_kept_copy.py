@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, UnavailableError
 from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.views import Copy, Standing, View, as_words
-from headwater.task import kinds
-from headwater.transport.channel import memory_pair
-from headwater.transport.frames import Frame
 from tests.support.peer_link import PeerLink
 
 KEEPER = "keeper"

@@ -17,6 +17,12 @@ import pytest
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task import kinds
+from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.members import Members
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
 from headwater.keras.parameter_server.model import serve_model, served_model
 from headwater.ps import left_states
@@ -30,12 +36,6 @@ from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.ps.process import ParameterTask
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.state_saver import Saves
-from headwater.task import kinds
-from headwater.task.left_states import StateAtChief
-from headwater.task.members import Members
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 from tests.inproc.keras.test_parameter_server_strategy import Place, embedding
 from tests.support.processes import bound
 

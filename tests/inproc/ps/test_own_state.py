@@ -15,6 +15,8 @@ import optax
 import pytest
 
 from headwater import ParameterServer
+from headwater.cluster.task.metrics import metrics_of
+from headwater.cluster.telemetry.snapshot import Snapshot
 from headwater.data.io.disk import mounted
 from headwater.data.io.state_files import numbered
 from headwater.errors import FailedPreconditionError
@@ -26,8 +28,6 @@ from headwater.ps.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.state.state_saver import Saves
-from headwater.task.metrics import metrics_of
-from headwater.telemetry.snapshot import Snapshot
 from tests.inproc.keras.test_parameter_server import PARAMS, alone, close, connected, gradients
 from tests.inproc.ps.accounted import SIZE, exact, train, worker
 from tests.inproc.ps.accounted import gradients as ones

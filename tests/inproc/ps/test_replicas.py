@@ -15,6 +15,9 @@ import optax
 import pytest
 
 from headwater import ParameterServer
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
 from headwater.ps import service
 from headwater.ps.accounting.accounts import Accounts
@@ -29,9 +32,6 @@ from headwater.ps.replicas.shard import ShardCopy
 from headwater.state.copy import KeptCopy
 from headwater.state.views import Request, View, Wants
 from headwater.state.witness import Witnesses
-from headwater.task import kinds
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
 from tests.inproc.ps.accounted import BATCH, SIZE, exact
 from tests.inproc.ps.accounted import gradients as counted_examples

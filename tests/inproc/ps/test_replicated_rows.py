@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.keras.parameter_server.model import serve_model, served_model
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import from_text
 from headwater.ps.replicas import shard
 from headwater.ps.updater import Array
-from headwater.task import kinds
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 from tests.inproc.keras.test_parameter_server_strategy import Place, embedding
 from tests.inproc.ps.replicated import TwoServers
 from tests.support.cuts import Cuts

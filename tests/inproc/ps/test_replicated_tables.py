@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import ResourceExhaustedError
 from headwater.ps import service
 from headwater.ps.layout import make_layout
@@ -18,9 +21,6 @@ from headwater.state.sites import Site
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, Table, TableConfig
 from headwater.tables import snapshots as saving
 from headwater.tables.optimizers import SGD, Adagrad, Adam, GeneralOptimizer
-from headwater.task import kinds
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 from tests.inproc.ps.replicated import TwoServers, together
 from tests.support.cuts import Cuts
 

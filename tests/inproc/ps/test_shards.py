@@ -10,6 +10,9 @@ import jax
 import optax
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
 from headwater.ps.consistency import from_text
 from headwater.ps.host import HostedParameters
@@ -19,9 +22,6 @@ from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.holder import ShardHolder
 from headwater.ps.shards.places import Place
 from headwater.ps.updater import Updater
-from headwater.task import kinds
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 from tests.support.peer_link import PeerLink
 
 ME, OTHER = "/job:ps/task:0", "/job:ps/task:1"

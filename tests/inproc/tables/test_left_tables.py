@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.cluster.task.left_states import LeftStates, StateAtChief
 from headwater.ps import left_tables
 from headwater.ps.left_tables import LeavingTables
 from headwater.ps.protocol import TABLES
@@ -20,7 +21,6 @@ from headwater.ps.table_cluster import LocalTables
 from headwater.ps.table_host import TableService
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
-from headwater.task.left_states import LeftStates, StateAtChief
 from tests.support.left import CHIEF, Link
 
 USERS = TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3)

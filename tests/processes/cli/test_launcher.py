@@ -371,7 +371,7 @@ def test_launches_at_once_do_not_clash(folder: Path, count: int) -> None:
 def test_on_a_terminal_there_are_colours_and_a_status_line(folder: Path) -> None:
     (folder / "report.py").write_text(
         PREAMBLE
-        + "import headwater.telemetry.progress as p\n"
+        + "import headwater.cluster.telemetry.progress as p\n"
         + "reporter = p.ProgressReporter.from_environment(f'/job:{job}/task:{index}')\n"
         + "reporter.step(1234, loss=0.5)\nreporter.close()\nprint('reported')\nsys.stdin.read()\nsignal.pause()\n"
     )

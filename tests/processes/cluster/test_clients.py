@@ -11,10 +11,10 @@ import pytest
 
 from headwater import tf
 from headwater.cluster.addresses import parse_address
+from headwater.cluster.task.shell import CHANNELS_DETAIL
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.security import Security
 from headwater.graph.master.links import SESSIONS_DETAIL
-from headwater.task.shell import CHANNELS_DETAIL
-from headwater.transport.control_client import ControlClient
-from headwater.transport.security import Security
 from tests.support.processes import EXEC, processes
 
 PROGRAMS = Path(__file__).with_name("programs")

@@ -16,17 +16,17 @@ import pytest
 
 from headwater import tf
 from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.task.kinds import RUN, TENSORS, TRANSFER
+from headwater.cluster.transport import frames
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.connect import connect, dial
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.frames import PREFIX, Frame
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.security import Security
+from headwater.cluster.transport.sockets import SocketChannel
 from headwater.errors import OpError, UnavailableError
-from headwater.task.kinds import RUN, TENSORS, TRANSFER
-from headwater.transport import frames
-from headwater.transport.channel import Channel
-from headwater.transport.connect import connect, dial
-from headwater.transport.control_client import ControlClient
-from headwater.transport.frames import PREFIX, Frame
-from headwater.transport.handshake import Identity
-from headwater.transport.options import TransportOptions
-from headwater.transport.security import Security
-from headwater.transport.sockets import SocketChannel
 from tests.support.processes import EXEC, Process, processes
 
 LOOP = Path(__file__).with_name("programs") / "loop.py"

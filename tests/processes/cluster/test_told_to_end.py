@@ -11,7 +11,7 @@ PROGRAM = """
 import signal
 import threading
 
-from headwater.task.ending import Ending
+from headwater.cluster.task.ending import Ending
 
 def tell():
     while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

@@ -16,6 +16,7 @@ import pytest
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import (
     BackendError,
     Exited,
@@ -28,7 +29,6 @@ from headwater.platform.backends.base import (
 )
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.processes import identity
-from headwater.telemetry.progress import Progress
 from tests.support.processes import Process
 from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, printed, wait_for_end
 
@@ -66,7 +66,7 @@ def test_a_task_runs_and_its_end_is_told(backend: TaskBackend, tmp_path: Path) -
 
 def test_what_a_task_reports_just_before_its_end_is_not_lost(backend: TaskBackend, tmp_path: Path) -> None:
     program = """
-from headwater.telemetry.progress import Progress, report
+from headwater.cluster.telemetry.progress import Progress, report
 for step in range(50):
     report(Progress(task="/job:worker/task:0", step=step))
 """
@@ -241,7 +241,7 @@ def test_a_port_that_is_taken_is_named(backend: TaskBackend, tmp_path: Path) -> 
 
 def test_progress_and_use_are_told(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
     program = """
-from headwater.telemetry.progress import ProgressReporter
+from headwater.cluster.telemetry.progress import ProgressReporter
 reporter = ProgressReporter.from_environment("/job:worker/task:0")
 reporter.step(7, loss=0.5)
 reporter.close()

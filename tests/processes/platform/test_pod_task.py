@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.host.pod_task import MARK
-from headwater.telemetry.progress import Progress
 from tests.support.tasks import PREAMBLE, Told, wait_for_end
 
 FIRST = (sys.executable, "-P", "-m", "headwater.platform.host.pod_task")
@@ -30,7 +30,7 @@ def start(program: str, tmp_path: Path) -> subprocess.Popen[str]:
 
 def test_output_progress_and_exit_code_come_through(tmp_path: Path) -> None:
     program = """
-from headwater.telemetry.progress import Progress, report
+from headwater.cluster.telemetry.progress import Progress, report
 print("begins")
 print("complains", file=sys.stderr)
 report(Progress(task="/job:worker/task:0", step=7, loss=0.5))

@@ -181,6 +181,6 @@ def test_a_jax_program_loads_neither_keras_nor_graphs() -> None:
 
 
 def test_the_shell_of_a_task_loads_no_jax() -> None:
-    program = "import sys, headwater.task.shell; print('jax' in sys.modules)"
+    program = "import sys, headwater.cluster.task.shell; print('jax' in sys.modules)"
     with processes() as cluster:
         assert "False" in cluster.run(sys.executable, "-c", program).succeeds()

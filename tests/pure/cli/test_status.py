@@ -6,8 +6,8 @@ import pytest
 
 from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
-from headwater.telemetry.printed import PrintedProgress, read_line
-from headwater.telemetry.progress import Progress
+from headwater.cluster.telemetry.printed import PrintedProgress, read_line
+from headwater.cluster.telemetry.progress import Progress
 
 TASKS = (TaskName("worker", 0), TaskName("worker", 1))
 

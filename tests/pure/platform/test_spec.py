@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.cluster.telemetry.sizes import size_text
 from headwater.platform.job_file import read_job_file
 from headwater.platform.quantities import parse_duration, parse_size
 from headwater.platform.spec import JobSpec, JobSpecError, job_from_data, job_schema, parse_job
-from headwater.telemetry.sizes import size_text
 
 MINIMAL = "name: linear\nprogram: train.py\n"
 

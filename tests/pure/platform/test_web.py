@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from headwater.cluster.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, Wait
+from headwater.cluster.telemetry.talk import Talk, talk_of
 from headwater.platform.policy import begin
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import job_from_data, parse_job
@@ -13,8 +15,6 @@ from headwater.platform.views import JobView
 from headwater.platform.web.forms import DEFAULTS, draft
 from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import duration, number
-from headwater.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, Wait
-from headwater.telemetry.talk import Talk, talk_of
 
 FORM = {**DEFAULTS, "name": "linear", "what": "/train.py"}
 

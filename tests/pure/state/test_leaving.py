@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from headwater.cluster.task import waiting
 from headwater.state import leaving
-from headwater.task import waiting
 
 
 @pytest.fixture

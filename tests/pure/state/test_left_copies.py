@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.left_states import LeftStates, StateAtChief
+from headwater.cluster.transport.problems import Problem
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.feed import Feed
 from headwater.state.left_copies import LeftCopies, forget_outdated
 from headwater.state.views import Copy
-from headwater.task import kinds
-from headwater.task.left_states import LeftStates, StateAtChief
-from headwater.transport.problems import Problem
 from tests.support.left import CHIEF, Link, left_copies
 
 STRINGS = np.array([b"one", b"two"], object)

@@ -14,10 +14,10 @@ from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import STATUS_VARIABLE
 from headwater.cluster.variables import LAUNCH_TOKEN, LISTEN_FDS, LOG_DIR, MAX_WORKERS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
-from headwater.telemetry.progress import STATUS_VARIABLE
 
 HOST = "127.0.0.1"
 # JAX takes three quarters of a GPU's memory if it is not told otherwise; this much is for all workers on one GPU.

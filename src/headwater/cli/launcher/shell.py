@@ -53,11 +53,11 @@ from headwater.cli.launcher.plan import (
 )
 from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import MAX_DATAGRAM, Progress
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import find_gpus
 from headwater.platform.host.lines import LineBuffer
 from headwater.platform.host.signals import handling
-from headwater.telemetry.progress import MAX_DATAGRAM, Progress
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STATUS_INTERVAL_S = 0.5

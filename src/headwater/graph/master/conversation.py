@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.kinds import DONE, ERROR, GIVE_UP, RESUME, RESUMED, RUN, TENSORS
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from headwater.graph.master.ahead import OutdatedError, ReadsAhead, Values
 from headwater.graph.master.protocol import WANTS_VALUES, transfer_of
 from headwater.graph.runtime.step import Step
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.kinds import DONE, ERROR, GIVE_UP, RESUME, RESUMED, RUN, TENSORS
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

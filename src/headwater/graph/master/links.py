@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
+from headwater.cluster.transport.links import Link, Wiring
 from headwater.graph.master.peers import PeerStatus
-from headwater.transport.links import Link, Wiring
 
 STEPS_DETAIL = "steps"
 """Key of the status detail that counts the steps a task has run for masters elsewhere."""

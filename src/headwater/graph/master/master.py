@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgpack
 
 from headwater.cluster.devices import Device, canonical_device_name
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.master.ahead import OutdatedError, ReadsAhead
@@ -29,7 +30,6 @@ from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.telemetry.step_stats import StepTrace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

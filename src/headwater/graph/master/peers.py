@@ -11,6 +11,10 @@ from typing import Protocol
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.kinds import TAKEN
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     AbortedError,
     CancelledError,
@@ -24,10 +28,6 @@ from headwater.graph.master.conversation import LOOK_AROUND_S, ChannelConversati
 from headwater.graph.master.master import MasterStep, StepConversation
 from headwater.graph.passes.plan import TaskPlan, encode_plan
 from headwater.graph.runtime.step import Step
-from headwater.task.answers import bad_header
-from headwater.task.kinds import TAKEN
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
@@ -51,7 +51,7 @@ class PeerStatus:
 
 
 class PeerLink(Protocol):
-    """How one other task is reached; made by the server over `headwater.transport`."""
+    """How one other task is reached; made by the server over `headwater.cluster.transport`."""
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         """Waits until the task answers, saying so now and then; UnavailableError after the deadline."""

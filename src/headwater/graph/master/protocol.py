@@ -46,8 +46,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater.task.answers import bad_header
-from headwater.transport.frames import Frame
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.frames import Frame
 
 WANTS_VALUES: Final = -1
 """In a RUN frame, in place of the version of values read ahead: there are none yet, but the next run wants some."""

@@ -9,18 +9,18 @@ from typing import Any
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.devices import Device, parse_device
+from headwater.cluster.task.answers import raise_error
+from headwater.cluster.task.kinds import DONE, ERROR, HOLD, RUN_CALLABLE
+from headwater.cluster.telemetry.step_stats import StepTrace
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.links import Link, client_wiring
 from headwater.errors import CancelledError, DeadlineExceededError, InternalError, OpError, UnavailableError
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
 from headwater.graph.master.master import SessionOptions
 from headwater.graph.master.targets import OpenSession, Runnable
 from headwater.graph.passes.prune import Request
-from headwater.task.answers import raise_error
-from headwater.task.kinds import DONE, ERROR, HOLD, RUN_CALLABLE
-from headwater.telemetry.step_stats import StepTrace
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.links import Link, client_wiring
 
 _log = logging.getLogger("headwater")
 

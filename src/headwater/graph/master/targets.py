@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headwater.cluster.devices import Device
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.graph.graph import Graph
 from headwater.graph.master.master import MasterSession, PreparedStep, SessionOptions
 from headwater.graph.passes.prune import Request
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.telemetry.step_stats import StepTrace
 
 
 class OpenSession(Protocol):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.dtypes import to_string_array
 from headwater.errors import (
     CancelledError,
@@ -35,7 +36,6 @@ from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.memory import NO_MEMORY, out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
-from headwater.telemetry.step_stats import StepTrace
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 import psutil
 
+from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import ResourceExhaustedError
 from headwater.graph.passes.plan import Compute, Host, Instruction
-from headwater.telemetry.sizes import size_text
 
 _jax: Any = jax
 

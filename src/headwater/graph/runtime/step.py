@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.graph.passes.plan import VariableInfo
 from headwater.graph.resources.containers import Cell, Resources, session_container
-from headwater.telemetry.step_stats import StepTrace
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from headwater.cluster.telemetry.step_stats import EXECUTABLE, Activity, StepTrace
 from headwater.graph.passes.plan import Compute, Host, Receive, Send, TaskPlan
 from headwater.graph.passes.plan import Instruction as PlanInstruction
 from headwater.graph.runtime.devices import settle
 from headwater.graph.runtime.profile import Instruction, Profile
-from headwater.telemetry.step_stats import EXECUTABLE, Activity, StepTrace
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

@@ -1,7 +1,7 @@
 """A ``ps`` of graphs that is told to end leaves what it has with the chief, and is as before when it is started anew.
 
-What is left (`headwater.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has them
-(`headwater.graph.server.own_state`), the seal of the training, what else the task keeps
+What is left (`headwater.cluster.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has
+them (`headwater.graph.server.own_state`), the seal of the training, what else the task keeps
 (`headwater.graph.resources.keeping`), and
 all by which masters know it: its generation, their sessions with the plans, answers that they may not have, steps that
 wait, each with what it has by then, and transfers that no step has taken. Then the next life is, for the others, the
@@ -30,6 +30,12 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.config import chief_of
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.task.shell import FormerLife, TaskShell
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import Identity, new_generation
+from headwater.cluster.transport.links import Wiring
 from headwater.data.io.state_files import Array
 from headwater.errors import OpError
 from headwater.graph.passes.plan import decode_plan, encode_plan
@@ -42,12 +48,6 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.own_state import FOLDER, hold_cell, pack_cells, unpack_cells
 from headwater.graph.server.served_step import InMidst, LeftStep
 from headwater.graph.server.steps import StepService
-from headwater.task.left_states import StateAtChief
-from headwater.task.links import WaitingLink
-from headwater.task.shell import FormerLife, TaskShell
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import Identity, new_generation
-from headwater.transport.links import Wiring
 
 _log = logging.getLogger("headwater")
 

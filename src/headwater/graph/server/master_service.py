@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from headwater.cluster.task.answers import error_frame
+from headwater.cluster.task.kinds import DONE, RUN_CALLABLE
+from headwater.cluster.telemetry.step_stats import StepTrace
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph, load_graph
 from headwater.graph.master.master import MasterSession, Peers, PreparedStep, SessionOptions
 from headwater.graph.passes.prune import Request
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.task.answers import error_frame
-from headwater.task.kinds import DONE, RUN_CALLABLE
-from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import graph_pb2
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 #: How long a client has to hold a session that it has created, in seconds.
 _HOLD_WITHIN_S = 60.0

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.snapshot import GroupProgress
+from headwater.cluster.transport.waiting import positive_seconds_from
 from headwater.cluster.variables import SAVE_EVERY_S, SAVES
 from headwater.data.io import files, state_files
 from headwater.data.io.state_files import Array, Chain, Spec
@@ -31,8 +33,6 @@ from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.training_note import note_of
 from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_counts
 from headwater.state.state_saver import Saves, StateSaver, Taken
-from headwater.telemetry.snapshot import GroupProgress
-from headwater.transport.waiting import positive_seconds_from
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json

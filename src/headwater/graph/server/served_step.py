@@ -16,6 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     CancelledError,
     DeadlineExceededError,
@@ -29,10 +33,6 @@ from headwater.graph.master.protocol import WANTS_VALUES, transfer_of
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.step import Step, Stopped
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 """See `headwater.graph.master.peers.Peers.push`."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.lifetime import PS
 from headwater.cluster.variables import FIRST_PS, REPLICAS, SHARDS, has_two_copies
 from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from headwater.graph.master.session_config import device_counts, process_settings
 from headwater.graph.server.task_server import TaskServer
-from headwater.task.lifetime import PS
 
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import ConfigProto

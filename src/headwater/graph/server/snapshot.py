@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.cluster.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
 from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.resources.gate import Gate
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, VariableSize, Wait
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject

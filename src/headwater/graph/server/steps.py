@@ -10,6 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
+from headwater.cluster.telemetry.step_stats import StepTrace
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.graph.master.protocol import WANTS_VALUES
 from headwater.graph.passes.plan import Receive, TaskPlan
@@ -18,14 +26,6 @@ from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedStep
-from headwater.pauses import pause
-from headwater.task.answers import bad_header
-from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
-from headwater.telemetry.step_stats import StepTrace
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 

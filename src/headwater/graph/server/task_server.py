@@ -13,6 +13,15 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
+from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.lifetime import PS
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.shell import TaskShell
+from headwater.cluster.telemetry.snapshot import Snapshot
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handlers import DeviceInfo
 from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError
 from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
@@ -35,15 +44,6 @@ from headwater.graph.server.steps import StepService
 from headwater.state.left_copies import LeftCopies
 from headwater.state.sites import Site
 from headwater.state.witness import RemoteWitness, WitnessService
-from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
-from headwater.task.left_states import LeftStates
-from headwater.task.lifetime import PS
-from headwater.task.service import Service
-from headwater.task.shell import TaskShell
-from headwater.telemetry.snapshot import Snapshot
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.handlers import DeviceInfo
 
 _log = logging.getLogger("headwater")
 
@@ -226,7 +226,8 @@ class TaskServer(Service):
         if self._master.sessions and not self._peers.refused:
             self.shell.say_over()
 
-    # What the shell asks (`headwater.task.service.Service`) -----------------------------------------------------------
+    # What the shell asks (`headwater.cluster.task.service.Service`)
+    # -----------------------------------------------------------
 
     def serve(self, channel: Channel, first: Frame) -> None:
         def other(frame: Frame) -> bool:
@@ -292,7 +293,8 @@ class TaskServer(Service):
             return found
         return dataclasses.replace(found, groups=(*found.groups, self._saver.group()))
 
-    # What the control plane asks (`headwater.task.shell.PlanHandler`) -------------------------------------------------
+    # What the control plane asks (`headwater.cluster.task.shell.PlanHandler`)
+    # -------------------------------------------------
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         if self.copies is not None:

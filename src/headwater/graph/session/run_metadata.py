@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.graph.attr_value import attr_value
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
-from headwater.telemetry.step_stats import StepTrace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

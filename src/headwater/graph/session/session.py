@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.errors import CancelledError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
@@ -22,7 +23,6 @@ from headwater.graph.session.fetches import Feed, Fetches, cache_key, expand_fee
 from headwater.graph.session.partial_run import PartialRun
 from headwater.graph.session.run_metadata import wanted_metadata
 from headwater.graph.types import FeedDict
-from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
 
 

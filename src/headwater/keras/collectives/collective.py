@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.cluster.task.kinds import LOST, PART, SUM, VALUE
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.shared import SharedMemoryChannel
 from headwater.errors import AbortedError, DeadlineExceededError, InternalError, OpError, UnavailableError
-from headwater.task.kinds import LOST, PART, SUM, VALUE
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.shared import SharedMemoryChannel
 
 Array = NDArray[Any]
 

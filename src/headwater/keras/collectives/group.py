@@ -14,21 +14,21 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.kinds import OPEN_COLLECTIVE
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.shell import TaskShell
+from headwater.cluster.telemetry.snapshot import GroupProgress, Snapshot, Wait
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handlers import DeviceInfo
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.links import Wiring
+from headwater.cluster.transport.listener import listens_here
+from headwater.cluster.transport.security import Security
+from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.keras.collectives.collective import Collective
 from headwater.keras.collectives.pulse import Pulse, heartbeat_s
-from headwater.task.kinds import OPEN_COLLECTIVE
-from headwater.task.service import Service
-from headwater.task.shell import TaskShell
-from headwater.telemetry.snapshot import GroupProgress, Snapshot, Wait
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.handlers import DeviceInfo
-from headwater.transport.handshake import Identity
-from headwater.transport.links import Wiring
-from headwater.transport.listener import listens_here
-from headwater.transport.security import Security
-from headwater.transport.waiting import Patience, Waiter
 
 _log = logging.getLogger("headwater")
 #: Between two looks whether processes that have met are still there, in seconds.

@@ -1,8 +1,8 @@
 """Heartbeats: the processes of a group hear of each other that they are there, whatever they compute meanwhile.
 
 A process that is killed closes its channels; one that is stopped, or whose machine or network is gone, does not. So
-each has a lifeline to every other one (`headwater.transport.lifeline`). Who is stopped, or not heard, for long is lost.
-Who computes, saves or waits for data is heard.
+each has a lifeline to every other one (`headwater.cluster.transport.lifeline`). Who is stopped, or not heard, for long
+is lost. Who computes, saves or waits for data is heard.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Mapping
 
 from headwater.cluster.addresses import Address
-from headwater.transport.handshake import Identity
-from headwater.transport.lifeline import Lifeline
-from headwater.transport.security import Security
-from headwater.transport.waiting import positive_seconds_from
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.lifeline import Lifeline
+from headwater.cluster.transport.security import Security
+from headwater.cluster.transport.waiting import positive_seconds_from
 
 VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0

@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterator
 from queue import SimpleQueue
 from typing import Any, ClassVar, NoReturn
 
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
+from headwater.cluster.task.service import Service
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
 from headwater.keras.coordinator.values import PerWorker, decode, encode
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
-from headwater.task.service import Service
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -28,16 +28,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.task.members import Members
+from headwater.cluster.task.shell import TaskShell
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.keras.coordinator.calls import CallServer, Registry, name_of
 from headwater.keras.coordinator.values import PerWorker, decode, encode
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
-from headwater.task.links import WaitingLink
-from headwater.task.members import Members
-from headwater.task.shell import TaskShell
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from headwater.cluster.task.agreement import difference, said
 from headwater.data.options import AutoShardPolicy
 from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
@@ -24,7 +25,6 @@ from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_tota
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import model_variables, optimizer_topics
 from headwater.keras.progress import progress_callbacks
-from headwater.task.agreement import difference, said
 
 if TYPE_CHECKING:
     import keras

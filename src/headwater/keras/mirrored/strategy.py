@@ -14,6 +14,8 @@ import numpy as np
 
 from headwater.cluster.config import TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress, report
+from headwater.cluster.transport.handlers import DeviceInfo
 from headwater.keras.collectives.collective import LostPeerError
 from headwater.keras.collectives.group import Group, members_of
 from headwater.keras.devices import canonical_device, has_gpus, local_device, replica_devices
@@ -23,8 +25,6 @@ from headwater.keras.mirrored.replicas import DeviceReplicas, GroupReplicas, Loc
 from headwater.keras.mirrored.settings import CommunicationImplementation, CommunicationOptions
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy
 from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup, select
-from headwater.telemetry.progress import Progress, report
-from headwater.transport.handlers import DeviceInfo
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

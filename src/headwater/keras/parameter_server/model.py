@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from headwater.cluster.task.agreement import said
 from headwater.errors import DataLossError, GaveUpError
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
@@ -34,7 +35,6 @@ from headwater.ps.consistency import KOfN, Synchronous
 from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
 from headwater.ps.updater import Array
 from headwater.ps.wishes import Wish, asking
-from headwater.task.agreement import said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,6 +6,7 @@ import os
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cluster.task.members import find_members
 from headwater.errors import FailedPreconditionError
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
@@ -20,7 +21,6 @@ from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.shards.limits import shards_of
 from headwater.ps.shards.moves import Moved
 from headwater.state.state_saver import Saves
-from headwater.task.members import find_members
 
 if TYPE_CHECKING:
     import keras

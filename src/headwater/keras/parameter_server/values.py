@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from headwater.cluster.task.agreement import said
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
@@ -26,7 +27,6 @@ from headwater.ps.layout import Layout, VariableSpec, make_layout
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.round_sums import Squares, sum_of_squares
 from headwater.ps.shards.limits import require_no_rows, require_no_sums
-from headwater.task.agreement import said
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray

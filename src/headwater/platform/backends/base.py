@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from headwater.cluster.names import TaskName
-from headwater.telemetry.progress import Progress
+from headwater.cluster.telemetry.progress import Progress
 
 if TYPE_CHECKING:
     from headwater.platform.spec import JobSpec

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.data.io.sealed import seal, unseal
 from headwater.platform.backends.base import (
     BackendError,
@@ -36,7 +37,6 @@ from headwater.platform.backends.base import (
 )
 from headwater.platform.backends.placement import Host, Reservations
 from headwater.platform.host.folders import private_folder
-from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject

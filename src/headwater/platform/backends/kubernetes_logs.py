@@ -17,13 +17,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.cluster.telemetry.progress import Progress
 from headwater.data.io.files import atomic_write
 from headwater.data.io.sealed import pack_json, read_json
 from headwater.errors import DataLossError, NotFoundError
 from headwater.platform.backends.kubernetes_objects import CONTAINER
 from headwater.platform.host.lines import stamp
 from headwater.platform.host.pod_task import MARK
-from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject

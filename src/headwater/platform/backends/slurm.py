@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import (
     BackendError,
     Capacity,
@@ -40,7 +41,6 @@ from headwater.platform.host.folders import private_folder
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import secret_variable
 from headwater.platform.spec import JobSpec
-from headwater.telemetry.progress import Progress
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject

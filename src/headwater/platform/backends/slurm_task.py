@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
+from headwater.cluster.pauses import pause
 from headwater.data.io.files import atomic_write
 from headwater.data.io.sealed import read_text, seal
-from headwater.pauses import pause
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY

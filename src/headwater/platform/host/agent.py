@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 import headwater
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import STATUS_VARIABLE
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import DataLossError, OpError
 from headwater.platform.archives import ArchiveError, unpack
@@ -45,7 +46,6 @@ from headwater.platform.host.processes import (
 )
 from headwater.platform.host.records import AttemptFolder, HostFolder
 from headwater.platform.host.secrets import for_keeper
-from headwater.telemetry.progress import STATUS_VARIABLE
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject

@@ -27,8 +27,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from headwater.cluster.addresses import parse_address
+from headwater.cluster.pauses import pause
+from headwater.cluster.telemetry.printed import Told
+from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
+from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import DataLossError, ResourceExhaustedError
-from headwater.pauses import pause
 from headwater.platform.host import guard
 from headwater.platform.host.lines import LineBuffer, Stamper
 from headwater.platform.host.ports import NoPort, hold
@@ -44,9 +47,6 @@ from headwater.platform.host.programs import missing_program
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import of_keeper
 from headwater.platform.host.signals import signal_socket
-from headwater.telemetry.printed import Told
-from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
-from headwater.telemetry.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,8 +1,8 @@
 """The first process of a pod: runs the task, and tells its progress in the pod's log.
 
 A pod shares no disk with the server and is asked nothing by it, but its log is fetched anyway. So what the task reports
-(see `headwater.telemetry.progress`) goes there, as lines that begin with `MARK`; the reader of the log takes them
-out. They stand between lines of the task's, never within one, and there is one every other second at most.
+(see `headwater.cluster.telemetry.progress`) goes there, as lines that begin with `MARK`; the reader of the log takes
+them out. They stand between lines of the task's, never within one, and there is one every other second at most.
 
 Usage: python -P -m headwater.platform.host.pod_task COMMAND...
 """
@@ -21,11 +21,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from headwater.cluster.telemetry.printed import Told
+from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 from headwater.platform.host.lines import LineBuffer
 from headwater.platform.host.programs import missing_program
 from headwater.platform.host.signals import signal_socket
-from headwater.telemetry.printed import Told
-from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 
 #: Begins a line of progress, and no other.
 MARK = "::headwater-progress:: "

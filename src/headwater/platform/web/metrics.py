@@ -14,13 +14,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 import headwater
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform.access import MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources, Usage
 from headwater.platform.records import JobRecord
 from headwater.platform.service import HOSTS_S, Platform
 from headwater.platform.states import JobPhase, TaskPhase, TaskState, label
 from headwater.platform.views import JobView
-from headwater.telemetry.talk import Talk
 
 router: APIRouter = APIRouter(include_in_schema=False)
 

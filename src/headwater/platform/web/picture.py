@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from headwater.cluster.telemetry.talk import Talk
 from headwater.platform.views import JobView, TaskView
-from headwater.telemetry.talk import Talk
 
 BOX_WIDTH, BOX_HEIGHT = 196, 92
 _GAP_X, _GAP_Y, _ROW_GAP, _MARGIN = 24, 76, 20, 12

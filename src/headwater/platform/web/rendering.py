@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import headwater
+from headwater.cluster.telemetry.sizes import size_text
 from headwater.data.io.json_types import JsonObject
-from headwater.telemetry.sizes import size_text
 
 _GROUPED = 1000
 CSRF_COOKIE = "headwater_csrf"

@@ -31,10 +31,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io.files import as_path, makedirs, truncate
 from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.errors import OpError
-from headwater.telemetry.troubles import TROUBLES, Troubles
 
 FILES: Final = "examples.*.journal"
 """The names of journals in a log folder."""

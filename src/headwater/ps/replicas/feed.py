@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.cluster.task import kinds
 from headwater.ps.replicas.recorded import Change
 from headwater.state.feed import Feed
-from headwater.task import kinds
 
 
 class ParameterFeed(Feed):

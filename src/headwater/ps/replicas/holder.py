@@ -15,6 +15,13 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.ps.hosted import Hosted
 from headwater.ps.recovery import WayBack
@@ -25,13 +32,6 @@ from headwater.ps.shards.places import Places
 from headwater.state.aims import Aim
 from headwater.state.leaving import LOST_S, leave_now
 from headwater.state.views import View
-from headwater.task import kinds
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S, Reminder
-from headwater.telemetry.snapshot import GroupProgress, VariableSize
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import UnavailableError
-from headwater.pauses import pause
 from headwater.state.sites import PeerServerLink
-from headwater.transport.channel import Channel
-from headwater.transport.waiting import Patience
 
 #: How long to try one copy before the other one, in seconds.
 _TRY_S = 0.5
@@ -37,7 +37,7 @@ class EitherLink:
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:
-        """Waits until a copy can be reached; see `headwater.transport.links.Link.reach`."""
+        """Waits until a copy can be reached; see `headwater.cluster.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         while True:
             link = self._links[self._at]

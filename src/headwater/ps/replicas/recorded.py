@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from headwater.cluster.task import kinds
 from headwater.errors import UnavailableError
 from headwater.ps.updater import Array, HostedTable, Updater
-from headwater.task import kinds
 
 
 class Change(NamedTuple):

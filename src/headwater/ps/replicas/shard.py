@@ -11,6 +11,13 @@ from itertools import chain
 from typing import Any
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.ps.host import HostedParameters
 from headwater.ps.recovery import WayBack
 from headwater.ps.replicas.feed import ParameterFeed
@@ -22,13 +29,6 @@ from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.sites import Site
 from headwater.state.views import Copy, View, as_words
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.waiting import LOOK_S
-from headwater.telemetry.snapshot import GroupProgress, VariableSize
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

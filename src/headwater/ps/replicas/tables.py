@@ -30,6 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.telemetry.snapshot import GroupProgress, TableLoad, VariableSize
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.ps.protocol import TABLES
 from headwater.ps.recovery import WayBack
@@ -44,12 +50,6 @@ from headwater.state.views import Copy
 from headwater.tables import Table, TableConfig
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Keys
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.waiting import LOOK_S
-from headwater.telemetry.snapshot import GroupProgress, TableLoad, VariableSize
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -32,12 +32,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.exchange import exchange
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError
 from headwater.ps.shards.places import Place, Places
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.exchange import exchange
-from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
     from headwater.state.sites import PeerServerLink

@@ -15,6 +15,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headwater.cluster.claims import Claim
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.exchange import answer_on
+from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.ps.host import HostedParameters
 from headwater.ps.left_states import LeavingState
@@ -23,15 +32,6 @@ from headwater.ps.shards.directory import Directory, Expect, Load, Told
 from headwater.ps.shards.moves import hand_over, spread
 from headwater.ps.shards.places import Place, Places
 from headwater.ps.updater import Updater
-from headwater.task import kinds
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.exchange import answer_on
-from headwater.task.waiting import LOOK_S, Reminder
-from headwater.telemetry.snapshot import GroupProgress, VariableSize
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.problems import ConnectFailure, Problem
 
 _log = logging.getLogger("headwater")
 

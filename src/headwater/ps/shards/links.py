@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import GaveUpError, OpError, UnavailableError
-from headwater.pauses import pause
 from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.places import Place
 from headwater.state.sites import PeerServerLink
-from headwater.transport.channel import Channel
-from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 
@@ -47,7 +47,8 @@ class ShardLink:
         self._soon = 0
 
     def reach(self, deadline_s: float | None = None) -> Any:
-        """Waits until the ``ps`` that has the shard can be reached; see `headwater.transport.links.Link.reach`."""
+        """Waits until the ``ps`` that has the shard can be reached; see
+        `headwater.cluster.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         pause_s = _PAUSE_S[0]
         self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0

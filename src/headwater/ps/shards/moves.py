@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.pauses import pause
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
-from headwater.pauses import pause
 from headwater.ps.replicas.places import CopyMove, Pair, plan_copies
 from headwater.ps.shards.directory import TELL_S, Directory, Load, Told
 from headwater.ps.shards.places import Move, excess, plan_moves
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

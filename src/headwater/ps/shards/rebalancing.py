@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from headwater.cluster.transport.waiting import positive_seconds_from
 from headwater.cluster.variables import REBALANCE_S
 from headwater.errors import OpError
 from headwater.ps.shards.moves import Moved
 from headwater.state.periodic import Periodic
-from headwater.transport.waiting import positive_seconds_from
 
 _log = logging.getLogger("headwater")
 

@@ -41,7 +41,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.models.rnn.rnn": ("tf.nn",),
     "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),
     "tensorflow.python.client.session": ("tf",),
-    "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
+    "tensorflow.python.client.timeline": ("headwater.cluster.telemetry.timeline",),
     "tensorflow.python.framework.errors": ("tf.errors",),
     "tensorflow.python.framework.errors_impl": ("tf.errors",),
     "tensorflow.python.framework.graph_util": ("tf.graph_util",),

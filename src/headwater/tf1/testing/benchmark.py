@@ -16,10 +16,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from headwater.cluster.telemetry.timeline import Timeline
 from headwater.data.io import files
 from headwater.graph.context import get_default_session
 from headwater.graph.session.session import Session
-from headwater.telemetry.timeline import Timeline
 from headwater.tensorboard_protos import config_pb2
 
 _PREFIX = "TEST_REPORT_FILE_PREFIX"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.cluster.pauses import pause
 from headwater.errors import OpError
 from headwater.graph.context import get_default_graph
-from headwater.pauses import pause
 from headwater.tf1.training.saving_hooks import (
     CheckpointSaverHook,
     CheckpointSaverListener,

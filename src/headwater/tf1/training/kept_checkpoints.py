@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from headwater.telemetry.clocks import SteadyClock
+from headwater.cluster.telemetry.clocks import SteadyClock
 from headwater.tf1.training.checkpoint_state import get_checkpoint_mtimes
 
 _HOUR_S = 3600

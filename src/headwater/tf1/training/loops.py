@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from headwater.cluster.pauses import pause
 from headwater.errors import AbortedError
-from headwater.pauses import pause
 from headwater.tf1.training.checkpoint_state import latest_checkpoint
 from headwater.tf1.training.supervisor import Supervisor
 

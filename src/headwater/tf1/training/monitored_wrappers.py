@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import GaveUpError, OpError
 from headwater.graph.graph import Graph
-from headwater.pauses import pause
 from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.training.coordinator import Coordinator
 from headwater.tf1.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.tf1.training.supervised_session import LOST
-from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
     from headwater.graph.session.session import BaseSession

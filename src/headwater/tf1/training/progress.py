@@ -7,9 +7,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.config import ClusterConfigError, task_config_from_environment
+from headwater.cluster.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
+from headwater.cluster.telemetry.progress import report as send
 from headwater.errors import OpError
-from headwater.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
-from headwater.telemetry.progress import report as send
 from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.training.coordinator import Coordinator, LooperThread
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from headwater.telemetry.troubles import TROUBLES, Troubles, is_full_disk
+from headwater.cluster.telemetry.troubles import TROUBLES, Troubles, is_full_disk
 
 FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 300.0

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cluster.telemetry.timeline import Timeline
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io import files
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
-from headwater.telemetry.timeline import Timeline
-from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2
 from headwater.tf1.training.file_writer import FileWriterCache
 from headwater.tf1.training.meta_graph import make_meta_graph
@@ -331,7 +331,7 @@ class ProfilerHook(SessionRunHook):
       save_steps: steps between.
       save_secs: seconds between.
       output_dir: folder.
-      show_dataflow, show_memory: as for `headwater.telemetry.timeline.Timeline`.
+      show_dataflow, show_memory: as for `headwater.cluster.telemetry.timeline.Timeline`.
     """
 
     def __init__(

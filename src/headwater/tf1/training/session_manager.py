@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError, OutOfRangeError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.master.targets import local_master
-from headwater.pauses import pause
 from headwater.tf1.training.checkpoint_state import get_checkpoint_state
 from headwater.tf1.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
 from headwater.tf1.training.supervised_session import LOST, SupervisedSession
 from headwater.tf1.variables.variable_lists import global_variables
-from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
     from headwater.graph.session.session import BaseSession

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.cluster.pauses import pause
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
-from headwater.pauses import pause
 from headwater.tf1.functional.math import equal, floormod, greater_equal
 from headwater.tf1.training.supervisor import Supervisor
 from headwater.tf1.training.training_util import get_or_create_global_step

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from headwater.cluster.pauses import pause
+from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, CancelledError, GaveUpError, OpError, UnavailableError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.graph.session import Session
-from headwater.pauses import pause
 from headwater.tf1.training.progress import progress_reporter
-from headwater.transport.waiting import Patience
 
 if TYPE_CHECKING:
     from headwater.graph.types import FeedDict, Structure

@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
-from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import event_pb2
 from headwater.tf1.training.accounted import require_accounted
 from headwater.tf1.training.coordinator import Coordinator, LooperThread

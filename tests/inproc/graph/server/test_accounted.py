@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import headwater.data
 from headwater import tf
+from headwater.cluster.telemetry.snapshot import Snapshot
 from headwater.errors import AbortedError, DataLossError, OpError, OutOfRangeError
 from headwater.graph.passes.plan import Compute, TaskPlan
 from headwater.graph.server.snapshot import add_state
 from headwater.ps.accounting.audit import audit
-from headwater.telemetry.snapshot import Snapshot
 from headwater.tf1.training.supervised_session import SupervisedSession
 from tests.support.cluster import MemoryCluster, memory_cluster
 from tests.support.cuts import Cuts

@@ -8,9 +8,9 @@ import pytest
 
 from headwater.cli.worker import join
 from headwater.cluster.names import TaskName
+from headwater.cluster.task.shell import OVER_DETAIL
 from headwater.errors import OutOfRangeError, UnavailableError
 from headwater.ps.arrivals import Arrival
-from headwater.task.shell import OVER_DETAIL
 from tests.inproc.conftest import StartCluster
 
 PS, CHIEF, ME = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater import tf
+from headwater.cluster.transport.channel import Channel
 from headwater.errors import AbortedError, UnavailableError
 from headwater.tf1.training.supervised_session import SupervisedSession
-from headwater.transport.channel import Channel
 from tests.support.cluster import MemoryCluster, MemoryLink, memory_cluster
 from tests.support.cuts import Cuts
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.cluster.task.kinds import HOLD
+from headwater.cluster.transport.channel import memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.graph.master.conversation import ChannelConversation
 from headwater.graph.master.master import MasterStep, SessionOptions
 from headwater.graph.server.master_service import MasterService
-from headwater.task.kinds import HOLD
-from headwater.transport.channel import memory_pair
-from headwater.transport.frames import Frame
 from tests.support import host_ops
 from tests.support.cluster import MemoryCluster, memory_cluster
 

@@ -16,6 +16,9 @@ import pytest
 from headwater import tf
 from headwater.cluster.claims import Claim
 from headwater.cluster.devices import parse_device
+from headwater.cluster.task.kinds import DONE, ERROR, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import (
     ABORTED,
     CANCELLED,
@@ -36,9 +39,6 @@ from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.steps import StepService
-from headwater.task.kinds import DONE, ERROR, RESUME, RESUMED, RUN, TAKEN, TENSORS, TRANSFER
-from headwater.transport.channel import Channel, memory_pair
-from headwater.transport.frames import Frame
 from tests.support import host_ops
 
 MASTER, TASK, OTHER = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 from tests.support.cluster import memory_cluster
 from tests.support.compilations import compilations
 from tests.support.cuts import Cuts

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from headwater import errors, tf
+from headwater.cluster.task.metrics import metrics_of
+from headwater.cluster.telemetry.snapshot import Snapshot
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io.event_file import summary_iterator
-from headwater.task.metrics import metrics_of
-from headwater.telemetry.snapshot import Snapshot
-from headwater.telemetry.troubles import TROUBLES
 from headwater.tf1.training.checkpoint_state import latest_checkpoint
 from headwater.tf1.training.file_writer import FileWriterCache
 from headwater.tf1.training.saving_attempts import FIRST_PAUSE_S, LONGEST_PAUSE_S, SavingAttempts

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE, Progress
+from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE, Progress
 from headwater.tf1.compat import tf
 from headwater.tf1.training import progress
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from headwater.transport import connect
+from headwater.cluster.transport import connect
 
 connect.machine_id = lambda: ""
 importlib.import_module("loop")

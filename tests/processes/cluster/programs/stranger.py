@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
+from headwater.cluster.transport.connect import connect
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.problems import ConnectFailure
+from headwater.cluster.transport.security import Security
 from headwater.errors import OpError
-from headwater.transport.connect import connect
-from headwater.transport.control_client import ControlClient
-from headwater.transport.handshake import Identity
-from headwater.transport.options import TransportOptions
-from headwater.transport.problems import ConnectFailure
-from headwater.transport.security import Security
 
 ME = Identity(task="/job:worker/task:0", generation=1)
 ANY = Identity(task="", generation=0)

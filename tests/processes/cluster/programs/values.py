@@ -10,7 +10,7 @@ import numpy as np
 from task import args, cluster, start_server
 
 from headwater import tf
-from headwater.transport import connect
+from headwater.cluster.transport import connect
 
 PRIME = 1_000_003
 

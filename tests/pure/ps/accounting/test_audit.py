@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from headwater.cli.audit import show_audit
+from headwater.cluster.telemetry.troubles import Troubles
 from headwater.data.io.disk import mounted
 from headwater.errors import NotFoundError
 from headwater.ps.accounting.audit import audit
 from headwater.ps.accounting.journal import Journal
 from headwater.ps.accounting.order import shuffled
-from headwater.telemetry.troubles import Troubles
 from tests.support.faulty_disk import FaultyDisk
 
 ONE, TWO = "/job:worker/task:1", "/job:worker/task:2"

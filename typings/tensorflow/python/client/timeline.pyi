@@ -1,1 +1,1 @@
-from headwater.telemetry.timeline import *
+from headwater.cluster.telemetry.timeline import *

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from headwater.cluster.task import kinds
 from headwater.errors import OpError, make_error
 from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
@@ -38,7 +39,6 @@ from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.kept import Attempt, CopiedResources, Tried, with_handles, without_handles
 from headwater.state.feed import Feed, Tensors
-from headwater.task import kinds
 
 StepKey = tuple[str, int]
 """A step: its session and number."""

@@ -30,6 +30,14 @@ import numpy as np
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.telemetry.snapshot import GroupProgress
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handshake import new_generation
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.graph.passes.plan import decode_plan
 from headwater.graph.resources.training_note import Note, note_of
@@ -43,14 +51,6 @@ from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.sites import Site
 from headwater.state.views import Copy, View
-from headwater.task import kinds
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.waiting import LOOK_S
-from headwater.telemetry.snapshot import GroupProgress
-from headwater.telemetry.watchdog import ProgressWatchdog
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 

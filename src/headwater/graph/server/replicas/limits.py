@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.lifetime import PS
 from headwater.cluster.variables import FIRST_PS, REPLICAS, SAVES
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.task.lifetime import PS
 
 
 def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:

@@ -10,16 +10,16 @@ import numpy as np
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
+from headwater.cluster.pauses import pause
+from headwater.cluster.task.answers import bad_header, raise_error
+from headwater.cluster.task.kinds import COPY_PLAN, COPY_RELEASE, COPY_RESET, DONE, ERROR, OPEN_COPY
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import AbortedError, DeadlineExceededError, UnavailableError
 from headwater.graph.master.peers import PeerStatus
 from headwater.graph.server.replicas.copy import claim_words
-from headwater.pauses import pause
-from headwater.task.answers import bad_header, raise_error
-from headwater.task.kinds import COPY_PLAN, COPY_RELEASE, COPY_RESET, DONE, ERROR, OPEN_COPY
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
-from headwater.transport.links import Link, Wiring
-from headwater.transport.problems import ConnectFailure, Problem
 
 #: How long to try one copy before the other one, in seconds.
 _TRY_S = 0.5

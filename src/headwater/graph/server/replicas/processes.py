@@ -20,15 +20,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.exchange import exchange
+from headwater.cluster.task.lifetime import PS
+from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.state.aims import Aim, spread
 from headwater.state.member import new_life
 from headwater.state.sites import PeerServerLink, shows_life
-from headwater.task import kinds
-from headwater.task.answers import bad_header
-from headwater.task.exchange import exchange
-from headwater.task.lifetime import PS
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -10,19 +10,19 @@ from typing import ClassVar, Final
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.shell import TaskShell
+from headwater.cluster.telemetry.snapshot import Snapshot
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
 from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
 from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.graph.server.snapshot import add_state
 from headwater.state.leaving import LEAVE_S, LOST_S, leave
 from headwater.state.periodic import Periodic
-from headwater.task.answers import bad_header
-from headwater.task.kinds import DONE, OPEN_COPY, PROCESSES, SECOND
-from headwater.task.service import Service
-from headwater.task.shell import TaskShell
-from headwater.telemetry.snapshot import Snapshot
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
+from headwater.cluster.pauses import pause
 from headwater.data.io.event_file import summary_iterator
 from headwater.graph.collections import GraphKeys
-from headwater.pauses import pause
 from headwater.tf1.training.basic_session_run_hooks import StopAtStepHook
 from headwater.tf1.training.checkpoint_state import latest_checkpoint
 from headwater.tf1.training.estimator.estimator import Estimator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.cluster.pauses import pause
 from headwater.dtypes import as_dtype
-from headwater.pauses import pause
 from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.feature_columns.old import real_valued_column
 from headwater.tf1.functional.nn import relu

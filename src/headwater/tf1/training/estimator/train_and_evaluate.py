@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.config import EVALUATOR
+from headwater.cluster.pauses import pause
 from headwater.graph.server.server import Server
-from headwater.pauses import pause
 from headwater.tf1.training.estimator.estimator import Estimator
 from headwater.tf1.training.estimator.run_config import CHIEFS, TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec

@@ -1,0 +1,40 @@
+"""Answers that every service gives alike: errors as frames, and errors for frames that are wrong."""
+
+from __future__ import annotations
+
+from headwater.cluster.task.kinds import ERROR, describe
+from headwater.cluster.transport.frames import Frame
+from headwater.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, make_error
+
+_MAX_MESSAGE = 1 << 14
+
+
+def error_frame(step: int, error: BaseException, task: str) -> Frame:
+    """An error as a frame; what is none of ours becomes InternalError, or for lack of memory ResourceExhaustedError.
+
+    Args:
+      step: number of the step that failed; 0 where there are no steps of graphs.
+      error: what went wrong.
+      task: where.
+    """
+    if isinstance(error, MemoryError):
+        error = ResourceExhaustedError(None, None, f"{task} has no memory: {error or 'it cannot allocate'}")
+    if not isinstance(error, OpError):
+        error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
+    return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())
+
+
+def raise_error(frame: Frame, task: str) -> None:
+    """Raises what an ERROR frame says, with the task that sent it."""
+    match frame.header:
+        case (int(), int(code), str(message)):
+            raise make_error(code, message if task in message else f"{message} [on {task}]")
+        case _:
+            raise bad_header(frame, task)
+
+
+def bad_header(frame: Frame, sender: str) -> InvalidArgumentError:
+    """The error for a frame whose header is not one of its kind, or whose kind is not expected."""
+    return InvalidArgumentError(
+        None, None, f"{sender} sent a frame of kind {describe(frame.kind)} with the header {str(frame.header)[:80]}"
+    )

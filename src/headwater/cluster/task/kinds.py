@@ -1,0 +1,116 @@
+"""Every kind of frame that tasks and clients send each other, in one table.
+
+The service named above each block takes these frames; what their headers and tensors are stands in the module named
+beside it. The first frame of a channel says which service the channel is for. Kinds from
+`headwater.cluster.transport.frames.FIRST_RESERVED_KIND` on belong to the transport itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Answers of any service: `headwater.cluster.task.answers`
+DONE: Final = 3
+ERROR: Final = 4
+
+# Steps of graphs: `headwater.graph.master.protocol`
+RUN: Final = 1
+TENSORS: Final = 2
+TRANSFER: Final = 5
+RUN_CALLABLE: Final = 6
+HOLD: Final = 7
+RESUME: Final = 8
+RESUMED: Final = 9
+GIVE_UP: Final = 10
+TAKEN: Final = 11
+
+# ... and of tasks of which there are two copies: `headwater.graph.server.replicas.copy`
+OPEN_COPY: Final = 32
+COPY_PLAN: Final = 33
+COPY_RELEASE: Final = 34
+COPY_RESET: Final = 35
+REPEAT: Final = 36
+REPLACE: Final = 37
+PASSED: Final = 38
+SEAL: Final = 39
+# ... and between their processes: `headwater.graph.server.replicas.processes`
+PROCESSES: Final = 40
+
+# Collectives of mirrored groups: `headwater.keras.collectives`
+OPEN_COLLECTIVE: Final = 16
+PART: Final = 19
+SUM: Final = 20
+VALUE: Final = 21
+LOST: Final = 22
+
+
+# The task itself: `headwater.cluster.task.shell`
+LEAVES: Final = 48
+
+# Parameters: `headwater.ps.protocol`
+HELLO: Final = 64
+WELCOME: Final = 65
+FILL: Final = 66
+READY: Final = 67
+PULL: Final = 68
+PUSH: Final = 69
+ROWS: Final = 70
+ASSIGN: Final = 71
+FINISH: Final = 72
+STOP: Final = 73
+VALUES: Final = 74
+WAIT: Final = 75
+FOLLOW: Final = 76
+AGREE: Final = 77
+SUMS: Final = 78
+READ_ROWS: Final = 79
+WRITE_ROWS: Final = 80
+RELEASE: Final = 81
+REST: Final = 82
+HOLDS: Final = 83
+# ... and between ``ps`` tasks: `headwater.ps.round_sums`
+ROUND_SUM: Final = 91
+# ... and about shards that move: `headwater.ps.shards.directory`
+WHERE: Final = 92
+MOVE: Final = 93
+OFFER: Final = 94
+TOOK: Final = 95
+# ... and between copies of what a ``ps`` holds: `headwater.state.feed`, `headwater.ps.replicas.feed`
+VIEW: Final = 84
+SECOND: Final = 85
+STATE: Final = 86
+UPDATE_SECOND: Final = 87
+MEMORY: Final = 88
+NEW_VIEW: Final = 89
+RESIGNS: Final = 90
+
+# To the chief, when a ``ps`` ends, and is back: `headwater.cluster.task.left_states`
+LEAVE_STATE: Final = 112
+FETCH_STATE: Final = 113
+DROP_STATE: Final = 114
+LEAVE_PART: Final = 115
+FETCH_PART: Final = 116
+
+# Calls of a coordinator: `headwater.keras.coordinator.calls`
+OPEN_CALLS: Final = 96
+CALL: Final = 97
+END_CALLS: Final = 98
+
+# Embedding tables: `headwater.ps.table_protocol`
+OPEN_TABLES: Final = 128
+LOOK_UP: Final = 129
+UPDATE: Final = 130
+SAVE_TABLE: Final = 131
+TELL_TABLE: Final = 132
+READ_TABLE: Final = 133
+WRITE_TABLE: Final = 134
+# ... and between copies of them: `headwater.ps.replicas.tables`
+EVICT: Final = 135
+
+NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
+"""The name of each kind by its number."""
+
+
+def describe(kind: int) -> str:
+    """A kind for people: its name and number."""
+    return f"{NAMES[kind]} ({kind})" if kind in NAMES else f"{kind}, which no service has"

@@ -1,0 +1,261 @@
+"""The state of a ``ps`` that was told to end, which the chief keeps until that ``ps`` is back.
+
+For graphs, Keras and JAX. Frames to the chief, on a channel of their own::
+
+    LEAVE_PART  (what, number, at, *words)   part ``at`` of the state that the same ``ps`` leaves next, such as rows of
+                                         tables, which are too many for one frame; answered by DONE ()
+    LEAVE_STATE (what, number, *words)   the state of something on that ``ps``; answered by DONE ()
+    FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, and with DONE () where
+                                         there is none
+    FETCH_PART  (what, number, mark, at) part ``at`` of the state of that mark; answered by DONE (*words)
+    DROP_STATE  (what, number, mark)     the ``ps`` has that state, and is about to go on with it: the chief has it no
+                                         more, so that no later life begins with it; answered by DONE ()
+
+Each may be said again where the channel is lost before the answer.
+
+A ``ps`` whose chief does not answer begins without its state, which is old when a later life asks for it. So the chief
+drops it once its own program has met a life that began without it, see `LeftStates.met`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from headwater.cluster.task import kinds
+from headwater.cluster.task.answers import bad_header, error_frame
+from headwater.cluster.task.exchange import GivesChannels, exchange, take_within
+from headwater.cluster.task.service import Service
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Frame
+from headwater.data.io.array_file import ArrayFile, Stored
+from headwater.errors import NotFoundError, OpError
+
+_log = logging.getLogger("headwater")
+
+#: About how much of a state one part holds, in bytes.
+PART_BYTES: Final = 8 << 20
+#: How long the chief may take to answer, in seconds: longer than it may hold the interpreter's lock (docs/faults.md).
+CHIEF_S: Final = 30.0
+#: How often it is asked where a channel is lost before the answer.
+_TRIES: Final = 3
+
+
+# Its words; and where the file has its tensors, or these, where they are of Python objects, such as strings.
+_Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Left:
+    """What a life of a ``ps`` leaves.
+
+    Attributes:
+      by: the generation of that life.
+      state: what answers FETCH_STATE; None until all parts have come.
+      mark: of the state.
+      parts: by number what is known of a part.
+      file: has their tensors; None without parts.
+    """
+
+    by: int
+    state: Frame | None = None
+    mark: int = 0
+    parts: dict[int, _Part] = field(default_factory=dict[int, _Part])
+    file: ArrayFile | None = None
+
+    def add(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
+        """Keeps a part."""
+        self.file = self.file or ArrayFile()
+        in_memory = any(np.asarray(tensor).dtype.hasobject for tensor in tensors)
+        self.parts[at] = words, tensors if in_memory else self.file.add(tensors)
+
+    def part(self, at: int) -> Frame:
+        """What answers FETCH_PART.
+
+        Raises:
+          NotFoundError: there is no such part.
+        """
+        if self.file is None or at not in self.parts:
+            raise NotFoundError(None, None, f"the state that was left has no part {at}")
+        words, stored = self.parts[at]
+        return Frame(kinds.DONE, words, self.file.read(stored) if isinstance(stored, Stored) else stored)
+
+
+class LeftStates(Service):
+    """On the chief: keeps the states of ``ps`` that have ended, until they are back."""
+
+    kinds: ClassVar[Collection[int]] = (
+        kinds.LEAVE_PART,
+        kinds.LEAVE_STATE,
+        kinds.FETCH_STATE,
+        kinds.FETCH_PART,
+        kinds.DROP_STATE,
+    )
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._marks = itertools.count(1)
+        self._kept: dict[tuple[str, int], _Left] = {}
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        try:
+            with self._lock:
+                answer = self._answer(channel, first)
+        except (OpError, MemoryError) as error:
+            answer = error_frame(0, error, "the chief")
+        channel.send(answer)
+
+    def _answer(self, channel: Channel, frame: Frame) -> Frame:
+        match frame.kind, frame.header:
+            case kinds.LEAVE_PART, (str(what), int(index), int(at), *words):
+                self._left(what, index, channel.peer_generation).add(at, words, frame.tensors)
+            case kinds.LEAVE_STATE, (str(what), int(index), *words):
+                left = self._left(what, index, channel.peer_generation)
+                left.mark = next(self._marks)
+                left.state = Frame(kinds.DONE, (left.mark, *words), frame.tensors)
+            case kinds.FETCH_STATE, (str(what), int(index)):
+                left = self._kept.get((what, index))
+                if left is not None and left.state is not None:
+                    return left.state
+            case kinds.FETCH_PART, (str(what), int(index), int(mark), int(at)):
+                left = self._kept.get((what, index))
+                if left is None or left.mark != mark:
+                    raise NotFoundError(None, None, f"{channel.peer} has left no state {mark} of {what!r} (any more)")
+                return left.part(at)
+            case kinds.DROP_STATE, (str(what), int(index), int(mark)):
+                left = self._kept.get((what, index))
+                if left is not None and left.mark == mark:
+                    del self._kept[what, index]
+            case _:
+                raise bad_header(frame, channel.peer)
+        return Frame(kinds.DONE)
+
+    def _left(self, what: str, index: int, by: int) -> _Left:
+        """What a life leaves, in the place of what an earlier one has left."""
+        left = self._kept.get((what, index))
+        if left is None or left.by != by:
+            left = self._kept[what, index] = _Left(by=by)
+        return left
+
+    def forget(self, what: str, below: int) -> None:
+        """What has a number ``below`` that is of no use any more."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == what and key[1] < below]:
+                del self._kept[key]
+
+    def met(self, what: str, index: int, generation: int) -> None:
+        """The chief's program has met a life of a ``ps`` that has begun, and so has asked for its state: what another
+        life has left is of no use any more.
+
+        Args:
+          what: of which the state would be.
+          index: its number.
+          generation: of that life.
+        """
+        with self._lock:
+            left = self._kept.get((what, index))
+            if left is None or left.by == generation:
+                return
+            del self._kept[what, index]
+        _log.warning("what a ps has left of %r, number %d, is kept no more: it went on without that", what, index)
+
+
+class FetchedState:
+    """What a ``ps`` has left, at that ``ps``.
+
+    Args:
+      kept: where it was.
+      mark: of the state.
+      words: as they were left.
+      tensors: the same.
+    """
+
+    def __init__(self, kept: StateAtChief, mark: int, words: Sequence[Any], tensors: Sequence[Any]) -> None:
+        self._kept = kept
+        self._mark = mark
+        self.words: Sequence[Any] = words
+        self.tensors: Sequence[Any] = tensors
+
+    def part(self, at: int) -> Frame:
+        """A frame with the words and tensors of a part.
+
+        Raises:
+          OpError: the chief cannot be reached, does not answer, or has no such part.
+        """
+        return self._kept.ask(kinds.FETCH_PART, self._mark, at)
+
+    def taken(self) -> None:
+        """This task is about to go on with it: from now on the chief has it no more.
+
+        Raises:
+          OpError: the chief cannot be reached, or does not answer.
+        """
+        self._kept.ask(kinds.DROP_STATE, self._mark)
+
+
+class StateAtChief:
+    """On a ``ps``: leaves the state of something with the chief, and fetches it.
+
+    Args:
+      what: its name.
+      index: the number of this ``ps``.
+      chief: the name of the chief.
+      link: to that.
+
+    Attributes:
+      chief: as given.
+    """
+
+    def __init__(self, what: str, index: int, chief: str, link: GivesChannels) -> None:
+        self.chief: str = chief
+        self._place = what, index
+        self._link = link
+
+    def require_chief(self) -> None:
+        """Raises UnavailableError where the chief cannot be reached."""
+        self._link.give_back(take_within(self._link, self.chief, CHIEF_S), False)
+
+    def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
+        """Leaves a part of the state that is left next; what of it an earlier life has left is gone.
+
+        Raises:
+          OpError: the chief does not have it, as far as is known.
+        """
+        self.ask(kinds.LEAVE_PART, at, *words, tensors=tensors)
+
+    def leave(self, words: Sequence[object], tensors: Sequence[Any]) -> None:
+        """Leaves a state.
+
+        Raises:
+          OpError: the chief does not have it, as far as is known.
+        """
+        self.ask(kinds.LEAVE_STATE, *words, tensors=tensors)
+
+    def fetch(self) -> FetchedState | None:
+        """What was left; None where the chief has nothing.
+
+        Raises:
+          OpError: the chief cannot be reached, or does not answer.
+        """
+        answer = self.ask(kinds.FETCH_STATE)
+        match answer.header:
+            case ():
+                return None
+            case (int(mark), *words):
+                return FetchedState(self, mark, words, answer.tensors)
+            case _:
+                raise bad_header(answer, self.chief)
+
+    def ask(self, kind: int, *words: object, tensors: Sequence[Any] = ()) -> Frame:
+        """The chief's answer to a frame of one of the kinds above, about this state.
+
+        Raises:
+          OpError: it cannot be reached, does not answer, or says that something is wrong.
+        """
+        return exchange(self._link, self.chief, Frame(kind, (*self._place, *words), tensors), CHIEF_S, _TRIES)

@@ -1,0 +1,156 @@
+"""Metrics of a task for Prometheus, at an address of their own, where asked for."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, TableLoad
+from headwater.cluster.telemetry.troubles import Trouble
+from headwater.cluster.telemetry.watchdog import WorkerProgress
+from headwater.errors import InvalidArgumentError, UnavailableError
+
+_log = logging.getLogger("headwater")
+
+METRICS = "HEADWATER_METRICS"
+"""Environment variable that asks for metrics: ``host:port`` to serve them at; with port 0 the system chooses."""
+
+
+def metrics_address(environ: Mapping[str, str] | None = None) -> Address | None:
+    """Where metrics are asked for; None where nowhere.
+
+    Raises:
+      InvalidArgumentError: `METRICS` is no address.
+    """
+    text = (os.environ if environ is None else environ).get(METRICS)
+    if not text:
+        return None
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, f"{METRICS} is {text!r}, which is no address: {error}") from error
+
+
+_OF_PEERS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
+    ("open_channels_sent_bytes", "Sent over the channels that are open", lambda peer: peer.sent),
+    ("open_channels_received_bytes", "Received over the channels that are open", lambda peer: peer.received),
+)
+_OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
+    ("updates", "Updates of a group of variables", lambda group: group.updates),
+    ("staleness_mean", "Mean staleness of gradients, in updates", lambda group: group.staleness),
+    ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
+    ("dropped_gradients", "Gradients that came too late", lambda group: group.dropped),
+    ("workers", "Workers that take part", lambda group: len(group.workers)),
+    ("saved_bytes", "Written to save this task's state of them", lambda group: group.saved_bytes),
+    ("lost_updates", "Lost when this task went back to the state that it had saved", lambda group: group.lost_updates),
+    ("lacks_second_copy", "1 on a primary that has no whole second copy now", lambda group: group.lacks_second),
+    ("second_copy_behind", "Frames that a second copy has yet to confirm", lambda group: group.second_behind),
+)
+_OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
+    (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),
+    (GaugeMetricFamily, "table_bytes", "Memory for them, their state, keys and index", lambda one: one.nbytes),
+    (GaugeMetricFamily, "table_file_bytes", "File for rows beyond memory", lambda one: one.file_bytes),
+    (CounterMetricFamily, "table_hits", "Lookups of rows in memory", lambda one: one.hits),
+    (CounterMetricFamily, "table_misses", "Lookups of rows in the file", lambda one: one.misses),
+    (CounterMetricFamily, "table_admissions", "Rows ever made", lambda one: one.made),
+    (CounterMetricFamily, "table_refusals", "Lookups of keys not admitted", lambda one: one.refused),
+    (CounterMetricFamily, "table_dropped_gradients", "Gradients of keys not admitted", lambda one: one.dropped),
+    (CounterMetricFamily, "table_evictions", "Rows that went", lambda one: one.evicted),
+    (CounterMetricFamily, "table_updates", "Updates of an embedding table", lambda one: one.updates),
+    (GaugeMetricFamily, "table_lost_updates", "Lost when the task went back to its save", lambda one: one.lost_updates),
+)
+_OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
+    ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
+    ("worker_idle_seconds", "Since a worker ended its latest step", lambda one: one.idle_s),
+    ("worker_behind", "1 where a worker makes no steps while others go on or wait", lambda one: one.behind),
+)
+
+_OF_TROUBLES: tuple[tuple[Any, str, str, Callable[[Trouble], float]], ...] = (
+    (CounterMetricFamily, "write_failures", "What could not be written", lambda one: one.failures),
+    (GaugeMetricFamily, "write_failing_seconds", "Since it cannot be written", lambda one: one.seconds),
+)
+
+
+class MetricsServer:
+    """Serves ``/metrics``.
+
+    Args:
+      address: where.
+      task: the task's name, a label of every metric.
+      snapshot: takes one.
+
+    Attributes:
+      address: ``host:port`` where it is.
+
+    Raises:
+      UnavailableError: the address cannot be had.
+    """
+
+    def __init__(self, address: Address, task: str, snapshot: Callable[[], Snapshot]) -> None:
+        registry = CollectorRegistry()
+        registry.register(_Collector(task, snapshot))
+        try:
+            self._server, self._thread = start_http_server(address.port, address.host, registry)
+        except OSError as error:
+            raise UnavailableError(None, None, f"cannot serve metrics at {address} ({METRICS}): {error}") from error
+        self.address: str = f"{address.host}:{self._server.server_port}"
+        _log.info("%s serves metrics at http://%s/metrics", task, self.address)
+
+    def stop(self) -> None:
+        """Ends it and frees the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Collector:
+    def __init__(self, task: str, snapshot: Callable[[], Snapshot]) -> None:
+        self._task = task
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics of this moment."""
+        return metrics_of(self._task, self._snapshot())
+
+
+def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
+    """A snapshot as metrics."""
+    yield _metric(CounterMetricFamily, "steps", "Parts of steps run", task, [((), snapshot.steps)])
+    yield _metric(GaugeMetricFamily, "sessions", "Sessions with plans here", task, [((), snapshot.sessions)])
+    if snapshot.global_step is not None:
+        yield _metric(GaugeMetricFamily, "global_step", "Shared step", task, [((), snapshot.global_step)])
+    yield _metric(GaugeMetricFamily, "variables", "Variables held", task, [((), snapshot.variables_count)])
+    yield _metric(GaugeMetricFamily, "variables_bytes", "Size of them", task, [((), snapshot.variables_bytes)])
+    longest = max((wait.seconds for wait in snapshot.waits), default=0.0)
+    yield _metric(GaugeMetricFamily, "waiting_steps", "Steps that wait", task, [((), len(snapshot.waits))])
+    yield _metric(GaugeMetricFamily, "longest_wait_seconds", "Longest wait of a step now", task, [((), longest)])
+    for name, what, amount in _OF_PEERS:
+        values = [((peer.peer,), amount(peer)) for peer in snapshot.peers]
+        yield _metric(GaugeMetricFamily, name, what, task, values, "peer")
+    for name, what, value in _OF_GROUPS:
+        values = [((group.name,), value(group)) for group in snapshot.groups]
+        yield _metric(GaugeMetricFamily, name, what, task, values, "group")
+    for kind, name, what, count in _OF_TABLES:
+        values = [((one.name,), count(one)) for one in snapshot.tables]
+        yield _metric(kind, name, what, task, values, "table")
+    hot = [((one.name, str(key)), uses) for one in snapshot.tables for key, uses in one.hot]
+    yield _metric(GaugeMetricFamily, "table_key_uses", "Uses of the most used keys", task, hot, "table", "key")
+    for name, what, number in _OF_WORKERS:
+        values = [((one.worker,), number(one)) for one in snapshot.workers]
+        yield _metric(GaugeMetricFamily, name, what, task, values, "worker")
+    for kind, name, what, amount in _OF_TROUBLES:
+        values = [((one.what,), amount(one)) for one in snapshot.troubles]
+        yield _metric(kind, name, what, task, values, "what")
+
+
+def _metric(kind: Any, name: str, what: str, task: str, values: Any, *labels: str) -> Metric:
+    metric = kind(f"headwater_{name}", what, labels=("task", *labels))
+    for own, value in values:
+        metric.add_metric((task, *own), value)
+    return metric

@@ -1,0 +1,539 @@
+"""The shell of a task: it listens and greets, has a generation and a control plane, tells how it fares, and ends.
+
+What a task does for others are its services (`headwater.cluster.task.service`): steps of graphs, parameters,
+collectives, calls of a coordinator. The first frame of a channel says which of them the channel is for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.config import chief_of, ended_tasks
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task import lifetime
+from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.ending import Ending
+from headwater.cluster.task.garbage import keep_survivors
+from headwater.cluster.task.kinds import LEAVES, WHERE
+from headwater.cluster.task.links import WaitingLink
+from headwater.cluster.task.metrics import MetricsServer, metrics_address
+from headwater.cluster.task.progress_watch import ProgressWatch, behind_after_s
+from headwater.cluster.task.service import Service
+from headwater.cluster.task.telling import Teller
+from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot, total_traffic
+from headwater.cluster.telemetry.troubles import TROUBLES
+from headwater.cluster.telemetry.watchdog import ProgressWatchdog
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.control_client import ControlClient
+from headwater.cluster.transport.control_server import ControlServer
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.handlers import DeviceInfo, MasterHandler
+from headwater.cluster.transport.handshake import Identity, new_generation
+from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.listener import Listener
+from headwater.cluster.transport.problems import ConnectFailure
+from headwater.cluster.transport.workplace import Workplace
+from headwater.cluster.variables import MAX_WORKERS
+from headwater.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+    UnavailableError,
+    UnimplementedError,
+)
+
+_log = logging.getLogger("headwater")
+L = TypeVar("L", bound=Link)
+
+CHANNELS_DETAIL = "channels"
+"""Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
+
+WHEREABOUTS_DETAIL = "whereabouts"
+"""Key of the status detail that says which tasks are connected, and which were; see `lifetime.Whereabouts`."""
+
+OVER_DETAIL = "over"
+"""Key of the status detail of a task that has heard that the job is over, and waits for tasks to leave."""
+
+
+class PlanHandler(Protocol):
+    """What a task with steps of graphs answers on the control plane; see
+    `headwater.cluster.transport.handlers.TaskHandler`."""
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None: ...
+
+    def release(self, session: str) -> None: ...
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None: ...
+
+    def reset(self, containers: Sequence[str]) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class FormerLife:
+    """A life of a task that has left all that it had, so that for others the next one is the same life.
+
+    Attributes:
+      generation: of both.
+      come: tasks that have come to it.
+    """
+
+    generation: int
+    come: frozenset[str] = frozenset()
+
+
+class TaskShell:
+    """This process as a task of a cluster.
+
+    Args:
+      cluster: all tasks.
+      me: this one.
+      listens: whether it has an address in the cluster, where others reach it. An evaluator has none.
+      elastic: whether tasks that are not in the cluster spec may join.
+      inside_grpc: keep tensors inside gRPC.
+      devices: gives the devices of this process.
+      wiring: how it reaches others; made from the environment where None.
+      former: the life of the task that this one goes on as; None where it begins anew.
+
+    Attributes:
+      me: this task.
+      cluster: all tasks of the cluster spec.
+      identity: name and generation.
+      claim: to its place in the cluster.
+      wiring: how it reaches others.
+      watchdog: is told of workers' steps, and says which worker makes none.
+      address: where it listens; empty where it does not.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        me: TaskName,
+        *,
+        devices: Callable[[], Sequence[DeviceInfo]],
+        listens: bool = True,
+        elastic: bool = True,
+        inside_grpc: bool = False,
+        wiring: Callable[[Identity], Wiring] | None = None,
+        former: FormerLife | None = None,
+    ) -> None:
+        self.me: TaskName = me
+        self.cluster: ClusterSpec = cluster
+        self.identity: Identity = Identity(
+            task=str(me), generation=former.generation if former is not None else new_generation()
+        )
+        self.claim: Claim = Claim(
+            task=str(me),
+            generation=self.identity.generation,
+            started=time.time(),
+            address=cluster.task_address(me.job, me.index) if listens else "",
+        )
+        self.wiring: Wiring = wiring(self.identity) if wiring else Wiring(me=self.identity, inside_grpc=inside_grpc)
+        self.address: str = ""
+        self.watchdog: ProgressWatchdog = ProgressWatchdog(self._is_open, least_s=behind_after_s())
+        self._devices = devices
+        self._listens = listens
+        self._elastic = elastic
+        self._watch = ProgressWatch(self.watchdog, str(me))
+        self._services: list[Service] = []
+        self._by_kind: dict[int, Service] = {}
+        self._links: list[tuple[TaskName, Link]] = []
+        self._waiting_links: dict[tuple[TaskName, str], WaitingLink] = {}
+        self._plans: PlanHandler | None = None
+        self._ending = Ending()
+        self._lock = threading.Lock()
+        self._open: dict[Channel, lifetime.Life] = {}
+        self._ended = frozenset(map(str, ended_tasks(cluster)))
+        self._state = lifetime.first_state(cluster, me, self._ended, former.come if former is not None else ())
+        self._listener: Listener | None = None
+        self._control: ControlServer | None = None
+        self._metrics: MetricsServer | None = None
+        self._teller: Teller | None = None
+        self._workplace: Workplace | None = None
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def add_service(self, service: Service) -> None:
+        """From now on, ``service`` answers channels whose first frame is of one of its kinds."""
+        self._services.append(service)
+        self._by_kind |= dict.fromkeys(service.kinds, service)
+
+    def start(self, *, plans: PlanHandler | None = None, master: MasterHandler | None = None) -> None:
+        """Listens and answers from now on.
+
+        Args:
+          plans: takes plans of graphs; None where there are none.
+          master: takes sessions of clients; None where there are none.
+
+        Raises:
+          AlreadyExistsError: another process holds the port; the message names it.
+          PermissionDeniedError: others could reach the task and nothing guards it.
+          UnavailableError: the address for metrics cannot be had.
+        """
+        if not self._listens:
+            return
+        self._plans = plans
+        for task in sorted(self._ended):
+            for service in self._services:
+                service.ended(task)
+        self._workplace = Workplace()
+        try:
+            self._listen(self._workplace, master)
+            wanted = metrics_address()
+            if wanted is not None:
+                self._metrics = MetricsServer(wanted, self.identity.task, self.snapshot)
+        except BaseException:
+            self.stop()
+            raise
+        self._watch.start()
+        self._teller = Teller(self.identity.task, self.snapshot)
+        _log.info("%s serves at %s", self.me, self.address)
+
+    def _listen(self, workplace: Workplace, master: MasterHandler | None) -> None:
+        wiring, control_path = self.wiring, str(workplace.path / "control")
+        listener = Listener(
+            parse_address(self.cluster.task_address(self.me.job, self.me.index)),
+            me=self.identity,
+            security=wiring.security,
+            on_channel=self._serve,
+            options=wiring.options,
+            workplace=workplace,
+            control_path=control_path,
+        )
+        self._listener = listener
+        self.address = str(listener.address)
+        self._control = ControlServer(
+            control_path,
+            me=self.identity,
+            security=listener.security,
+            task=self,
+            master=master,
+            on_channel=self._serve,
+            options=wiring.options,
+            on_trusted=listener.trust,
+        )
+        self._control.start()
+        listener.start()
+
+    def wait_until_over(self) -> None:
+        """Waits until the job is over or the process is told to end (SIGTERM), then stops.
+
+        In the main thread SIGTERM ends the wait rather than the process, so that the program of a task that only serves
+        ends orderly.
+        """
+        if threading.current_thread() is threading.main_thread():
+            keep_survivors()
+        self._ending.wait()
+        for service in list(self._services):
+            service.before_end(over=self._state.over)
+        self.stop()
+
+    def end(self) -> None:
+        """Ends `wait_until_over`."""
+        self._ending.come()
+
+    def stop(self) -> None:
+        """Ends everything and frees the port. May be called again."""
+        atexit.unregister(self.leave)
+        self._ending.come()
+        if self._metrics is not None:
+            self._metrics.stop()
+            self._metrics = None
+        self._watch.stop()
+        if self._teller is not None:
+            self._teller.close()
+        self.wiring.waiter.cancel()
+        for service in self._services:
+            service.close()
+        if self._listener is not None:
+            self._listener.stop()
+        if self._control is not None:
+            self._control.stop()
+        for _, link in self._links:
+            link.close()
+        if self._workplace is not None:
+            self._workplace.close()
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task's program is the one whose end ends the job."""
+        return self.me == self.chief
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job is over, and nothing uses this task or has yet to come."""
+        return lifetime.is_over(self._state)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the job goes on, and a worker or a client is connected to this task."""
+        return lifetime.is_needed(self._state)
+
+    @property
+    def chief(self) -> TaskName:
+        """The task whose program's end ends the job, in a cluster with a chief or workers."""
+        return chief_of(self.cluster)
+
+    @property
+    def have_come(self) -> frozenset[str]:
+        """Tasks of the cluster spec that have come to this one."""
+        return lifetime.have_come(self._state)
+
+    def leave(self) -> None:
+        """The program of this worker has come to its end: every ``ps`` is told; with the chief's, the job is over.
+
+        Not where it ends by an error: there would be another life of it then.
+        """
+        if getattr(sys, "last_value", None) is not None:
+            return
+        if self.is_chief:
+            self.say_over()
+            return
+        missed = self._servers()
+        for _ in range(2):  # one that starts meanwhile asks the others, and these may not have been told yet
+            missed = [task for task in missed if not self._hears_leaving(task)]
+
+    def _hears_leaving(self, server: TaskName) -> bool:
+        try:
+            self.link(server).tell(Frame(LEAVES))
+        except (ConnectFailure, OpError) as error:
+            _log.debug("%s did not hear that %s is done: %s", server, self.me, error)
+            return False
+        return True
+
+    def say_over(self) -> None:
+        """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
+        known = dict(self._links)
+        gone = lifetime.gone_from_all(self._whereabouts())
+        # Parameter servers know whether this task has its place; where it has not, the job goes on.
+        for task in dict.fromkeys([*self._servers(), *known]):
+            if task == self.me:
+                continue
+            link = known.get(task) or self.link(task)
+            try:
+                link.call(lambda control: control.shutdown(f"{self.me} is done", self.claim, gone))
+            except FailedPreconditionError as error:
+                _log.warning("%s", error.message)
+                return
+            except OpError as error:
+                # One that is gone need not hear of it.
+                _log.debug("%s did not hear that the job is over: %s", task, error.message)
+
+    def _whereabouts(self) -> list[lifetime.Whereabouts]:
+        """What each ``ps`` that answers says of who is there and who was."""
+        found: list[lifetime.Whereabouts] = []
+        for server in self._servers():
+            try:
+                told = self.link(server).call(ControlClient.status).details.get(WHEREABOUTS_DETAIL)
+            except OpError as error:
+                _log.debug("%s does not say who was there: %s", server, error.message)
+            else:
+                found += [lifetime.Whereabouts.decode(told)] if told is not None else []
+        return found
+
+    def _servers(self) -> list[TaskName]:
+        return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
+
+    def comes_back(self) -> None:
+        """The program of this worker ends now, and not because it is done: no ``ps`` is told so."""
+        atexit.unregister(self.leave)
+
+    # Other tasks ------------------------------------------------------------------------------------------------------
+
+    def add_link(self, task: TaskName, link: L) -> L:
+        """Shows the traffic of ``link``, which leads to ``task``, in snapshots, and closes it with this task."""
+        self._links.append((task, link))
+        return link
+
+    def link(self, task: TaskName, address: str = "") -> WaitingLink:
+        """The way to another task: at an address, or at that of the cluster spec."""
+        address = address or self.cluster.task_address(task.job, task.index)
+        with self._lock:
+            if (task, address) not in self._waiting_links:
+                link = WaitingLink(self.wiring, task, parse_address(address))
+                self._waiting_links[task, address] = self.add_link(task, link)
+            return self._waiting_links[task, address]
+
+    def present_cluster(self) -> dict[str, str]:
+        """Every task of the cluster, with those that joined, and its address."""
+        with self._lock:
+            return self._state.cluster
+
+    def is_connected(self, task: str, generation: int) -> bool:
+        """Whether a life of a task has a channel to this one."""
+        return (task, generation) in self._state.connected
+
+    def _serve(self, channel: Channel) -> None:
+        life = channel.peer.partition(" (")[0], channel.peer_generation
+        self._open[channel] = life
+        self._happened(lifetime.Connected(life))
+        try:
+            first = channel.recv()
+            if first.kind != WHERE:  # it looks around, and has not come to stay
+                self._happened(lifetime.Came(life))
+            service = self._by_kind.get(first.kind)
+            if service is not None:
+                service.serve(channel, first)
+            elif first.kind == LEAVES:
+                for one in list(self._services):
+                    one.ended(life[0])
+            else:
+                raise bad_header(first, channel.peer)
+        except (UnavailableError, CancelledError):
+            return
+        except OpError as error:
+            _log.warning("%s closes the channel to %s: %s", self.me, channel.peer, error.message)
+        finally:
+            channel.close()
+            self.disconnected(channel)
+
+    def disconnected(self, channel: Channel) -> None:
+        """A channel is lost. A service calls this where it goes on with what came on it; may be called again."""
+        life = self._open.pop(channel, None)
+        if life is not None:
+            served = any(service.has_served(life[1]) for service in self._services)
+            self._happened(lifetime.Disconnected(life, served))
+
+    def _happened(self, event: lifetime.Event) -> None:
+        with self._lock:
+            decision = lifetime.decide(self._state, event)
+            self._state = decision.state
+        if decision.lost is not None:
+            for service in self._services:
+                service.lost(*decision.lost)
+        if decision.reason:
+            _log.warning("%s: %s", self.me, decision.reason)
+        if decision.ends:
+            self.end()
+
+    def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
+        """This task does not end with the job before ``tasks`` have come to it; or, not ``coming``, need not wait."""
+        self._happened(lifetime.Expected(frozenset(tasks), coming))
+
+    def hear_over(self, reason: str) -> None:
+        """The job was over before this task came: it waits for no other task, and ends."""
+        _log.warning("%s has come too late: the job is over: %s", self.me, reason)
+        for service in list(self._services):
+            service.job_over(reason)
+        self._happened(lifetime.JobOver(gone=self._state.awaited))
+
+    def _is_open(self, session: str) -> bool:
+        return any(service.is_open(session) for service in self._services)
+
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """How the task fares now."""
+        channels = self._listener.channels() if self._listener is not None else []
+        for _, link in list(self._links):
+            channels += link.channels()
+        found = Snapshot(
+            at=time.monotonic(),
+            peers=total_traffic([_traffic(channel) for channel in channels]),
+            workers=tuple(self.watchdog.progress()),
+            troubles=TROUBLES.now(),
+            cluster=self.present_cluster(),
+            metrics=self._metrics.address if self._metrics is not None else "",
+        )
+        for service in list(self._services):
+            found = service.add_to(found)
+        return found
+
+    # What the control plane asks (`headwater.cluster.transport.handlers.TaskHandler`)
+    # -----------------------------------------
+
+    def status_details(self) -> Mapping[str, bytes]:
+        assert self._listener is not None
+        found = {
+            CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
+            SNAPSHOT_DETAIL: self.snapshot().encode(),
+            WHEREABOUTS_DETAIL: lifetime.whereabouts(self._state).encode(),
+        }
+        if self._state.over:
+            found[OVER_DETAIL] = b""
+        for service in list(self._services):
+            found |= service.details()
+        return found
+
+    def list_devices(self) -> Sequence[DeviceInfo]:
+        generation = self.identity.generation
+        return [dataclasses.replace(device, incarnation=generation) for device in self._devices()]
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
+        if self._plans is None:
+            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it takes no plans")
+        self._plans.add_plan(session, number, plan, owner)
+
+    def release(self, session: str) -> None:
+        if self._plans is not None:
+            self._plans.release(session)
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        if self._plans is not None:
+            self._plans.cancel_step(session, step, reason)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        if self._plans is None:
+            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it has no containers")
+        self._plans.reset(containers)
+
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
+        for service in list(self._services):
+            refusal = service.refusal(chief)
+            if refusal:
+                message = f"{self.me} goes on, though {chief} says that the job is over: {refusal}"
+                _log.warning("%s", message)
+                raise FailedPreconditionError(None, None, message)
+        _log.info("%s heard that the job is over: %s", self.me, reason)
+        for service in list(self._services):
+            service.job_over(reason)
+        if self.me.job == lifetime.PS and self.chief.job in self.cluster.jobs:
+            self.link(self.chief).check = self._miss_chief
+        self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
+
+    def _miss_chief(self) -> None:
+        """A service needs the chief, whose program has ended. It cannot serve a worker that has yet to come, which need
+        not be waited for.
+
+        Raises:
+          UnavailableError: always.
+        """
+        self.expect(self._state.awaited, coming=False)
+        raise UnavailableError(None, None, f"the program of {self.chief} has ended")
+
+    def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
+        if not self._elastic:
+            raise UnimplementedError(
+                None, None, f"{job} at {address} cannot join: {self.me} is one of a group of processes of fixed size"
+            )
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
+        most = os.environ.get(MAX_WORKERS, "")
+        if self._state.over:
+            raise OutOfRangeError(None, None, f"{job} at {address} has come too late: the job is over")
+        with self._lock:
+            task = lifetime.place_in(self._state, job, int(most) if most.isdecimal() else None)
+            decision = lifetime.decide(self._state, lifetime.Joined(str(task), address))
+            self._state = decision.state
+            cluster = decision.state.cluster
+        _log.warning("%s: %s", self.me, decision.reason)
+        return task.index, cluster
+
+
+def _traffic(channel: Channel) -> tuple[str, int, int]:
+    statistics = channel.statistics()
+    return channel.peer.partition(" (")[0], statistics.bytes_sent, statistics.bytes_received

@@ -1,0 +1,52 @@
+"""Tells a task's launcher, every other second, which tasks it talks to, how stale its gradients are, and of its tables.
+
+It goes the way of progress (`headwater.cluster.telemetry.progress`), so that no connection to the task is needed,
+wherever it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from headwater.cluster.telemetry.progress import STATUS_VARIABLE, Progress, report
+from headwater.cluster.telemetry.snapshot import Snapshot
+from headwater.cluster.telemetry.table_metrics import table_metrics
+from headwater.cluster.telemetry.talk import talk_of
+
+_EVERY_S = 2.0
+
+
+class Teller:
+    """Tells how a task fares until it is closed; does nothing without a launcher.
+
+    Args:
+      task: its device name.
+      snapshot: how it fares now.
+      every_s: seconds between two reports; rates are over this time.
+    """
+
+    def __init__(self, task: str, snapshot: Callable[[], Snapshot], every_s: float = _EVERY_S) -> None:
+        self._task = task
+        self._snapshot = snapshot
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        if os.environ.get(STATUS_VARIABLE):
+            self._thread = threading.Thread(target=self._run, name="headwater-teller", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Tells nothing more. May be called again."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        before = None
+        while not self._closing.wait(self._every_s):
+            now = self._snapshot()
+            report(Progress(task=self._task, talk=talk_of(before, now), metrics=table_metrics(before, now)))
+            before = now

@@ -1,0 +1,111 @@
+"""How far a task is, by the lines that it prints: for programs that do not report, and the same wherever they run."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headwater.cluster.telemetry.progress import Progress
+
+#: A regular expression that the lines of this task are held against, instead of the usual one.
+PATTERN_VARIABLE = "HEADWATER_PROGRESS_PATTERN"
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
+_STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNORECASE)
+_LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
+_GROUPS = ("step", "loss")
+# What comes later in a line is not looked at: an expression may take long for a long line.
+_MOST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedProgress:
+    """What a printed line tells; None for what it does not."""
+
+    step: int | None
+    loss: float | None
+
+
+def read_line(line: str) -> PrintedProgress | None:
+    """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None where it has no step."""
+    step = _STEP.search(line, 0, _MOST)
+    if step is None:
+        return None
+    loss = _LOSS.search(line, 0, _MOST)
+    return PrintedProgress(int(step[1]), float(loss[1]) if loss else None)
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a job, which names its groups ``step`` and ``loss``, or one of them.
+
+    Raises:
+      ValueError: it is none, or has no such group.
+    """
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    if not compiled.groupindex.keys() & set(_GROUPS):
+        raise ValueError("must have a group (?P<step>...) or (?P<loss>...), or both")
+    return compiled
+
+
+def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
+    """What ``pattern`` finds in ``line``; None where it does not match, or its groups hold no numbers."""
+    found = pattern.search(line, 0, _MOST)
+    if found is None:
+        return None
+    groups = found.groupdict()
+    step, loss = _number(groups.get("step")), _number(groups.get("loss"))
+    if step is None and loss is None:
+        return None
+    return PrintedProgress(int(step) if step is not None and math.isfinite(step) else None, loss)
+
+
+class Told:
+    """What one task has told of itself. What it reports counts more than what it prints.
+
+    Args:
+      environment: of the task: it may name a pattern for its lines. One that cannot be right counts as none.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._pattern: re.Pattern[str] | None = None
+        pattern = environment.get(PATTERN_VARIABLE)
+        if pattern:
+            try:
+                self._pattern = compile_pattern(pattern)
+            except ValueError:  # a job file's was checked; one that somebody has set is passed over
+                self._pattern = None
+        self._steps_reported = self._losses_reported = False
+        self.progress = Progress(task="")
+
+    def report(self, datagram: bytes) -> bool:
+        """The task has reported; whether that could be read."""
+        reported = Progress.decode(datagram)
+        if reported is None:
+            return False
+        self._steps_reported = self._steps_reported or reported.step is not None
+        self._losses_reported = self._losses_reported or reported.loss is not None
+        self.progress = self.progress.followed_by(reported)
+        return True
+
+    def line(self, line: str) -> bool:
+        """The task has printed a line; whether that told anything new."""
+        found = read_line(line) if self._pattern is None else read_with(self._pattern, line)
+        if found is None:
+            return False
+        before = self.progress
+        step = before.step if self._steps_reported or found.step is None else found.step
+        loss = before.loss if self._losses_reported or found.loss is None else found.loss
+        self.progress: Progress = replace(before, step=step, loss=loss)
+        return self.progress != before
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        return None

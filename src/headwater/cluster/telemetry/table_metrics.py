@@ -1,0 +1,54 @@
+"""What a task's launcher, and the platform's page, show of its embedding tables that grow: a few numbers for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwater.cluster.telemetry.progress import MAX_METRICS
+from headwater.cluster.telemetry.snapshot import Snapshot, TableLoad
+
+_EACH = 5
+_NAME = 12
+
+
+def table_metrics(before: Snapshot | None, now: Snapshot) -> dict[str, float]:
+    """Numbers of each table by what they are; of all tables together, where there are too many for a report.
+
+    Args:
+      before: of the same task, some seconds ago; rates are since then. Without it there are none.
+      now: of the task.
+    """
+    loads = now.tables
+    if not loads:
+        return {}
+    if len(loads) * _EACH > MAX_METRICS:
+        groups = {"all tables": loads}
+    else:
+        groups = {f"table {_short(load.name)}": [load] for load in loads}
+    seconds = now.at - before.at if before is not None else 0.0
+    known = {load.name: load for load in before.tables} if before is not None else {}
+    found: dict[str, float] = {}
+    for name, group in groups.items():
+        found |= {f"{name}: {what}": value for what, value in _numbers(group).items()}
+        if seconds > 0:
+            earlier = [known.get(load.name, TableLoad(name=load.name)) for load in group]
+            found[f"{name}: rows looked up/s"] = (_lookups(group) - _lookups(earlier)) / seconds
+    return found
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
+
+
+def _lookups(loads: Sequence[TableLoad]) -> int:
+    return sum(load.hits + load.misses for load in loads)
+
+
+def _numbers(loads: Sequence[TableLoad]) -> dict[str, float]:
+    hits, lookups = sum(load.hits for load in loads), _lookups(loads)
+    return {
+        "rows": sum(load.rows for load in loads),
+        "memory, MiB": sum(load.nbytes for load in loads) / 2**20,
+        "found in memory": hits / lookups if lookups else 1.0,
+        "rows evicted": sum(load.evicted for load in loads),
+    }

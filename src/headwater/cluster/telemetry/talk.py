@@ -1,0 +1,92 @@
+"""Who a task talks to, and how its training goes, in as few words as fit into a report of progress."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self, cast
+
+from headwater.cluster.telemetry.snapshot import Snapshot, rates
+
+if TYPE_CHECKING:
+    from headwater.data.io.json_types import JsonObject
+
+_TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
+_PEER = re.compile(r"\w{1,20}-\d{1,6}")
+# Those that most is said to and heard from; more would not fit.
+_MOST_PEERS = 64
+_MOST_CHARACTERS = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Talk:
+    """What a task says of itself beside its progress.
+
+    Attributes:
+      bytes_per_s: sent to and received from each other task, by its label (``ps-0``).
+      staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
+      staleness_max: the greatest.
+      waiting: for what its step waits, or which task waits for which; empty without waits.
+    """
+
+    bytes_per_s: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    staleness: float | None = None
+    staleness_max: int = 0
+    waiting: str = ""
+
+    def fields(self) -> JsonObject:
+        """As plain values, for `of`."""
+        most = sorted(self.bytes_per_s.items(), key=lambda entry: -sum(entry[1]))[:_MOST_PEERS]
+        return {
+            "bytes_per_s": {peer: [round(sent), round(received)] for peer, (sent, received) in most},
+            "staleness": self.staleness,
+            "staleness_max": self.staleness_max,
+            "waiting": self.waiting[:_MOST_CHARACTERS],
+        }
+
+    @classmethod
+    def of(cls, value: object) -> Self | None:
+        """What `fields` gave, after a journey; None for anything else."""
+        if not isinstance(value, dict):
+            return None
+        fields = cast("JsonObject", value)
+        try:
+            staleness = fields.get("staleness")
+            return cls(
+                bytes_per_s={
+                    str(peer): (float(sent), float(received))
+                    for peer, (sent, received) in list(fields.get("bytes_per_s", {}).items())[:_MOST_PEERS]
+                    if _PEER.fullmatch(str(peer))
+                },
+                staleness=None if staleness is None else float(staleness),
+                staleness_max=int(fields.get("staleness_max", 0)),
+                waiting=str(fields.get("waiting", ""))[:_MOST_CHARACTERS],
+            )
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            return None
+
+
+def talk_of(before: Snapshot | None, now: Snapshot) -> Talk:
+    """What two snapshots of a task say, the first of which may be missing: then there are no rates yet."""
+    traffic = rates(before, now).bytes if before is not None else {}
+    waits = [wait.what for wait in now.waits if wait.seconds >= 1]
+    updates = sum(group.updates for group in now.groups)
+    stale = sum(group.staleness * group.updates for group in now.groups)
+    return Talk(
+        bytes_per_s=_by_label(traffic),
+        staleness=stale / updates if updates else None,
+        staleness_max=max((group.staleness_max for group in now.groups), default=0),
+        waiting="; ".join([*(group.waiting for group in now.groups if group.waiting), *waits]),
+    )
+
+
+def _by_label(traffic: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    found: dict[str, tuple[float, float]] = {}
+    for peer, (sent, received) in traffic.items():
+        match = _TASK.search(peer)
+        if match is not None:
+            label = f"{match[1]}-{match[2]}"
+            known = found.get(label, (0.0, 0.0))
+            found[label] = known[0] + sent, known[1] + received
+    return found

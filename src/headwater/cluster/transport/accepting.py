@@ -1,0 +1,181 @@
+"""The accepting end of a handshake; see `headwater.cluster.transport.handshake`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import NoReturn
+
+from headwater.cluster.transport.handshake import (
+    ACCEPTED,
+    ACCEPTING,
+    DIALLING,
+    LIFELINE,
+    NONCE_BYTES,
+    PREAMBLE,
+    TICKET,
+    TLS,
+    VERSION,
+    Identity,
+    Met,
+    Nonsense,
+    Offer,
+    TimedMessages,
+    of_user,
+    prove,
+    proven,
+)
+from headwater.cluster.transport.problems import Problem, tls_reason
+from headwater.cluster.transport.security import TOKEN, Security, Tokens
+from headwater.cluster.transport.shared import receive_lane
+
+_MAX_NAME = 256
+
+
+class Refusal(Exception):
+    """The accepting end sent the other away.
+
+    Attributes:
+      problem: why, for programs.
+      detail: why, for people at the accepting end.
+    """
+
+    def __init__(self, problem: Problem, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
+
+
+def receive_greeting(
+    talk: TimedMessages,
+    *,
+    me: Identity,
+    security: Security,
+    tls: ssl.SSLContext | None,
+    make_offer: Callable[[Identity, bool], Offer | None],
+    redeem: Callable[[bytes], Identity | None],
+) -> Met | None:
+    """Finds out who is there, after the preamble was read.
+
+    Args:
+      talk: the next byte is the one after the preamble.
+      me: this end.
+      security: this end's.
+      tls: the context for TLS, None where this end does not speak it.
+      make_offer: what to offer to an end that has proved who it is, and whether that wants a lifeline.
+      redeem: the peer that was given this ticket, None for an unknown ticket.
+
+    Returns:
+      Who is there, or None when the other end took the offer and left. Without a `Met`, the connection is closed.
+
+    Raises:
+      Refusal: the other end was told why, where it could understand.
+      OSError, EOFError: the connection broke.
+    """
+    with contextlib.ExitStack() as closing:
+        closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
+        try:
+            met = _receive_greeting(talk, me, security, tls, make_offer, redeem)
+        except Nonsense as nonsense:
+            raise Refusal(Problem.NOT_HEADWATER, f"it {nonsense}") from nonsense
+        if met is not None:
+            closing.pop_all()
+        return met
+
+
+def _receive_greeting(
+    talk: TimedMessages,
+    me: Identity,
+    security: Security,
+    tls: ssl.SSLContext | None,
+    make_offer: Callable[[Identity, bool], Offer | None],
+    redeem: Callable[[bytes], Identity | None],
+) -> Met | None:
+    flags = talk.receive(1)[0]
+    if flags & TICKET:
+        return _receive_ticket(talk, redeem)
+    talk.send(PREAMBLE + bytes([TLS if tls is not None else 0]))
+    if bool(flags & TLS) != (tls is not None):
+        raise Refusal(Problem.CERTIFICATE, "it asked for TLS" if flags & TLS else "it did not ask for TLS")
+    if tls is not None:
+        try:
+            talk.start_tls(tls, server_hostname=None)
+        except ssl.SSLError as error:
+            raise Refusal(Problem.CERTIFICATE, f"no TLS connection: {tls_reason(error)}") from error
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    talk.send_message(VERSION, nonce)
+    lifeline = bool(flags & LIFELINE)
+    peer = _receive_identity(talk, nonce, me, security, lambda peer: make_offer(peer, lifeline))
+    return Met(talk.sock, peer, lifeline=lifeline) if peer is not None else None
+
+
+def _receive_ticket(talk: TimedMessages, redeem: Callable[[bytes], Identity | None]) -> Met:
+    match talk.receive_message():
+        case (bytes(ticket),):
+            peer = redeem(ticket)
+        case _:
+            peer = None
+    talk.send(PREAMBLE + bytes([0]))
+    if peer is None:
+        _refuse(talk, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
+    os.close(os.dup(talk.sock.fileno()))  # OSError where there is no descriptor for the lane: the other way is left
+    talk.send_message(ACCEPTED)
+    talk.arm()
+    return Met(talk.sock, peer, lane=receive_lane(talk.sock))
+
+
+def _receive_identity(
+    talk: TimedMessages, nonce: bytes, me: Identity, security: Security, make_offer: Callable[[Identity], Offer | None]
+) -> Identity | None:
+    match talk.receive_message():
+        case (int(version), *_) if version != VERSION:
+            detail = f"version {version} of the channel protocol met version {VERSION}"
+            _refuse(talk, Problem.VERSION, detail, detail)
+        case (_, bytes(theirs), str(task), int(generation), str(wanted), int(wanted_generation), bytes(proof)):
+            pass
+        case _:
+            raise Nonsense("sent an unknown greeting")
+    if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
+        raise Nonsense("sent an impossible name")
+    said = (theirs, nonce, task, generation, wanted, wanted_generation)
+    tokens = security.tokens()
+    known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
+    if known is None:
+        _refuse(talk, Problem.TOKEN, *_token_problem(tokens, proof))
+    if wanted and wanted != me.task:
+        _refuse(talk, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
+    if wanted_generation not in (0, me.generation):
+        detail = f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}"
+        _refuse(talk, Problem.GENERATION, detail, detail)
+    peer = Identity(task=task, generation=generation)
+    offer = make_offer(peer)
+    proof = prove(known, ACCEPTING, *said, me.task, me.generation)
+    talk.send_message(me.task, me.generation, proof, offer)
+    if offer is not None:
+        try:
+            talk.receive_message()
+        except EOFError:
+            return None
+    return peer
+
+
+def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
+    """What to say of a proof that is not accepted: at this end, and at the other."""
+    if not tokens.values:
+        return "it has a token, this task has none", f"{TOKEN} is not set there"
+    if tokens.of_user:
+        shown = "no token" if not proof else "another user's token" if of_user(proof) else f"a {TOKEN}, this task none"
+        return (
+            f"it has {shown}",
+            f"it has no {TOKEN}, and so lets in programs of user {os.geteuid()} on its machine only",
+        )
+    problem = "another token" if proof and not of_user(proof) else "no token"
+    return f"it has {problem}", f"it asks for a token, and this task has {problem}"
+
+
+def _refuse(talk: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:
+    talk.send_message(problem.value, told)
+    raise Refusal(problem, detail)

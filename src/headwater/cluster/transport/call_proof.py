@@ -1,0 +1,125 @@
+"""How a call to the control plane shows that the caller knows the token.
+
+A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
+the token, or one for each token that the caller has. The server takes each number once, and only while the time is near
+its own; it tells a caller whose clock differs, and who knows the token, what time it has. So the token never travels,
+and a proof is of no use to others who see it, except to change what this one call says while it is on its way: where
+that can happen, use TLS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+
+from headwater.cluster.telemetry.clocks import SteadyClock
+from headwater.cluster.transport.security import TOKEN, Tokens
+
+#: The metadata's key.
+PROOF = "headwater-proof"
+#: The key of the server's time in the metadata of a refusal.
+TIME = "headwater-time"
+#: How far the clocks of two machines may be apart, in seconds.
+MAX_SKEW_S = 300.0
+#: Proofs remembered at most; beyond that, calls are refused until the oldest may be forgotten.
+_MAX_REMEMBERED = 1 << 17
+#: Ends proofs of tokens that are not from ``HEADWATER_TOKEN``.
+_OF_USER = "u"
+_MAX_MACS = 4
+
+
+def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
+    said = f"headwater call\0{method}\0{stamp}\0{nonce}".encode()
+    return hmac.digest(token.encode(), said, hashlib.sha256).hex()
+
+
+def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
+    """A proof for one call of ``method``, such as ``/headwater.Task/GetStatus``."""
+    stamp = f"{time.time() if now is None else now:.3f}"
+    nonce = secrets.token_hex(16)
+    macs = [_mac(token, method, stamp, nonce) for token in tokens.values]
+    return " ".join([stamp, nonce, *macs, *[_OF_USER] * tokens.of_user])
+
+
+def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
+    """The seconds since 1970 that `ProofChecker.tell_time` has told; None where it was not a server with our token."""
+    stamp, _, mac = told.partition(" ")
+    nonce = "".join(proof.split(" ")[1:2])
+    if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
+        return None
+    return float(stamp)
+
+
+def _mac_of_time(token: str, method: str, stamp: str, nonce: str) -> bytes:
+    return _mac(token, f"time {method}", stamp, nonce).encode()
+
+
+class ProofChecker:
+    """The server's side. Any thread may use it.
+
+    Args:
+      tokens: gives the server's; where there are none, everybody is let in.
+      clock: seconds since 1970, which only grow: a number that is forgotten too early could be used again.
+    """
+
+    def __init__(self, tokens: Callable[[], Tokens], *, clock: Callable[[], float] | None = None) -> None:
+        self._tokens = tokens
+        self._clock = clock or SteadyClock()
+        self._lock = threading.Lock()
+        self._seen: dict[str, float] = {}
+
+    def problem_with(self, method: str, proof: str | None) -> str | None:
+        """What is wrong with ``proof`` for a call of ``method``; None when it is good, which it is once."""
+        tokens = self._tokens()
+        if not tokens.values:
+            return None
+        words = (proof or "").split(" ")
+        stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
+        of_user = macs[-1:] == [_OF_USER]
+        if proof is None or (of_user and not tokens.of_user):
+            return f"the call brings no proof that the caller knows the token; set {TOKEN} for the caller too"
+        expected = [_mac(token, method, stamp, nonce).encode() for token in tokens.values]
+        if not any(hmac.compare_digest(mac.encode(), right) for mac in macs for right in expected):
+            if tokens.of_user:
+                return (
+                    f"there is no {TOKEN} here, so that only programs of user {os.geteuid()} on this machine are let "
+                    f"in; set {TOKEN} to the same value for all tasks, or for none"
+                )
+            return f"the caller has another token; set {TOKEN} to the same value for all tasks"
+        # From here on, the writer of the proof knows the token.
+        now = self._clock()
+        skew = float(stamp) - now
+        if abs(skew) > MAX_SKEW_S:
+            return f"the clocks of the two machines are {abs(skew):.0f} s apart; {MAX_SKEW_S:.0f} s are allowed"
+        return self._remember(nonce, now)
+
+    def tell_time(self, method: str, proof: str) -> str | None:
+        """The time here, for a caller whose clock differs: see `time_of_server`. None for one without the token."""
+        words = proof.split(" ")
+        stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
+        here = f"{self._clock():.3f}"
+        for token in self._tokens().values:
+            right = _mac(token, method, stamp, nonce).encode()
+            if any(hmac.compare_digest(mac.encode(), right) for mac in macs):
+                return f"{here} {_mac_of_time(token, method, here, nonce).decode()}"
+        return None
+
+    def _remember(self, nonce: str, now: float) -> str | None:
+        with self._lock:
+            while self._seen:
+                oldest = next(iter(self._seen))
+                if self._seen[oldest] >= now:
+                    break
+                del self._seen[oldest]
+            if nonce in self._seen:
+                return "the proof was used before"
+            if len(self._seen) >= _MAX_REMEMBERED:
+                return "too many calls in a short time"
+            # A proof may be from the future by as much as from the past.
+            self._seen[nonce] = now + 2 * MAX_SKEW_S
+            return None

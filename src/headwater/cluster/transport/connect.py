@@ -1,0 +1,134 @@
+"""One attempt to open a channel to a task."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.dialling import greet, show_ticket, stay
+from headwater.cluster.transport.handshake import Identity, Met
+from headwater.cluster.transport.listener import machine_id, make_channel
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.ports import resolve
+from headwater.cluster.transport.problems import ConnectFailure, Problem, failure_of
+from headwater.cluster.transport.security import Security
+
+
+def connect(
+    address: Address,
+    *,
+    me: Identity,
+    wanted: Identity,
+    security: Security,
+    options: TransportOptions,
+    timeout_s: float = 5.0,
+) -> Channel:
+    """Opens a channel.
+
+    Args:
+      address: of the task.
+      me: this task, or a name for a client that is none, with generation 0.
+      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+      security: what this task shows and asks for.
+      options: limits.
+      timeout_s: for each of: finding the host, connecting, and the handshake, in seconds.
+
+    Raises:
+      ConnectFailure: it did not work, and why.
+    """
+    try:
+        sock = dial(address, timeout_s=timeout_s)
+    except OSError as error:
+        raise failure_of(error) from error
+    try:
+        return _introduce(sock, address, me, wanted, security, options, timeout_s)
+    except TimeoutError as error:
+        raise ConnectFailure(Problem.SILENT, "connected, but got no answer") from error
+    except (OSError, EOFError) as error:
+        raise failure_of(error) from error
+
+
+def connect_lifeline(
+    address: Address, *, me: Identity, wanted: Identity, security: Security, timeout_s: float
+) -> socket.socket:
+    """Opens a connection on which the task is heard; see `headwater.cluster.transport.lifeline`. Arguments and errors
+    are those of `connect`."""
+    try:
+        sock = dial(address, timeout_s=timeout_s)
+        security = _at_other_end(sock, security)
+        return greet(
+            sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s, lifeline=True
+        ).sock
+    except (OSError, EOFError) as error:
+        raise failure_of(error) from error
+
+
+def _at_other_end(sock: socket.socket, security: Security) -> Security:
+    """`Security.at` the address to which ``sock``, which is closed on errors, is connected."""
+    try:
+        return security.at(sock.getpeername()[0])
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _introduce(
+    sock: socket.socket,
+    address: Address,
+    me: Identity,
+    wanted: Identity,
+    security: Security,
+    options: TransportOptions,
+    timeout_s: float,
+) -> Channel:
+    security = _at_other_end(sock, security)
+    met = greet(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
+    with contextlib.ExitStack() as closing:
+        closing.callback(met.sock.close)
+        local = _local(met, options, timeout_s)
+        if local is not None:
+            return make_channel(local, options=options)
+        if met.offer is not None:
+            stay(met.sock, timeout_s=timeout_s)
+        channel = make_channel(met, options=options)
+        closing.pop_all()
+        return channel
+
+
+def dial(address: Address, *, timeout_s: float) -> socket.socket:
+    """A TCP connection to ``address``, whichever of its host's addresses answers first; raises what the last one did.
+
+    Raises:
+      OSError: unknown host, refused, no answer in time, no route.
+    """
+    places = resolve(address)
+    for number, (family, place) in enumerate(places):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.settimeout(timeout_s)
+        try:
+            sock.connect(place)
+        except OSError:
+            sock.close()
+            if number == len(places) - 1:
+                raise
+        else:
+            return sock
+    raise OSError(f"the host {address.host} has no address")
+
+
+def _local(met: Met, options: TransportOptions, timeout_s: float) -> Met | None:
+    """The other way that an offer shows, if it can be gone from here."""
+    offer = met.offer
+    if offer is None or not options.local_sockets or offer.machine != machine_id():
+        return None
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        sock.connect(offer.path)
+        return show_ticket(sock, offer.ticket, met.peer, timeout_s=timeout_s)
+    except (ConnectFailure, OSError, EOFError):
+        # Another container under the same kernel: it sees other files.
+        sock.close()
+        return None

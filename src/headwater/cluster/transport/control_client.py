@@ -1,0 +1,486 @@
+"""The control plane of another task, as a client sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
+from headwater.cluster.telemetry.clocks import SteadyClock
+from headwater.cluster.transport import control_pb2 as messages
+from headwater.cluster.transport import control_pb2_grpc
+from headwater.cluster.transport.call_proof import PROOF, TIME, make_proof, time_of_server
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.connect import dial
+from headwater.cluster.transport.grpc_channel import open_grpc_channel
+from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
+from headwater.cluster.transport.handlers import DeviceInfo, TaskStatus
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.lifeline import UNKNOWN_S, Lifeline
+from headwater.cluster.transport.listener import listens_here
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.problems import ConnectFailure, Problem, failure_of
+from headwater.cluster.transport.security import Security
+from headwater.errors import (
+    ABORTED,
+    FAILED_PRECONDITION,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    CancelledError,
+    OpError,
+    make_error,
+)
+
+_OPTIONS = (
+    *COMMON_OPTIONS,
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    # A proxy of the environment is for the outside world, not for a cluster.
+    ("grpc.enable_http_proxy", 0),
+    # Connections are ours alone, so that closing one ends it.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
+    """Asks the other end for an answer so often, and gives up when none comes. Threads of Python pass on what is asked:
+    a task that holds the interpreter's lock answers late."""
+    return (
+        ("grpc.keepalive_time_ms", every_ms),
+        ("grpc.keepalive_timeout_ms", timeout_ms),
+        # Without this gRPC waits a minute.
+        ("grpc.http2.ping_timeout_ms", timeout_ms),
+    )
+
+
+#: Of a client that asks something and leaves.
+_IMPATIENT = _pings(1500, 2500)
+#: Where nothing but gRPC may get through, and so perhaps no lifeline.
+_PATIENT = _pings(10_000, 90_000)
+#: Beside a lifeline: to keep connections that are not used in the memory of what lies between.
+_RARE = _pings(30_000, 600_000)
+
+#: How long a call may take that only asks or tells something, in seconds.
+_SHORT_S = 10.0
+#: The same while the task shows that it lives: it computes, or its machine is loaded.
+_ALIVE_S = 600.0
+#: How long to wait before watching a task again that was lost, in seconds.
+_WATCH_AGAIN_S = 1.0
+#: How long to look what is wrong with an address, in seconds.
+_DIAL_S = 5.0
+_log = logging.getLogger("headwater")
+#: Clocks that differ by less count as the same, in seconds.
+_SAME_TIME_S = 1.0
+#: How long a call may take that lets the other end plan or compile, in seconds.
+_LONG_S = 600.0
+
+#: Who listens on a lifeline, and to whom: to the task that is there.
+_LISTENS = Identity(task="a listener for signs of life", generation=0)
+_ANY = Identity(task="", generation=0)
+_PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
+
+
+class ControlClient:
+    """Calls one task. Any thread may use it.
+
+    Args:
+      address: the task's, as in the cluster spec.
+      peer: what messages call it.
+      security: what this end shows and asks for.
+      on_lost: called each time `lost` becomes true, in some thread. Only with it the client has a `Lifeline` to the
+        task, and calls that run end with UnavailableError when the task is lost.
+      inside_grpc: perhaps nothing but gRPC gets through to the task, and it is never heard.
+
+    Attributes:
+      reason: why the task is lost, in words; empty where it ended, or is not lost.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        peer: str,
+        security: Security,
+        on_lost: Callable[[], None] | None = None,
+        inside_grpc: bool = False,
+    ) -> None:
+        self._address = address
+        self._peer = peer
+        self._security = security
+        pings = _IMPATIENT if on_lost is None else _PATIENT if inside_grpc else _RARE
+        self._channel = _open(address, security, pings)
+        self._on_lost = on_lost
+        self._inside_grpc = inside_grpc
+        self._lifeline: Lifeline | None = None
+        self._calls: set[Any] = set()
+        self.reason: str = ""
+        self._changed = threading.Condition()
+        self._stood = False
+        self._broken = False
+        self._stubs: dict[str, Any] = {
+            "Task": control_pb2_grpc.TaskStub(self._channel),
+            "Master": control_pb2_grpc.MasterStub(self._channel),
+            "Channels": control_pb2_grpc.ChannelsStub(self._channel),
+        }
+        self._health: Any = cast(Any, health_pb2_grpc).HealthStub(self._channel)
+        self._watching: threading.Thread | None = None
+        self._watch: Any = None
+        self._closing = threading.Event()
+        self._clock = SteadyClock()
+        self._ahead_s = 0.0
+
+    def lost(self) -> bool:
+        """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
+        False again when the connection stands again. With ``on_lost``, a stopped task is noticed within 5 s, and a
+        vanished machine or network within 20 s."""
+        return self._broken or bool(self.reason)
+
+    def wait_lost(self, timeout_s: float) -> bool:
+        """Waits until `lost`, or for ``timeout_s`` seconds; whether it is."""
+        with self._changed:
+            return self._changed.wait_for(self.lost, timeout_s)
+
+    def lives(self) -> bool:
+        """Whether the task was heard lately, whatever it does; False where there is no lifeline."""
+        return self._lifeline is not None and self._lifeline.lives()
+
+    def close(self) -> None:
+        """Ends the connection; calls that run raise CancelledError."""
+        self._closing.set()
+        with self._changed:
+            watching, watch, lifeline = self._watching, self._watch, self._lifeline
+        if lifeline is not None:
+            lifeline.close()
+        if watch is not None:
+            watch.cancel()
+        self._channel.close()
+        if watching is not None:
+            watching.join()
+
+    # --- the task
+
+    def status(self, *, timeout_s: float = _SHORT_S, wait: bool = False) -> TaskStatus:
+        """Who the task is and how it fares.
+
+        Args:
+          timeout_s: longest time of the call, in seconds.
+          wait: try to connect all that time. Otherwise the call fails at once where the last attempt, perhaps of a
+            second ago, did.
+        """
+        reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s, wait=wait)
+        return TaskStatus(
+            task=reply.task,
+            generation=reply.generation,
+            started=reply.started,
+            pid=reply.pid,
+            version=reply.version,
+            details=dict(reply.details),
+        )
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """The task's devices."""
+        reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), self._short_s())
+        return [
+            DeviceInfo(
+                name=device.name,
+                type=device.type,
+                memory_limit=device.memory_limit,
+                incarnation=device.incarnation,
+            )
+            for device in reply.devices
+        ]
+
+    def add_plan(
+        self, session: str, number: int, plan: bytes, *, generation: int = 0, owner: Claim | None = None
+    ) -> None:
+        """Gives the task its part of a session's steps; see `TaskHandler.add_plan`.
+
+        Args:
+          session: whose.
+          number: to call it by.
+          plan: packed.
+          generation: that the task must be of; 0 for any.
+          owner: the claim of the task whose master has the session; None: it is no task.
+
+        Raises:
+          AbortedError: the task is of another generation.
+        """
+        owner = owner or Claim()
+        request = messages.RegisterPlanRequest(
+            session=session,
+            number=number,
+            plan=plan,
+            generation=generation,
+            owner=owner.task,
+            owner_generation=owner.generation,
+            owner_started=owner.started,
+            owner_address=owner.address,
+        )
+        self._call("Task", "RegisterPlan", request, _LONG_S)
+
+    def release(self, session: str) -> None:
+        """See `TaskHandler.release`."""
+        self._call("Task", "ReleaseSession", messages.ReleaseSessionRequest(session=session), self._short_s())
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        """See `TaskHandler.cancel_step`."""
+        request = messages.CancelStepRequest(session=session, step=step, reason=reason)
+        self._call("Task", "CancelStep", request, self._short_s())
+
+    def reset_task(self, containers: Sequence[str]) -> None:
+        """See `TaskHandler.reset`."""
+        self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), self._short_s())
+
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str] = ()) -> None:
+        """See `TaskHandler.shutdown`."""
+        request = messages.ShutdownRequest(
+            reason=reason,
+            task=chief.task,
+            generation=chief.generation,
+            started=chief.started,
+            address=chief.address,
+            gone=gone,
+        )
+        self._call("Task", "Shutdown", request, self._short_s())
+
+    def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
+        """See `TaskHandler.join`."""
+        reply = self._call("Task", "Join", messages.JoinRequest(job=job, address=address), self._short_s())
+        return reply.index, dict(reply.cluster)
+
+    # --- its master
+
+    def create_session(self, config: bytes, graph_def: bytes) -> str:
+        """See `MasterHandler.create_session`."""
+        request = messages.CreateSessionRequest(config=config, graph=graph_def)
+        return str(self._call("Master", "CreateSession", request, _LONG_S).session)
+
+    def extend_session(self, session: str, graph_def: bytes) -> None:
+        """See `MasterHandler.extend_session`."""
+        request = messages.ExtendSessionRequest(session=session, graph=graph_def)
+        self._call("Master", "ExtendSession", request, _LONG_S)
+
+    def make_callable(
+        self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
+    ) -> int:
+        """See `MasterHandler.make_callable`."""
+        request = messages.MakeCallableRequest(
+            session=session, feeds=feeds, fetches=fetches, targets=targets, options=options
+        )
+        return int(self._call("Master", "MakeCallable", request, _LONG_S).number)
+
+    def release_callable(self, session: str, number: int) -> None:
+        """See `MasterHandler.release_callable`."""
+        request = messages.ReleaseCallableRequest(session=session, number=number)
+        self._call("Master", "ReleaseCallable", request, self._short_s())
+
+    def close_session(self, session: str) -> None:
+        """See `MasterHandler.close_session`."""
+        self._call("Master", "CloseSession", messages.CloseSessionRequest(session=session), self._short_s())
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """See `MasterHandler.reset`."""
+        self._call("Master", "Reset", messages.ResetRequest(containers=containers), _LONG_S)
+
+    def session_devices(self, session: str) -> list[str]:
+        """See `MasterHandler.session_devices`."""
+        request = messages.SessionDevicesRequest(session=session)
+        return list(self._call("Master", "SessionDevices", request, _LONG_S).devices)
+
+    # --- channels
+
+    def open_channel(self, *, me: Identity, wanted: Identity, options: TransportOptions) -> Channel:
+        """A channel inside gRPC.
+
+        Args:
+          me: this end.
+          wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+          options: limits.
+
+        Raises:
+          ConnectFailure: it did not work, and why.
+          CancelledError: `close` was called.
+        """
+        shown = self._metadata("Channels", "Open")
+        try:
+            return open_grpc_channel(
+                lambda pieces: self._stubs["Channels"].Open(pieces, metadata=shown),
+                me=me,
+                wanted=wanted,
+                place=str(self._address),
+                options=options,
+            )
+        except grpc.RpcError as error:
+            if self._learns_time(error, "Channels", "Open", shown):
+                return self.open_channel(me=me, wanted=wanted, options=options)
+            raise self._failure(error) from error
+        except ValueError as error:
+            raise self._is_closed() from error
+
+    def _failure(self, error: Any) -> ConnectFailure:
+        details = str(error.details() or error.code().name)
+        if OURS in (error.trailing_metadata() or ()):
+            return ConnectFailure(_PROBLEMS.get(error.code().value[0], Problem.OTHER), details)
+        if "handshake" in details.lower():
+            return ConnectFailure(Problem.CERTIFICATE, f"no TLS connection: {details}")
+        try:
+            # gRPC words differ from release to release; a plain connection tells what is wrong.
+            dial(self._address, timeout_s=_DIAL_S).close()
+        except OSError as reason:
+            return failure_of(reason)
+        return ConnectFailure(Problem.CLOSED, details)
+
+    def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
+        stub = getattr(self._stubs[service], method)
+        shown = self._metadata(service, method)
+        try:
+            call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
+        except ValueError as error:  # gRPC's word for a channel that is closed
+            raise self._is_closed() from error
+        with self._changed:
+            self._calls.add(call)
+            lost = bool(self.reason) and not wait
+        if lost:
+            call.cancel()
+        try:
+            reply = call.result()
+        except grpc.FutureCancelledError as error:
+            if self._closing.is_set():
+                raise self._is_closed() from error
+            raise self._lost_error() from error
+        except grpc.RpcError as error:
+            if self._learns_time(error, service, method, shown):
+                return self._call(service, method, request, timeout_s, wait=wait)
+            raise self._error(error) from error
+        finally:
+            with self._changed:
+                self._calls.discard(call)
+        self._stands(True)
+        if self._lifeline is not None:
+            self._lifeline.wait_tried()
+        return reply
+
+    def _short_s(self) -> float:
+        """How long a call may take that only asks or tells something, in seconds. While a task shows that it lives, its
+        answer is waited for: it computes, or its machine is loaded."""
+        return _ALIVE_S if self.lives() else _SHORT_S
+
+    def _lost_error(self) -> OpError:
+        return make_error(UNAVAILABLE, f"{self._peer} at {self._address} answers no more: {self.reason}")
+
+    def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
+        tokens = self._security.at(self._address.host).tokens()
+        if not tokens.values:
+            return ()
+        now = self._clock() + self._ahead_s
+        return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}", now=now)),)
+
+    def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
+        """Whether a refusal tells that the task's clock differs from ours by something else than we thought."""
+        trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
+        told, proof = trailing.get(TIME), dict(shown).get(PROOF)
+        if told is None or proof is None:
+            return False
+        tokens = self._security.at(self._address.host).tokens()
+        theirs = time_of_server(tokens, f"/headwater.{service}/{method}", proof, str(told))
+        if theirs is None:
+            return False
+        ahead_s = theirs - self._clock()
+        changed = abs(ahead_s - self._ahead_s) > _SAME_TIME_S
+        if changed:
+            _log.warning("the clock of %s differs from ours by %.0f s", self._peer, ahead_s)
+        self._ahead_s = ahead_s
+        return changed
+
+    def _is_closed(self) -> OpError:
+        return CancelledError(None, None, f"the connection to {self._peer} was closed at this end")
+
+    def _error(self, error: Any) -> OpError:
+        code = error.code().value[0]
+        details = error.details() or error.code().name
+        if OURS in (error.trailing_metadata() or ()):
+            return make_error(code, details)
+        if code == UNAVAILABLE:
+            self._stands(False)
+            return make_error(code, f"{self._peer} at {self._address} cannot be reached: {details}")
+        return make_error(code, f"a call to {self._peer} at {self._address} failed: {details}")
+
+    def _stands(self, stands: bool) -> None:
+        with self._changed:
+            was_broken = self._broken
+            self._broken = self._stood and not stands
+            if stands and self.reason:  # it has answered
+                self.reason = ""
+                if self._lifeline is not None:
+                    self._lifeline.answered()
+            self._stood = self._stood or stands
+            self._changed.notify_all()
+            if self._stood and self._watching is None and not self._closing.is_set():
+                if self._on_lost is not None and not listens_here(self._address):
+                    self._lifeline = Lifeline(
+                        self._address,
+                        me=_LISTENS,
+                        wanted=_ANY,
+                        security=self._security,
+                        on_change=self._heard,
+                        unknown_s=math.inf if self._inside_grpc else UNKNOWN_S,
+                    )
+                    self._lifeline.start()
+                self._watching = threading.Thread(target=self._keep_watching, name=f"watches {self._peer}", daemon=True)
+                self._watching.start()
+            news = self._broken and not was_broken and not self.reason
+        if news and self._on_lost is not None and not self._closing.is_set():
+            self._on_lost()
+
+    def _heard(self, reason: str) -> None:
+        """The lifeline has news: why the task is lost, or nothing once it is not."""
+        with self._changed:
+            news = bool(reason) and not self.lost()
+            self.reason = reason
+            self._changed.notify_all()
+            calls = list(self._calls) if reason else []
+        for call in calls:
+            call.cancel()
+        if news and self._on_lost is not None and not self._closing.is_set():
+            self._on_lost()
+
+    def _keep_watching(self) -> None:
+        """Has a call open at all times that never ends by itself. Its end is news."""
+        while not self._closing.is_set():
+            # gRPC ends a call with an error, and refuses one on a channel that is closed with ValueError.
+            with contextlib.suppress(grpc.RpcError, ValueError):
+                watch = self._health.Watch(health_pb2.HealthCheckRequest())
+                with self._changed:
+                    self._watch = watch
+                if self._closing.is_set():
+                    watch.cancel()
+                for reply in watch:
+                    self._stands(reply.status == health_pb2.HealthCheckResponse.SERVING)
+            self._stands(False)
+            self._closing.wait(_WATCH_AGAIN_S)
+
+
+def _open(address: Address, security: Security, pings: Sequence[tuple[str, int]]) -> grpc.Channel:
+    target = f"dns:///{address}"
+    options = (*_OPTIONS, *pings)
+    if not security.tls:
+        return grpc.insecure_channel(target, options=options)
+
+    def content(file: Any) -> bytes | None:
+        return file.read_bytes() if file is not None else None
+
+    credentials = grpc.ssl_channel_credentials(
+        root_certificates=content(security.authority_file),
+        private_key=content(security.key_file),
+        certificate_chain=content(security.certificate_file),
+    )
+    return grpc.secure_channel(target, credentials, options=options)

@@ -1,0 +1,174 @@
+"""The dialling end of a handshake; see `headwater.cluster.transport.handshake`."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import ssl
+
+from headwater.cluster.transport.handshake import (
+    ACCEPTED,
+    ACCEPTING,
+    DIALLING,
+    FULL,
+    LIFELINE,
+    NONCE_BYTES,
+    PREAMBLE,
+    TICKET,
+    TLS,
+    VERSION,
+    Identity,
+    Met,
+    Nonsense,
+    Offer,
+    TimedMessages,
+    prove,
+    proven,
+)
+from headwater.cluster.transport.problems import ConnectFailure, Problem, tls_reason
+from headwater.cluster.transport.security import Security
+from headwater.cluster.transport.shared import make_lane
+
+
+def greet(
+    sock: socket.socket,
+    *,
+    me: Identity,
+    wanted: Identity,
+    host: str,
+    security: Security,
+    timeout_s: float,
+    lifeline: bool = False,
+) -> Met:
+    """Introduces this end, up to what the accepting end answers.
+
+    After an offer, `stay` must be called, or the socket be closed. Without a `Met`, the connection is closed.
+
+    Args:
+      sock: connected.
+      me: this end.
+      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+      host: as dialled; a certificate must be for it.
+      security: this end's.
+      timeout_s: for all of it, in seconds.
+      lifeline: not for a channel, but to hear whether the other end lives.
+
+    Raises:
+      ConnectFailure: the other end refused, or is not who was wanted.
+      OSError, EOFError: the connection broke.
+    """
+    talk = TimedMessages(sock, timeout_s)
+    with contextlib.ExitStack() as closing:
+        closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
+        try:
+            met = _greet(talk, me, wanted, host, security, LIFELINE * lifeline)
+        except Nonsense as nonsense:
+            detail = f"what listens there is not Headwater: it {nonsense}"
+            raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
+        closing.pop_all()
+        return met
+
+
+def _greet(talk: TimedMessages, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
+    talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
+    peer_flags = _receive_preamble(talk)
+    if peer_flags & FULL:
+        raise ConnectFailure(Problem.FULL, "it has as many open files as it may have")
+    peer_tls = peer_flags & TLS
+    if security.tls and not peer_tls:
+        raise ConnectFailure(Problem.CERTIFICATE, "it does not speak TLS, which this task asks for")
+    if peer_tls and not security.tls:
+        raise ConnectFailure(Problem.CERTIFICATE, "it speaks TLS, for which this task has no certificates")
+    if peer_tls:
+        talk.start_tls(security.client_context(), server_hostname=host)
+    match talk.receive_message():
+        case (int(version), bytes(their_nonce)):
+            _check_version(version)
+        case _:
+            raise Nonsense("sent an unknown greeting")
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
+    tokens = security.tokens()
+    proof = prove(tokens, DIALLING, *said)
+    talk.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
+    try:
+        answer = talk.receive_message()
+    except ssl.SSLEOFError:
+        raise
+    except ssl.SSLError as error:
+        # With TLS 1.3 the dialling end learns only now that its certificate was not accepted.
+        detail = f"it did not accept this task's certificate: {tls_reason(error)}"
+        raise ConnectFailure(Problem.CERTIFICATE, detail) from error
+    match answer:
+        case (str(task), int(generation), bytes(proof), offer):
+            pass
+        case (str(problem), str(detail)):
+            raise ConnectFailure(_known_problem(problem), detail)
+        case _:
+            raise Nonsense("sent an unknown answer")
+    if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
+        detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
+        raise ConnectFailure(Problem.TOKEN, detail)
+    return Met(talk.sock, Identity(task=task, generation=generation), _read_offer(offer))
+
+
+def stay(sock: socket.socket, *, timeout_s: float) -> None:
+    """Says that an offer is not taken; OSError when the connection broke."""
+    TimedMessages(sock, timeout_s).send_message(True)
+
+
+def show_ticket(sock: socket.socket, ticket: bytes, peer: Identity, *, timeout_s: float) -> Met:
+    """Takes an offer that ``peer`` made, at its Unix socket.
+
+    Raises:
+      ConnectFailure: the ticket was not accepted.
+      OSError, EOFError: the connection broke.
+    """
+    talk = TimedMessages(sock, timeout_s)
+    talk.send(PREAMBLE + bytes([TICKET]))
+    talk.send_message(ticket)
+    try:
+        _receive_preamble(talk)
+        answer = talk.receive_message()
+    except Nonsense:
+        answer = ()
+    match answer:
+        case (accepted,) if accepted == ACCEPTED:
+            return Met(sock, peer, lane=make_lane(sock))
+        case _:
+            raise ConnectFailure(Problem.OTHER, "the ticket was not accepted")
+
+
+def _receive_preamble(talk: TimedMessages) -> int:
+    data = b""
+    try:
+        while len(data) < len(PREAMBLE) + 1:
+            data += talk.receive(1)
+            if not PREAMBLE.startswith(data[: len(PREAMBLE)]):
+                raise Nonsense(f"answered {data!r}")
+    except TimeoutError:
+        raise ConnectFailure(Problem.SILENT, "connected, but got no answer") from None
+    return data[-1]
+
+
+def _check_version(version: int) -> None:
+    if version != VERSION:
+        raise ConnectFailure(
+            Problem.VERSION, f"it speaks version {version} of the channel protocol, this task version {VERSION}"
+        )
+
+
+def _known_problem(name: str) -> Problem:
+    try:
+        return Problem(name)
+    except ValueError:
+        return Problem.OTHER
+
+
+def _read_offer(offer: object) -> Offer | None:
+    match offer:
+        case (str(machine), str(path), bytes(ticket)):
+            return Offer(machine, path, ticket)
+        case _:
+            return None

@@ -1,0 +1,259 @@
+"""Channels inside gRPC: a stream of pieces each way, for networks that let nothing but gRPC through.
+
+Slower than a socket by an order of magnitude. Each end has a thread that receives, because waiting for gRPC can neither
+be bounded nor ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import grpc
+
+from headwater.cluster.transport import control_pb2 as messages
+from headwater.cluster.transport import frames
+from headwater.cluster.transport.channel import Channel
+from headwater.cluster.transport.frames import Buffer
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.options import TransportOptions
+from headwater.cluster.transport.problems import ConnectFailure, Problem
+from headwater.cluster.transport.streaming import ByteStreamChannel, as_bytes
+from headwater.errors import (
+    AbortedError,
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnavailableError,
+)
+
+_log = logging.getLogger("headwater")
+
+_PIECE_BYTES = 1 << 20
+#: Maximum number of pieces that wait in each direction; then a sender of more waits.
+_MAX_PIECES = 8
+
+
+class _Pieces:
+    """A bounded row of pieces between two threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._pieces: deque[bytes] = deque()
+        self._ended = False
+
+    def put(self, piece: bytes) -> bool:
+        """Adds a piece when there is room; False when the row has ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or len(self._pieces) < _MAX_PIECES)
+            if not self._ended:
+                self._pieces.append(piece)
+                self._changed.notify_all()
+            return not self._ended
+
+    def get(self) -> bytes | None:
+        """The next piece, when there is one; None when the row has ended and is empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or bool(self._pieces))
+            if not self._pieces:
+                return None
+            piece = self._pieces.popleft()
+            self._changed.notify_all()
+            return piece
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether `get` would not wait, now or within ``timeout_s``."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._ended or bool(self._pieces), timeout_s)
+
+    def end(self) -> None:
+        """No more pieces; those that are there can still be got."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+
+class GrpcChannel(ByteStreamChannel):
+    """A channel inside gRPC.
+
+    Args:
+      peer: see `Channel.peer`.
+      peer_generation: see `Channel.peer_generation`.
+      max_payload_bytes: refuse frames whose tensors take more than this.
+      outgoing: what gRPC takes what is sent from.
+    """
+
+    def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int, outgoing: _Pieces) -> None:
+        super().__init__(peer=peer, peer_generation=peer_generation, max_payload_bytes=max_payload_bytes)
+        self._outgoing = outgoing
+        self._incoming = _Pieces()
+        self._piece = memoryview(b"")
+
+    def receive_from(self, pieces: Iterable[object]) -> None:
+        """Takes what gRPC brings, in a thread of its own."""
+        threading.Thread(target=self._receive, args=(pieces,), name=f"from {self.peer}", daemon=True).start()
+
+    def _receive(self, pieces: Iterable[Any]) -> None:
+        try:
+            for piece in pieces:
+                if not self._incoming.put(piece.data):
+                    break
+        except Exception as error:  # noqa: BLE001 - gRPC ends a server's requests with a bare Exception
+            _log.debug("the channel to %s ended: %s", self.peer, error)
+        self.lose()
+
+    def lose(self) -> None:
+        """Says that nothing more will come or be taken."""
+        self._incoming.end()
+        self._outgoing.end()
+
+    def _send_joined(self, data: bytes) -> None:
+        if not self._outgoing.put(data):
+            raise EOFError
+
+    def _send_parts(self, parts: list[Buffer]) -> None:
+        for part in parts:
+            view = as_bytes(part)
+            for start in range(0, len(view), _PIECE_BYTES):
+                self._send_joined(bytes(view[start : start + _PIECE_BYTES]))
+
+    def _receive_into(self, target: memoryview) -> int:
+        while not self._piece:
+            piece = self._incoming.get()
+            if piece is None:
+                raise EOFError
+            self._piece = memoryview(piece)
+        size = min(len(self._piece), len(target))
+        target[:size] = self._piece[:size]
+        self._piece = self._piece[size:]
+        return size
+
+    def _wait_readable(self, timeout_s: float) -> bool:
+        return bool(self._piece) or self._incoming.wait(timeout_s)
+
+    def peer_gone(self) -> bool:
+        return self.closed or self._incoming.ended
+
+    def _wake(self) -> None:
+        self.lose()
+
+    def _dispose(self) -> None:
+        pass
+
+
+def _outgoing(first: bytes, pieces: _Pieces) -> Iterator[object]:
+    yield messages.Piece(data=first)
+    while (piece := pieces.get()) is not None:
+        yield messages.Piece(data=piece)
+
+
+def open_grpc_channel(
+    open_stream: Callable[[Iterator[Any]], Any],
+    *,
+    me: Identity,
+    wanted: Identity,
+    place: str,
+    options: TransportOptions,
+) -> Channel:
+    """The dialling end.
+
+    Args:
+      open_stream: calls ``Channels.Open`` with the pieces to send.
+      me: this end.
+      wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+      place: the other end's address, for people.
+      options: limits.
+
+    Raises:
+      grpc.RpcError: the call failed.
+      ConnectFailure: the other end did not introduce itself.
+    """
+    pieces = _Pieces()
+    call = open_stream(_outgoing(frames.pack((me.task, me.generation, wanted.task, wanted.generation)), pieces))
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(pieces.end)
+        first = next(call, None)
+        match frames.parse_header(first.data) if first is not None else ():
+            case (str(task), int(generation)):
+                on_failure.pop_all()
+            case _:
+                raise ConnectFailure(Problem.CLOSED, "it ended the channel at once")
+    channel = GrpcChannel(
+        peer=f"{task} ({place})",
+        peer_generation=generation,
+        max_payload_bytes=options.max_payload_bytes,
+        outgoing=pieces,
+    )
+    channel.receive_from(call)
+    return channel
+
+
+def serve_channel(
+    pieces: Iterator[object],
+    context: grpc.ServicerContext,
+    *,
+    me: Identity,
+    on_channel: Callable[[Channel], None],
+    options: TransportOptions,
+) -> Iterator[Any]:
+    """The accepting end: gives gRPC what to send.
+
+    Args:
+      pieces: what the other end sends.
+      context: of the call.
+      me: this end.
+      on_channel: called with the channel in a thread of its own. The channel is closed when it returns.
+      options: limits.
+
+    Raises:
+      FailedPreconditionError: the other end looked for another task.
+      AbortedError: it looked for another generation.
+      InvalidArgumentError: it did not introduce itself.
+    """
+    peer = _introduced(pieces, me)
+    outgoing = _Pieces()
+    channel = GrpcChannel(
+        peer=f"{peer.task} (inside gRPC)",
+        peer_generation=peer.generation,
+        max_payload_bytes=options.max_payload_bytes,
+        outgoing=outgoing,
+    )
+    if not context.add_callback(channel.lose):
+        channel.lose()
+    channel.receive_from(pieces)
+
+    def converse() -> None:
+        with contextlib.closing(channel):
+            try:
+                on_channel(channel)
+            except (UnavailableError, CancelledError) as error:  # how conversations end
+                _log.debug("%s: %s", me.task, error.message)
+            except Exception:  # noqa: BLE001 - whatever it is, it is this conversation's; the others go on
+                _log.exception("%s gave up the channel to %s", me.task, channel.peer)
+
+    threading.Thread(target=converse, name=f"{me.task} channel", daemon=True).start()
+    return _outgoing(frames.pack((me.task, me.generation)), outgoing)
+
+
+def _introduced(pieces: Iterator[object], me: Identity) -> Identity:
+    first: Any = next(pieces, None)
+    match frames.parse_header(first.data) if first is not None else ():
+        case (str(task), int(generation), str(wanted), int(wanted_generation)):
+            pass
+        case _:
+            raise InvalidArgumentError(None, None, "a channel inside gRPC did not begin with who asks for it")
+    if wanted and wanted != me.task:
+        raise FailedPreconditionError(None, None, f"it is {me.task}, not {wanted}")
+    if wanted_generation not in (0, me.generation):
+        raise AbortedError(
+            None, None, f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was started anew"
+        )
+    return Identity(task=task, generation=generation)

@@ -1,0 +1,115 @@
+"""Signs of life that nothing in this process can hold up.
+
+Other tasks open a lifeline to this one (`headwater.cluster.transport.lifeline`): a connection on which they hear, once
+a second, that this process lives. A thread of Python cannot say so while a native function holds the interpreter's
+lock, and that may take a minute; so a helper process does (`headwater.cluster.transport.heart_process`). It is started
+when the first lifeline comes, and ends with this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from headwater.cluster.transport import heart_process
+
+
+class _Heart:
+    """The helper process, as this one sees it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._way: socket.socket | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._end()
+                self._start()
+
+    def hand_over(self, connection: socket.socket) -> None:
+        with self._lock:
+            if self._way is not None:
+                with contextlib.suppress(OSError):  # it was killed: another one takes its place
+                    socket.send_fds(self._way, [b"\0"], [connection.fileno()])
+                    return
+            self._end()
+            self._start()
+            assert self._way is not None
+            socket.send_fds(self._way, [b"\0"], [connection.fileno()])
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(Path(heart_process.__file__)), str(theirs.fileno())],
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    # Ctrl-Z stops a program with its process group; the helper has to say so.
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
+        self._way = ours
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Ends the helper process, if there is one."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        way, process = self._way, self._process
+        self._way = self._process = None
+        if way is not None:
+            way.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def forget(self) -> None:
+        """In a child of this process: the helper is its parent's."""
+        if self._way is not None:
+            self._way.close()
+        if self._process is not None:
+            self._process.returncode = 0  # so that nothing here waits for it
+        self._way = self._process = None
+        self._lock = threading.Lock()
+
+
+_heart = _Heart()
+os.register_at_fork(after_in_child=_heart.forget)
+
+
+def begin() -> None:
+    """Starts the helper process, where there is none: from then on it needs nothing of this one.
+
+    Raises:
+      OSError: none can be started.
+    """
+    _heart.begin()
+
+
+def hand_over(connection: socket.socket) -> None:
+    """Has the helper process beat on a connection, which is closed here.
+
+    Raises:
+      OSError: there is no such process and none can be started.
+    """
+    # Nothing is sent through TLS from here on: a beat tells what everybody sees who can cut the connection.
+    plain = socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
+    with plain:
+        _heart.hand_over(plain)

@@ -1,0 +1,112 @@
+"""The program of a task's helper process: it says to other tasks, once a second, that its task lives, or is stopped.
+
+Whatever holds the interpreter's lock or the cores of a task does not keep this process from saying so: it shares
+neither a lock nor memory with the task, only a socket over which the task hands it connections
+(`headwater.cluster.transport.heart`). On each connection it sends a byte at a time: `ALIVE`, or `STOPPED` while the
+kernel says that the task is stopped (SIGSTOP, Ctrl-Z). It ends with the task, which closes all connections.
+
+It imports the standard library only, so that it starts in tens of milliseconds and is small.
+
+Usage: python -I -S heart_process.py DESCRIPTOR
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+ALIVE, STOPPED = b".", b"T"
+#: Between two signs of life, in seconds.
+BEAT_S = 1.0
+_GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+#: Connections taken over with one call.
+_MAX_TAKEN = 64
+
+
+def sign_of(pid: int) -> bytes:
+    """`STOPPED` if the process is; `ALIVE` otherwise, and where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return STOPPED if file.read().rpartition(b") ")[2][:1] == b"T" else ALIVE
+    except OSError:
+        return ALIVE
+
+
+class Heart:
+    """Beats on all connections.
+
+    Args:
+      task: the socket to the task.
+      pid: of the task.
+    """
+
+    def __init__(self, task: socket.socket, pid: int) -> None:
+        self._task = task
+        self._pid = pid
+        self._others: dict[int, socket.socket] = {}
+        self._poll = select.poll()
+        self._poll.register(task, select.POLLIN)
+
+    def run(self) -> None:
+        """Returns when the task has ended."""
+        next_beat = time.monotonic()
+        while os.getppid() == self._pid:
+            # Without connections there is nothing to do until one comes.
+            left = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
+            for descriptor, events in self._poll.poll(left):
+                if descriptor != self._task.fileno():
+                    self._leave(descriptor)
+                elif not self._take(events):
+                    return
+            if time.monotonic() >= next_beat:
+                self._beat()
+                next_beat = time.monotonic() + BEAT_S
+
+    def _take(self, events: int) -> bool:
+        """Takes over connections; False when the task has ended."""
+        if not events & select.POLLIN:
+            return False
+        said, descriptors, _, _ = socket.recv_fds(self._task, _MAX_TAKEN, _MAX_TAKEN)
+        for descriptor in descriptors:
+            other = socket.socket(fileno=descriptor)
+            other.setblocking(False)
+            self._others[descriptor] = other
+            # Not POLLIN: the other end says nothing, and what it might say is not waited for.
+            self._poll.register(descriptor, _GONE)
+            self._tell(descriptor, sign_of(self._pid))
+        return bool(said)
+
+    def _beat(self) -> None:
+        sign = sign_of(self._pid)
+        for descriptor in list(self._others):
+            self._tell(descriptor, sign)
+
+    def _tell(self, descriptor: int, sign: bytes) -> None:
+        try:
+            self._others[descriptor].send(sign)
+        except BlockingIOError:  # the other end is stopped itself
+            pass
+        except OSError:
+            self._leave(descriptor)
+
+    def _leave(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        self._others.pop(descriptor).close()
+
+
+def main() -> None:
+    """Runs until the task ends."""
+    # What ends or stops the task is not for this process, which sees it by itself.
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
+        signal.signal(signum, signal.SIG_IGN)
+    with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as task:
+        Heart(task, os.getppid()).run()
+
+
+if __name__ == "__main__":
+    main()

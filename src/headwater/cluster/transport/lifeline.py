@@ -1,0 +1,224 @@
+"""Whether another task lives, by evidence.
+
+A `Lifeline` is a connection on which the helper process of the other task says once a second that the task lives, or
+that it is stopped. What the other task does itself, as computing for long with the interpreter's lock held, or waiting
+for a core, does not keep it from being heard. So a task is lost only when it is *stopped*, for a few seconds by the
+word of its kernel, or *silent*: nothing comes any more, not even from the helper. Its end needs no lifeline, as the
+kernel closes its channels.
+
+What was said is heard before the clock is looked at, and time in which this process itself stood still does not count:
+it may be the one that was stopped, or that held its own lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.transport.connect import connect_lifeline
+from headwater.cluster.transport.handshake import Identity
+from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED
+from headwater.cluster.transport.problems import ConnectFailure, Problem
+from headwater.cluster.transport.security import Security
+from headwater.errors import OpError
+
+_log = logging.getLogger("headwater")
+
+#: A task that was heard before and is heard no more for so long is lost, in seconds.
+SILENCE_S = 15.0
+#: A task that is stopped for so long is lost, in seconds. A shorter pause only costs time.
+STOPPED_S = 2.5
+#: One that was never heard is lost after so long, in seconds: it may be busy, and take no lifeline yet.
+UNKNOWN_S = 60.0
+_DIAL_S = 2.0
+_DIAL_AGAIN_S = 1.0
+_MAX_BEATS = 4096
+
+
+class Signs:
+    """What was heard of a task, and what follows; times are in seconds of a clock that only grows.
+
+    Args:
+      silence_s: see `SILENCE_S`.
+      stopped_s: see `STOPPED_S`.
+      now: the time.
+      unknown_s: see `UNKNOWN_S`.
+    """
+
+    def __init__(self, silence_s: float, stopped_s: float, now: float, unknown_s: float = UNKNOWN_S) -> None:
+        self._silence_s = silence_s
+        self._stopped_s = stopped_s
+        self._unknown_s = unknown_s
+        self._ever = False
+        self._heard = now
+        self._running = now
+        self._stopped = False
+        self._looked = now
+
+    def hear(self, beats: bytes, now: float) -> None:
+        """Signs of life have come, the latest last."""
+        self._ever = True
+        self._heard = now
+        self._stopped = beats.endswith(STOPPED)
+        if not self._stopped:
+            self._running = now
+
+    def answer(self, now: float) -> None:
+        """The task has answered a call: at that moment it was not stopped, whatever the beats before and after say."""
+        self._heard = self._running = now
+        self._stopped = False
+
+    def look(self, now: float, waited_s: float = BEAT_S) -> str:
+        """Why the task is lost, in words; empty while it is not.
+
+        Args:
+          now: the time. What has come by then must have been given to `hear` before.
+          waited_s: how long the caller meant to wait since it looked last, in seconds; what is beyond that, and a
+            second, is time in which this process stood still.
+        """
+        stood_still = now - self._looked - waited_s - BEAT_S
+        self._looked = now
+        if stood_still > 0:
+            self._heard = min(now, self._heard + stood_still)
+            self._running = min(now, self._running + stood_still)
+        if self._stopped and now - self._running >= self._stopped_s:
+            return "it is stopped (SIGSTOP, Ctrl-Z or a debugger)"
+        allowed = self._silence_s if self._ever else self._unknown_s
+        if now - self._heard >= allowed:
+            return (
+                f"nothing was heard of it for {allowed:g} s, not even a heartbeat: its machine is stopped, or its "
+                "machine or network is gone"
+            )
+        return ""
+
+    def lives(self) -> bool:
+        """Whether there was a sign of life lately, and it was not that the task is stopped."""
+        return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
+
+
+class Lifeline:
+    """Listens for signs of life of one task, in a thread of its own.
+
+    Args:
+      address: where the task listens.
+      me: this end.
+      wanted: the task, ``""`` for any; its generation does not matter, since another life of it is alive, too.
+      security: what this end shows and asks for.
+      on_change: called in some thread when the task is lost, with the reason in words, and with ``""`` when it is heard
+        again. Nothing is called after `close`.
+      silence_s: see `SILENCE_S`.
+      stopped_s: see `STOPPED_S`.
+      unknown_s: see `UNKNOWN_S`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        me: Identity,
+        wanted: Identity,
+        security: Security,
+        on_change: Callable[[str], None],
+        silence_s: float = SILENCE_S,
+        stopped_s: float = STOPPED_S,
+        unknown_s: float = UNKNOWN_S,
+    ) -> None:
+        self._address = address
+        self._me = me
+        self._wanted = wanted
+        self._security = security
+        self._on_change = on_change
+        self._reason = ""
+        self._gone = False
+        self._answered = False
+        self._signs = Signs(silence_s, stopped_s, time.monotonic(), unknown_s)
+        self._tried = threading.Event()
+        self._closing = threading.Event()
+        self._woken, self._waker = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name=f"hears {wanted.task or address}", daemon=True)
+
+    def start(self) -> None:
+        """Begins to listen."""
+        self._thread.start()
+
+    def wait_tried(self) -> None:
+        """Waits for the end of the first attempt to connect: from then on a task that was reached is heard."""
+        self._tried.wait()
+
+    def close(self) -> None:
+        """Ends it. From any thread, and again. An attempt to connect may go on for a moment."""
+        if not self._closing.is_set():
+            self._closing.set()
+            self._tried.set()
+            self._waker.close()
+            if self._thread.ident is None:
+                self._woken.close()
+
+    def lives(self) -> bool:
+        """Whether there was a sign of life lately."""
+        return self._signs.lives()
+
+    def answered(self) -> None:
+        """The task has answered a call since it was called lost. From here on it is judged anew: it may have been
+        stopped again between two beats, none of which says that it ran meanwhile."""
+        self._answered = True
+
+    def _run(self) -> None:
+        with self._woken:
+            while not self._closing.is_set():
+                connection = self._dial()
+                self._tried.set()
+                if not self._gone:
+                    self._judge(2 * _DIAL_S + _DIAL_AGAIN_S)
+                if connection is not None:
+                    with connection:
+                        self._listen(connection)
+                self._closing.wait(_DIAL_AGAIN_S)
+
+    def _dial(self) -> socket.socket | None:
+        try:
+            connection = connect_lifeline(
+                self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_S
+            )
+        except (ConnectFailure, OpError) as error:
+            # Where nothing listens the task has ended, which its channels show after what it had still to say there.
+            self._gone = isinstance(error, ConnectFailure) and error.problem is Problem.REFUSED
+            _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
+            return None
+        self._gone = False
+        self._signs.hear(ALIVE, time.monotonic())
+        return socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
+
+    def _listen(self, connection: socket.socket) -> None:
+        """Returns when the connection ends or is of no use any more."""
+        connection.setblocking(False)
+        poll = select.poll()
+        poll.register(connection, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        while not self._closing.is_set():
+            poll.poll(BEAT_S * 1000)
+            try:
+                while beats := connection.recv(_MAX_BEATS):
+                    self._signs.hear(beats, time.monotonic())
+                return  # the task, or its helper process, has ended
+            except BlockingIOError:
+                self._judge()
+            except OSError:
+                return
+
+    def _judge(self, waited_s: float = BEAT_S) -> None:
+        now = time.monotonic()
+        if self._answered:
+            self._answered = False
+            self._signs.answer(now)
+            self._reason = ""
+        reason = self._signs.look(now, waited_s)
+        if bool(reason) != bool(self._reason) and not self._closing.is_set():
+            self._reason = reason
+            self._on_change(reason)

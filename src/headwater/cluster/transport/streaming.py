@@ -1,0 +1,247 @@
+"""Frames out of and into a stream of bytes: what channels over sockets and over gRPC have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn, cast
+
+import numpy as np
+
+from headwater.cluster.transport import frames
+from headwater.cluster.transport.buffers import BufferPool
+from headwater.cluster.transport.channel import ChannelStatistics, closed_here, closed_there, nothing_came
+from headwater.cluster.transport.frames import Buffer, Encoded, Frame, Prefix
+
+#: What one call to receive asks for, in bytes. A frame that fits comes with a single call; its tensors are copied out.
+CHUNK_BYTES = 1 << 16
+#: Frames up to this size, in bytes, are joined and sent with a single call.
+JOIN_BYTES = 1 << 16
+#: Each time it has sent this number of frames, a channel looks for memory that it uses no more.
+LOOKS_AFTER_FRAMES = 256
+
+
+class ByteStreamChannel(ABC):
+    """A channel over something that carries bytes in order.
+
+    Args:
+      peer: see `Channel.peer`.
+      peer_generation: see `Channel.peer_generation`.
+      max_payload_bytes: refuse frames whose tensors take more than this.
+    """
+
+    #: Prefix flags that this kind of channel understands.
+    known_flags = 0
+    #: Frames whose payload takes at most this number of bytes are sent in one piece.
+    joins_up_to = JOIN_BYTES // 2
+
+    def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:
+        self.peer = peer
+        self.peer_generation = peer_generation
+        self.closed = False
+        self._reason = ""
+        self._max_payload_bytes = max_payload_bytes
+        self._sending = False
+        self._receiving = False
+        self._chunk = bytearray(CHUNK_BYTES)
+        self._chunk_view = memoryview(self._chunk)
+        self._start: int = 0  # of what was received into the chunk and not used yet
+        self._end: int = 0
+        self._buffers = BufferPool()
+        self._frames_sent = 0
+        self._bytes_sent = 0
+        self._frames_received = 0
+        self._bytes_received = 0
+
+    # What carries the bytes. All but the last three may raise OSError, EOFError or ValueError when it ends.
+
+    @abstractmethod
+    def _send_joined(self, data: bytes) -> None:
+        """Sends a small frame."""
+
+    @abstractmethod
+    def _send_parts(self, parts: list[Buffer]) -> None:
+        """Sends a large frame."""
+
+    @abstractmethod
+    def _receive_into(self, target: memoryview) -> int:
+        """Waits for bytes and puts them at the start of ``target``; how many. EOFError when none will come."""
+
+    @abstractmethod
+    def _wait_readable(self, timeout_s: float) -> bool:
+        """Whether `_receive_into` would not wait, now or within ``timeout_s``."""
+
+    @abstractmethod
+    def peer_gone(self) -> bool: ...
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Makes threads that wait in this channel return. From any thread, and again."""
+
+    @abstractmethod
+    def _dispose(self) -> None:
+        """Lets go of what carries the bytes, when no thread uses it any more. Perhaps again."""
+
+    # What a channel does
+
+    def send(self, frame: Frame) -> None:
+        self._sending = True
+        try:
+            if self.closed:
+                raise closed_here(self.peer, self._reason)
+            data = frames.joined(frame, self.joins_up_to) if self._frames_sent % LOOKS_AFTER_FRAMES else None
+            encoded = frames.encode(frame) if data is None else None
+            try:
+                if encoded is not None:
+                    self._bytes_sent += self._send_encoded(encoded)
+                elif data is not None:
+                    self._send_joined(data)
+                    self._bytes_sent += len(data)
+            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
+                self._lost(error)
+            self._frames_sent += 1
+        finally:
+            self._sending = False
+            if self.closed:
+                self.close()
+
+    def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
+        """Sends a frame; how many bytes that took."""
+        head = b"".join((encoded.prefix(flags, slot), encoded.header, encoded.layout))
+        size = len(head) + encoded.payload_bytes
+        if size <= JOIN_BYTES:
+            self._send_joined(b"".join((head, *encoded.body)))
+        else:
+            self._send_parts([head, *encoded.body])
+        return size
+
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        return payload_bytes < JOIN_BYTES
+
+    def recv(self, timeout_s: float | None = None) -> Frame:
+        self._receiving = True
+        try:
+            if self.closed:
+                raise closed_here(self.peer, self._reason)
+            try:
+                if self._start != self._end or self._begin(timeout_s):
+                    found = frames.whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
+                    if found is None:
+                        return self._recv()
+                    frame, stop = found
+                    self._frames_received += 1
+                    self._bytes_received += stop - self._start
+                    self._start = stop
+                    return frame
+            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
+                self._lost(error)
+            assert timeout_s is not None
+            raise nothing_came(self.peer, timeout_s)
+        finally:
+            self._receiving = False
+            if self.closed:
+                self.close()
+
+    def _begin(self, timeout_s: float | None) -> bool:
+        """Receives the first bytes of a frame, into the chunk, of which nothing is unused; False when none came within
+        ``timeout_s``."""
+        if timeout_s is not None and not self._wait_readable(timeout_s):
+            return False
+        self._start, self._end = 0, self._receive_into(self._chunk_view)
+        return True
+
+    def _recv(self) -> Frame:
+        if self._end - self._start < frames.PREFIX_SIZE:
+            self._have(frames.PREFIX_SIZE)
+        prefix = frames.parse_prefix(
+            self._chunk, self._start, max_payload_bytes=self._max_payload_bytes, known_flags=self.known_flags
+        )
+        self._start += frames.PREFIX_SIZE
+        if prefix.flags:
+            self._heed_flags(prefix)
+        _, kind, header_bytes, layout_bytes, payload_bytes, _ = prefix
+        meta_bytes = header_bytes + layout_bytes
+        if meta_bytes <= CHUNK_BYTES:
+            if self._end - self._start < meta_bytes:
+                self._have(meta_bytes)
+            meta = self._chunk_view[self._start : self._start + meta_bytes]
+            self._start += meta_bytes
+        else:
+            meta = memoryview(bytearray(meta_bytes))
+            self._fill(meta)
+        header = frames.parse_header(meta[:header_bytes])
+        layout = frames.parse_layout(bytes(meta[header_bytes:]), payload_bytes)
+        tensors = frames.decode_tensors(layout, self._payload(prefix)) if layout.tensors else ()
+        self._frames_received += 1
+        self._bytes_received += frames.PREFIX_SIZE + meta_bytes + payload_bytes
+        return Frame(kind, header, tensors)
+
+    def _heed_flags(self, prefix: Prefix) -> None:  # noqa: B027 - most kinds of channel know no such flag
+        """Does what flags ask for, beyond what concerns the payload."""
+
+    def _payload(self, prefix: Prefix) -> Buffer:
+        """The payload that follows, in memory that is used for nothing else while an array refers to it."""
+        payload_bytes = prefix.payload_bytes
+        if payload_bytes <= CHUNK_BYTES:
+            if self._end - self._start < payload_bytes:
+                self._have(payload_bytes)
+            start = self._start
+            self._start += payload_bytes
+            return bytearray(self._chunk_view[start : start + payload_bytes])
+        buffer = self._buffers.take(payload_bytes)
+        self._fill(as_bytes(buffer)[:payload_bytes])
+        return buffer
+
+    def _have(self, nbytes: int) -> None:
+        """Receives until the chunk holds ``nbytes`` that were not used yet, where it does not."""
+        if self._start + nbytes > CHUNK_BYTES or self._start == self._end:
+            unused = self._chunk[self._start : self._end]
+            self._start, self._end = 0, len(unused)
+            self._chunk[: self._end] = unused
+        while self._end - self._start < nbytes:
+            self._end += self._receive_into(self._chunk_view[self._end :])
+
+    def _fill(self, target: memoryview) -> None:
+        """Fills ``target`` with the next bytes."""
+        at = min(self._end - self._start, len(target))
+        target[:at] = self._chunk_view[self._start : self._start + at]
+        self._start += at
+        while at < len(target):
+            at += self._receive_into(target[at:])
+
+    def _lost(self, error: BaseException) -> NoReturn:
+        """Closes this end after ``error``: what follows cannot be told from what was cut off."""
+        by_us = self.closed
+        self.close()
+        if by_us and isinstance(error, (OSError, EOFError, ValueError)):
+            raise closed_here(self.peer, self._reason) from None
+        if isinstance(error, EOFError):
+            raise closed_there(self.peer) from None
+        if isinstance(error, OSError):
+            raise closed_there(self.peer, error.strerror or str(error)) from error
+        raise error
+
+    def close(self) -> None:
+        self.closed: bool = True
+        self._wake()
+        # A thread that is about to use a descriptor must not find a stranger's there: it closes when it has woken up.
+        if not (self._sending or self._receiving):
+            self._dispose()
+
+    def break_off(self, reason: str) -> None:
+        self._reason = reason
+        self.close()
+
+    def statistics(self) -> ChannelStatistics:
+        return ChannelStatistics(
+            frames_sent=self._frames_sent,
+            bytes_sent=self._bytes_sent,
+            frames_received=self._frames_received,
+            bytes_received=self._bytes_received,
+        )
+
+
+def as_bytes(buffer: Buffer) -> memoryview:
+    """``buffer``, which lies in one piece, as bytes. (`memoryview` alone knows neither bfloat16 nor empty shapes.)"""
+    if isinstance(buffer, (np.ndarray, np.generic)):
+        buffer = cast(Buffer, buffer.reshape(-1).view(np.uint8))
+    return memoryview(buffer)

@@ -1,0 +1,188 @@
+"""Waiting for a task that cannot be reached yet, and saying so.
+
+A task may be started minutes after those that need it. A task that waits says every few seconds for which task, at what
+address, since when and why, and gives up after a deadline with an error that says what to look at.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.transport.problems import FINAL, ConnectFailure, Problem
+from headwater.errors import CancelledError, GaveUpError, InvalidArgumentError, UnavailableError
+
+_log = logging.getLogger("headwater")
+
+DEADLINE = "HEADWATER_CONNECT_DEADLINE_S"
+SILENCE_DEADLINE = "HEADWATER_SILENCE_DEADLINE_S"
+
+_SHORTEST_PAUSE_S = 0.001
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long to wait for a task, and how often to say so.
+
+    Attributes:
+      deadline_s: give up after this long, in seconds.
+      silence_deadline_s: give up after this long, in seconds, if all attempts went unanswered: nothing accepts or
+        refuses, which is how a firewall looks, or a machine that is not there.
+      first_pause_s: between the first two attempts, in seconds; each later pause is half as long again.
+      longest_pause_s: between two attempts, in seconds.
+      report_s: between two lines in the log, in seconds.
+
+    Raises:
+      InvalidArgumentError: one of them is negative.
+    """
+
+    deadline_s: float = 600.0
+    silence_deadline_s: float = 25.0
+    first_pause_s: float = 0.05
+    longest_pause_s: float = 1.0
+    report_s: float = 4.0
+
+    def __post_init__(self) -> None:
+        for name in ("deadline_s", "silence_deadline_s", "first_pause_s", "longest_pause_s", "report_s"):
+            if not getattr(self, name) >= 0:
+                raise InvalidArgumentError(None, None, f"{name} must not be negative, but is {getattr(self, name)!r}")
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Patience:
+        """The defaults, with the deadlines that the environment sets.
+
+        Raises:
+          InvalidArgumentError: a variable is no number of seconds.
+        """
+        environ = os.environ if environ is None else environ
+        return cls(
+            deadline_s=seconds_from(environ, DEADLINE, cls().deadline_s),
+            silence_deadline_s=seconds_from(environ, SILENCE_DEADLINE, cls().silence_deadline_s),
+        )
+
+
+def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
+    """The number of seconds that an environment variable holds, or ``default``.
+
+    Raises:
+      InvalidArgumentError: it holds something else.
+    """
+    text = environ.get(name, "").strip()
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise InvalidArgumentError(None, None, f"{name} is {text!r}, but must be a number of seconds") from None
+
+
+def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
+    """As `seconds_from`; InvalidArgumentError for what is not above 0, too."""
+    found = seconds_from(environ, name, default)
+    if not found > 0:
+        raise InvalidArgumentError(None, None, f"{name} is {found:g}, but must be more than 0 s")
+    return found
+
+
+class Waiter:
+    """Repeats attempts to reach a task. The clock and the pauses can be replaced.
+
+    Args:
+      patience: how long and how loud.
+      clock: seconds that only grow.
+      pause: waits for a number of seconds; returns True when the wait shall end, because `cancel` was called.
+    """
+
+    def __init__(
+        self,
+        patience: Patience | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], bool] | None = None,
+    ) -> None:
+        self.patience: Patience = patience or Patience.from_environment()
+        self._clock = clock
+        self._cancelled = threading.Event()
+        self._pause = pause or self._cancelled.wait
+
+    def cancel(self) -> None:
+        """Ends all waits, present and future, with `CancelledError`. From any thread."""
+        self._cancelled.set()
+
+    def connect(
+        self,
+        attempt: Callable[[], T],
+        *,
+        me: str,
+        peer: str,
+        address: Address,
+        deadline_s: float | None = None,
+        otherwise: str = "gives up",
+        known: bool = False,
+    ) -> T:
+        """What ``attempt`` returns, once it does.
+
+        Args:
+          attempt: raises `ConnectFailure` when it did not work.
+          me: who waits.
+          peer: who is waited for.
+          address: where.
+          deadline_s: instead of the patience's, in seconds.
+          otherwise: what the caller does after the deadline, in words.
+          known: the address has answered before, so that silence does not mean a wrong one or a firewall.
+
+        Raises:
+          GaveUpError: the deadline is over; the message says who, where, since when and why.
+          UnauthenticatedError, FailedPreconditionError, AbortedError: waiting would not help: a certificate or token
+            was not accepted, the versions differ, or the task was restarted.
+          CancelledError: `cancel` was called.
+        """
+        patience = self.patience
+        deadline_s = patience.deadline_s if deadline_s is None else deadline_s
+        began = self._clock()
+        reported = began
+        only_silence = not known
+        pause_s = patience.first_pause_s
+        first = True
+        while True:
+            try:
+                result = attempt()
+            except ConnectFailure as error:
+                failure = error
+            else:
+                if reported > began:
+                    _log.info("%s reached %s at %s after %d s", me, peer, address, self._clock() - began)
+                return result
+            now = self._clock()
+            waited = now - began
+            only_silence = only_silence and failure.problem is Problem.NO_ANSWER
+            limit = min(deadline_s, patience.silence_deadline_s) if only_silence else deadline_s
+            if failure.problem in FINAL or waited >= limit:
+                since = "" if first else f" after {waited:.0f} s"
+                error = failure.as_error(f"{me} gave up waiting for {peer} at {address}{since}")
+                if isinstance(error, UnavailableError):
+                    error = GaveUpError(None, None, error.message)
+                raise error from failure
+            if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
+                left = max(0.0, limit - waited)
+                _log.warning(
+                    "%s waits for %s at %s since %d s: %s; %s in %d s",
+                    me,
+                    peer,
+                    address,
+                    waited,
+                    failure,
+                    otherwise,
+                    left,
+                )
+                reported = now
+            if self._cancelled.is_set() or self._pause(min(pause_s, max(_SHORTEST_PAUSE_S, limit - waited))):
+                raise CancelledError(None, None, f"{me} was stopped while it waited for {peer} at {address}")
+            pause_s = min(pause_s * 1.5, patience.longest_pause_s)
+            first = False

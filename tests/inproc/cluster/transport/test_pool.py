@@ -1,0 +1,173 @@
+"""The pool of channels."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.transport.frames import Frame
+from headwater.cluster.transport.pool import ChannelPool, PoolStatistics
+from headwater.errors import CancelledError, UnavailableError
+
+PS0, PS1 = TaskName("ps", 0), TaskName("ps", 1)
+
+
+class Peers:
+    """Opens channels within the process and keeps the other ends."""
+
+    def __init__(self) -> None:
+        self.opened: list[TaskName] = []
+        self.ends: list[Channel] = []
+
+    def __call__(self, peer: TaskName) -> Channel:
+        ours, theirs = memory_pair((str(peer), "us"))
+        self.opened.append(peer)
+        self.ends.append(theirs)
+        return ours
+
+
+def test_idle_channels_are_used_again() -> None:
+    peers = Peers()
+    pool = ChannelPool(peers)
+    first = pool.take(PS0)
+    pool.give_back(first)
+    assert pool.take(PS0) is first
+    second = pool.take(PS0)
+    assert second is not first
+    other = pool.take(PS1)
+    assert peers.opened == [PS0, PS0, PS1]
+    assert pool.statistics() == PoolStatistics(idle=0, taken=3, opened=3)
+    for channel in (first, second, other):
+        pool.give_back(channel)
+    assert pool.statistics() == PoolStatistics(idle=3, taken=0, opened=3)
+    pool.close()
+
+
+def test_a_channel_whose_other_end_is_gone_is_not_used_again() -> None:
+    peers = Peers()
+    pool = ChannelPool(peers)
+    first = pool.take(PS0)
+    pool.give_back(first)
+    peers.ends[0].close()
+    second = pool.take(PS0)
+    assert second is not first
+    assert first.closed
+    pool.discard(second)
+    assert second.closed
+    assert pool.statistics() == PoolStatistics(idle=0, taken=0, opened=2)
+    pool.close()
+
+
+def test_a_closed_channel_given_back_is_gone() -> None:
+    pool = ChannelPool(Peers())
+    channel = pool.take(PS0)
+    channel.close()
+    pool.give_back(channel)
+    assert pool.statistics().idle == 0
+    pool.close()
+
+
+def test_few_idle_channels_are_kept() -> None:
+    pool = ChannelPool(Peers())
+    channels = [pool.take(PS0) for _ in range(20)]
+    for channel in channels:
+        pool.give_back(channel)
+    assert pool.statistics() == PoolStatistics(idle=8, taken=0, opened=20)
+    assert sum(channel.closed for channel in channels) == 12
+    pool.close()
+    assert all(channel.closed for channel in channels)
+
+
+def test_a_peer_that_is_gone() -> None:
+    pool = ChannelPool(Peers())
+    idle, taken, other = pool.take(PS0), pool.take(PS0), pool.take(PS1)
+    pool.give_back(idle)
+    pool.break_off(PS0, "it has not answered for 4 s")
+    for channel in (idle, taken):
+        with pytest.raises(UnavailableError, match="/job:ps/task:0 is gone: it has not answered for 4 s"):
+            channel.recv()
+    assert not other.closed
+    pool.give_back(taken)
+    assert pool.statistics() == PoolStatistics(idle=0, taken=1, opened=3)
+    pool.close()
+
+
+def test_what_a_peer_has_sent_before_its_end_is_received() -> None:
+    peers = Peers()
+    pool = ChannelPool(peers)
+    channel = pool.take(PS0)
+    peers.ends[0].send(Frame(1, ("the answer",)))
+    peers.ends[0].close()
+    pool.break_off(PS0, "it answers no more")
+    assert list(channel.recv().header) == ["the answer"]
+    with pytest.raises(UnavailableError):
+        channel.recv()
+    pool.close()
+
+
+def test_closing_wakes_those_who_wait() -> None:
+    pool = ChannelPool(Peers())
+    channel = pool.take(PS0)
+    caught: list[Exception] = []
+    started = threading.Event()
+
+    def receive() -> None:
+        started.set()
+        try:
+            channel.recv()
+        except (CancelledError, UnavailableError) as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=receive)
+    thread.start()
+    started.wait()
+    pool.close()
+    thread.join()
+    assert len(caught) == 1
+    with pytest.raises(CancelledError):
+        pool.take(PS0)
+    with pytest.raises(CancelledError):
+        channel.send(Frame(1))
+    pool.give_back(channel)
+    pool.close()
+
+
+def test_closed_while_a_channel_is_being_opened() -> None:
+    made: list[Channel] = []
+
+    def open_channel(peer: TaskName) -> Channel:
+        pool.close()
+        made.append(memory_pair()[0])
+        return made[0]
+
+    pool = ChannelPool(open_channel)
+    with pytest.raises(CancelledError):
+        pool.take(PS0)
+    assert made[0].closed
+
+
+def test_many_threads() -> None:
+    pool = ChannelPool(Peers())
+    in_use: set[int] = set()
+    clashes: list[int] = []
+
+    def work() -> None:
+        for _ in range(200):
+            channel = pool.take(PS0)
+            if id(channel) in in_use:
+                clashes.append(id(channel))
+            in_use.add(id(channel))
+            in_use.discard(id(channel))
+            pool.give_back(channel)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not clashes
+    assert pool.statistics().opened <= 4
+    pool.close()

@@ -1,0 +1,158 @@
+"""When a job is over for a task, and who belongs to its cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.lifetime import (
+    Came,
+    Connected,
+    Decision,
+    Disconnected,
+    Event,
+    Expected,
+    JobOver,
+    Joined,
+    State,
+    Whereabouts,
+    decide,
+    first_state,
+    gone_from_all,
+    have_come,
+    is_needed,
+    place_in,
+    whereabouts,
+)
+from headwater.errors import ResourceExhaustedError
+
+PS = TaskName("ps", 0)
+CLUSTER = ClusterSpec({"ps": ["p:1", "q:1"], "worker": ["a:1", "b:1"], "evaluator": ["e:1"]})
+CHIEF, OTHER = "/job:worker/task:0", "/job:worker/task:1"
+
+
+def after(*events: Event, state: State | None = None) -> Decision:
+    decision = Decision(first_state(CLUSTER, PS) if state is None else state)
+    for event in events:
+        decision = decide(decision.state, event)
+    return decision
+
+
+def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
+    life = task, generation
+    return Connected(life), Came(life), Disconnected(life, served=True)
+
+
+def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
+    assert after(*gone(CHIEF), *gone(OTHER), JobOver()).ends
+    assert not after(*gone(CHIEF), *gone(OTHER)).ends
+
+
+def test_a_task_is_needed_while_the_job_goes_on_and_somebody_but_a_ps_is_connected() -> None:
+    assert is_needed(after(Connected((OTHER, 1))).state)
+    assert not is_needed(after(Connected(("/job:ps/task:1", 1))).state)
+    assert not is_needed(after(*gone(OTHER)).state)
+    assert not is_needed(after(Connected((OTHER, 1)), JobOver()).state)
+
+
+def test_a_task_that_starts_after_a_worker_has_ended_does_not_wait_for_it() -> None:
+    assert after(*gone(CHIEF), JobOver(), state=first_state(CLUSTER, PS, {OTHER})).ends
+    assert not after(*gone(CHIEF), JobOver()).ends
+
+
+def test_a_task_that_is_expected_again_is_waited_for_until_it_has_come_or_is_given_up() -> None:
+    expected = after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER})), JobOver())
+    assert not expected.ends
+    assert after(*gone(OTHER, 2), state=expected.state).ends
+    assert after(Expected(frozenset({OTHER}), coming=False), state=expected.state).ends
+    assert not after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER}), coming=False)).ends
+
+
+def test_a_chief_that_had_nothing_to_do_here_is_not_waited_for() -> None:
+    assert after(*gone(OTHER), JobOver(CHIEF)).ends
+    assert not after(JobOver(CHIEF)).ends
+
+
+def test_a_worker_that_others_have_seen_come_and_go_is_not_waited_for() -> None:
+    elsewhere = after(*gone(CHIEF), *gone(OTHER)).state
+    told = Whereabouts.decode(whereabouts(elsewhere).encode())
+    assert gone_from_all([told]) == {CHIEF, OTHER}
+    assert after(JobOver(CHIEF, gone_from_all([told]))).ends
+
+
+def test_a_worker_that_is_connected_to_any_server_is_not_gone() -> None:
+    left, here = after(*gone(OTHER)).state, after(Connected((OTHER, 2))).state
+    assert gone_from_all([whereabouts(left), whereabouts(here)]) == frozenset()
+
+
+def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
+    decision = after(*gone(CHIEF), JobOver())
+    assert not decision.ends
+    assert decision.reason == f"the job is over; waits for {OTHER} to come and to leave"
+    assert after(*gone(OTHER), state=decision.state).ends
+
+
+def test_a_worker_that_has_only_looked_whether_the_task_is_there_has_yet_to_come() -> None:
+    over = after(*gone(CHIEF), JobOver()).state
+    life = (OTHER, 1)
+    assert not after(Connected(life), Disconnected(life, served=False), state=over).ends
+
+
+def test_a_worker_that_still_trains_is_waited_for_by_name() -> None:
+    decision = after(*gone(CHIEF), Connected((OTHER, 7)), Came((OTHER, 7)), JobOver())
+    assert not decision.ends
+    assert decision.reason == f"the job is over; waits for {OTHER} to leave"
+    assert after(Disconnected((OTHER, 7), served=True), state=decision.state).ends
+
+
+def test_other_parameter_servers_and_evaluators_are_not_waited_for() -> None:
+    assert after(Connected(("/job:ps/task:1", 3)), *gone(CHIEF), *gone(OTHER), JobOver()).ends
+
+
+def test_a_life_is_lost_with_its_last_channel() -> None:
+    life = (OTHER, 5)
+    assert after(Connected(life), Connected(life), Disconnected(life, served=True)).lost is None
+    assert after(*gone(OTHER, 5)).lost == life
+    # Another life of the same task is another one.
+    assert after(Connected((OTHER, 6)), *gone(OTHER, 5)).lost == life
+
+
+def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free() -> None:
+    joined = after(Joined("/job:worker/task:2", "c:1")).state
+    assert joined.cluster["/job:worker/task:2"] == "c:1"
+    assert place_in(joined, "worker", None) == TaskName("worker", 3)
+    left = after(*gone("/job:worker/task:2"), state=joined)
+    assert left.reason == "/job:worker/task:2 has left the cluster"
+    assert place_in(left.state, "worker", None) == TaskName("worker", 2)
+
+
+def test_the_next_life_of_a_task_awaits_those_that_have_not_come() -> None:
+    """One that was there, and ends while the task is away, never comes again."""
+    before = after(Connected((CHIEF, 1)), Came((CHIEF, 1)), Connected((OTHER, 1))).state
+    assert have_come(before) == {CHIEF}
+    state = first_state(CLUSTER, PS, come=have_come(before))
+    assert have_come(state) == {CHIEF}
+    assert not after(JobOver(), state=state).ends
+    assert after(*gone(OTHER), JobOver(), state=state).ends
+    assert not after(Connected((CHIEF, 1)), *gone(OTHER), JobOver(), state=state).ends
+
+
+def test_one_that_only_looks_around_does_not_leave() -> None:
+    joined = after(Joined("/job:worker/task:2", "c:1")).state
+    life = ("/job:worker/task:2", 1)
+    looked = after(Connected(life), Disconnected(life, served=False), state=joined).state
+    assert "/job:worker/task:2" in looked.cluster
+
+
+def test_places_are_limited_to_tasks_that_are_there() -> None:
+    with pytest.raises(ResourceExhaustedError, match="no more than 2 tasks of job worker"):
+        place_in(first_state(CLUSTER, PS), "worker", 2)
+    state = after(*gone(OTHER)).state
+    # The one that left keeps its number: it may come back.
+    assert place_in(state, "worker", 2) == TaskName("worker", 2)
+
+
+def test_a_worker_does_not_wait_for_its_own_job() -> None:
+    state = first_state(CLUSTER, TaskName("worker", 0))
+    assert decide(state, JobOver()).ends

@@ -1,0 +1,130 @@
+"""When a task counts as lost: on what evidence, on a clock of the test's own."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.cluster.transport.heart_process import ALIVE, BEAT_S, STOPPED, sign_of
+from headwater.cluster.transport.lifeline import SILENCE_S, STOPPED_S, UNKNOWN_S, Signs
+
+
+class Task:
+    """What is heard of a task, second by second."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.signs = Signs(SILENCE_S, STOPPED_S, self.now)
+
+    def second(self, beats: bytes = b"") -> str:
+        """One more passes, in which this came; why the task is lost then."""
+        self.now += BEAT_S
+        if beats:
+            self.signs.hear(beats, self.now)
+        return self.signs.look(self.now)
+
+    def seconds_until_lost(self, beats: bytes) -> float:
+        began = self.now
+        while not self.second(beats):
+            assert self.now - began < 1000
+        return self.now - began
+
+
+def test_a_task_that_is_heard_is_never_lost_whatever_it_computes() -> None:
+    task = Task()
+    assert not any(task.second(ALIVE) for _ in range(600))
+    assert task.signs.lives()
+
+
+def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
+    task = Task()
+    task.second(ALIVE)
+    assert task.seconds_until_lost(STOPPED) <= 5 - BEAT_S  # it may be stopped just after a beat
+    assert "is stopped" in task.second(STOPPED)
+    assert not task.signs.lives()
+    assert task.second(STOPPED + ALIVE) == ""
+    assert task.signs.lives()
+
+
+def test_one_that_answers_and_is_stopped_again_between_two_beats_is_lost_again() -> None:
+    task = Task()
+    task.second(ALIVE)
+    task.seconds_until_lost(STOPPED)
+    task.signs.answer(task.now)
+    assert task.signs.look(task.now) == ""
+    assert 0 < task.seconds_until_lost(STOPPED) <= 5 - BEAT_S
+
+
+def test_an_answer_is_no_beat() -> None:
+    """Where no lifeline gets through, calls may; that does not make silence a sign."""
+    signs = Signs(SILENCE_S, STOPPED_S, 0.0, math.inf)
+    signs.answer(1.0)
+    assert signs.look(1000.0, 1000.0) == ""
+
+
+def test_a_short_pause_is_no_loss() -> None:
+    task = Task()
+    for _ in range(10):
+        assert task.second(ALIVE) == ""
+        assert task.second(STOPPED) == ""
+        assert task.second(STOPPED) == ""
+
+
+def test_silence_is_a_loss_within_thirty_seconds_and_not_at_once() -> None:
+    task = Task()
+    task.second(ALIVE)
+    assert 10 < task.seconds_until_lost(b"") <= 20
+    assert "machine or network is gone" in task.second()
+    assert task.second(ALIVE) == ""
+
+
+@given(st.lists(st.floats(0.1, SILENCE_S - 1), max_size=30))
+def test_beats_that_come_late_are_enough(gaps: list[float]) -> None:
+    """A loaded machine: the helper process waits for a core."""
+    task = Task()
+    task.second(ALIVE)
+    for gap in gaps:
+        for _ in range(int(gap)):
+            assert task.second() == ""
+        assert task.second(ALIVE) == ""
+
+
+@given(st.floats(0, 10_000))
+def test_time_in_which_the_listener_stood_still_does_not_count(stood_still_s: float) -> None:
+    """It was stopped itself, or held its own lock: nothing has come, and it looks late."""
+    task = Task()
+    task.second(ALIVE)
+    task.now += stood_still_s
+    assert task.second() == ""
+    assert task.second() == ""
+    assert task.seconds_until_lost(b"") <= 2 * SILENCE_S
+
+
+def test_one_that_was_never_heard_gets_longer() -> None:
+    assert SILENCE_S < Task().seconds_until_lost(b"") <= UNKNOWN_S + BEAT_S
+
+
+def test_where_lifelines_may_not_get_through_one_that_was_never_heard_is_not_lost() -> None:
+    task = Task()
+    task.signs = Signs(SILENCE_S, STOPPED_S, task.now, unknown_s=math.inf)
+    assert not any(task.second() for _ in range(1000))
+    assert not task.signs.lives()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell how a process fares")
+def test_the_kernel_says_whether_a_process_is_stopped() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        assert sign_of(process.pid) == ALIVE
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        assert sign_of(process.pid) == STOPPED
+        process.send_signal(signal.SIGCONT)
+        os.waitpid(process.pid, os.WCONTINUED)
+        assert sign_of(process.pid) == ALIVE
+        process.kill()
