@@ -21,7 +21,7 @@ from typing import Any
 import typer
 import typer.main
 
-from headwater.cli.app import app
+from headwater.platform.cli.app import app
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

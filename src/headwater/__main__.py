@@ -1,6 +1,6 @@
 """The command ``headwater`` for an interpreter: ``python -m headwater``, or this file's path in place of a program's.
 
-By path it is how `headwater.cli.execute` starts a program in a fresh interpreter.
+By path it is how `headwater.platform.cli.execute` starts a program in a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from headwater.cli import main
+from headwater.platform.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

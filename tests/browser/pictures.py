@@ -18,8 +18,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 
-from headwater.cli.status import ClusterWatch, render
 from headwater.errors import OpError
+from headwater.platform.cli.status import ClusterWatch, render
 from tests.browser.test_platform import CHROMIUM
 from tests.support.platform import server
 from tests.support.processes import Processes, processes

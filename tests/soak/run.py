@@ -31,8 +31,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from headwater.cli.status import ClusterWatch
 from headwater.errors import OpError
+from headwater.platform.cli.status import ClusterWatch
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("program.py")

@@ -1,8 +1,7 @@
 """The namespace ``tf`` of TensorFlow 2: names of what computes at once, and TensorFlow 1's functions, computed at once.
 
-A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.tf2.at_once`.
-Where TensorFlow 2 has other arguments, `ARGUMENTS` lists them; where it has something else under the name, `NAMES`
-does.
+A function of `headwater.tf1.compat.tf` adds operations to a graph; here it is run by `headwater.tf2.at_once`. Where
+TensorFlow 2 has other arguments, `ARGUMENTS` lists them; where it has something else under the name, `NAMES` does.
 """
 
 from __future__ import annotations

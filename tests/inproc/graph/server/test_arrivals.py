@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.worker import join
 from headwater.cluster.names import TaskName
 from headwater.cluster.task.shell import OVER_DETAIL
 from headwater.errors import OutOfRangeError, UnavailableError
+from headwater.platform.cli.worker import join
 from headwater.ps.arrivals import Arrival
 from tests.inproc.conftest import StartCluster
 

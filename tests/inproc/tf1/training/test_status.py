@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from headwater.cli.status import TaskReport, render, status
 from headwater.cluster.task.metrics import METRICS, metrics_of
 from headwater.cluster.task.progress_watch import BEHIND_AFTER, behind_after_s
 from headwater.cluster.telemetry.snapshot import GroupProgress, Snapshot
 from headwater.cluster.telemetry.watchdog import WorkerProgress
 from headwater.errors import InvalidArgumentError, UnavailableError
+from headwater.platform.cli.status import TaskReport, render, status
 from headwater.tf1.compat import tf
 from headwater.tf1.training.consistency import BoundedStaleness, ConsistentOptimizer
 from tests.inproc.conftest import StartCluster

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from headwater.cli.status import TaskReport, render
 from headwater.cluster.task.metrics import metrics_of
 from headwater.cluster.telemetry.snapshot import (
     GroupProgress,
@@ -21,6 +20,7 @@ from headwater.cluster.telemetry.snapshot import (
     rates,
     total_traffic,
 )
+from headwater.platform.cli.status import TaskReport, render
 
 FULL = Snapshot(
     at=10.0,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.audit import show_audit
 from headwater.cluster.telemetry.troubles import Troubles
 from headwater.data.io.disk import mounted
 from headwater.errors import NotFoundError
+from headwater.platform.cli.audit import show_audit
 from headwater.ps.accounting.audit import audit
 from headwater.ps.accounting.journal import Journal
 from headwater.ps.accounting.order import shuffled

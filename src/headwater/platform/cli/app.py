@@ -1,4 +1,4 @@
-"""The commands of ``headwater``, except ``exec``, which `headwater.cli.execute` is.
+"""The commands of ``headwater``, except ``exec``, which `headwater.platform.cli.execute` is.
 
 Each command checks what it was given, calls the one function that does it, and turns its result into lines and an exit
 code: 0 done, 1 something is wrong, 2 wrong arguments (one line that names the argument).
@@ -16,11 +16,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import headwater
-from headwater.cli import jobs, render, serve
-from headwater.cli.arguments import UsageError, parse_arguments
-from headwater.cli.launcher.plan import LaunchSettings
-from headwater.cli.launcher.shell import launch
 from headwater.errors import OpError, OutOfRangeError
+from headwater.platform.cli import jobs, render, serve
+from headwater.platform.cli.arguments import UsageError, parse_arguments
+from headwater.platform.cli.launcher.plan import LaunchSettings
+from headwater.platform.cli.launcher.shell import launch
 
 app = typer.Typer(
     name="headwater",
@@ -77,7 +77,7 @@ def exec_(
     ],
 ) -> None:
     """Runs a Python program as python does, with Headwater in place of TensorFlow."""
-    # Listed here for help and completion; `headwater.cli.main` runs it without coming here.
+    # Listed here for help and completion; `headwater.platform.cli.main` runs it without coming here.
     del arguments
 
 
@@ -179,7 +179,7 @@ def doctor(
 
     The cluster is what the two options say or, without them, TF_CONFIG. The exit code is 1 when anything is wrong.
     """
-    from headwater.cli.doctor import cluster_to_examine, examine, show  # noqa: PLC0415  gRPC takes 100 ms
+    from headwater.platform.cli.doctor import cluster_to_examine, examine, show  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
         cluster = cluster_to_examine(ps_hosts, worker_hosts)
@@ -225,7 +225,7 @@ def server(
     ] = False,
 ) -> None:
     """Runs a task of a cluster without a program: clients elsewhere open sessions with it."""
-    from headwater.cli.server import serve, task_of  # noqa: PLC0415  JAX takes a second
+    from headwater.platform.cli.server import serve, task_of  # noqa: PLC0415  JAX takes a second
 
     try:
         config = task_of(cluster, job, index)
@@ -251,7 +251,7 @@ def worker(
     ] = False,
 ) -> None:
     """Runs a program as one more worker of a cluster that runs already, which need not have known of it."""
-    from headwater.cli.worker import run_worker  # noqa: PLC0415  gRPC takes 100 ms
+    from headwater.platform.cli.worker import run_worker  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
         invocation = parse_arguments(program)
@@ -286,7 +286,7 @@ def status(
     """
     if ":" not in target:
         jobs.job_status(target, watch=watch, as_json=as_json, server=server)
-    from headwater.cli.status import status as show_status  # noqa: PLC0415  gRPC takes 100 ms
+    from headwater.platform.cli.status import status as show_status  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
         exit_code = show_status(target, watch=watch, as_json=as_json, interval_s=interval)
@@ -315,7 +315,7 @@ def rebalance(
 
     For programs of Keras and JAX that say shards=..., and for jobs whose number of ps is a range.
     """
-    from headwater.cli.rebalance import rebalance as move  # noqa: PLC0415  gRPC takes 100 ms
+    from headwater.platform.cli.rebalance import rebalance as move  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
         move(target if ":" in target else jobs.address_of_ps(target, server), ps=ps, as_json=as_json)
@@ -333,7 +333,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Shows what a checkpoint holds: tables with their rows, sizes and most used keys, or variables."""
-    from headwater.cli.inspect import inspect as show  # noqa: PLC0415  other commands need no arrays
+    from headwater.platform.cli.inspect import inspect as show  # noqa: PLC0415  other commands need no arrays
 
     try:
         show(checkpoint, keys=keys, as_json=as_json)
@@ -349,7 +349,7 @@ def export(
     save: Annotated[int | None, typer.Option(min=1, help="Number of the save; the last unless given.")] = None,
 ) -> None:
     """Writes an embedding table's keys and rows into a file of Arrow or NumPy."""
-    from headwater.cli.export import export as write  # noqa: PLC0415  other commands need no arrays
+    from headwater.platform.cli.export import export as write  # noqa: PLC0415  other commands need no arrays
 
     try:
         write(folder, target, table=table, save=save)
@@ -370,7 +370,7 @@ def audit(
     The first parameter server writes the journals that this reads; see the guide to parameter servers. The exit code is
     1 where an epoch that is over is not exact, or a file is damaged.
     """
-    from headwater.cli.audit import show_audit  # noqa: PLC0415  other commands need no arrays
+    from headwater.platform.cli.audit import show_audit  # noqa: PLC0415  other commands need no arrays
 
     try:
         exit_code = show_audit(logdir, example=example, as_json=as_json)
@@ -422,7 +422,7 @@ app.add_typer(serve.secret, name="secret")
 
 
 def _run_job(path: Path, workers: int | None, *, as_json: bool) -> int:
-    from headwater.cli.run_job import CannotRun, run_job  # noqa: PLC0415  a database takes half a second
+    from headwater.platform.cli.run_job import CannotRun, run_job  # noqa: PLC0415  a database takes half a second
 
     try:
         return run_job(jobs.read_spec(path), workers=workers, as_json=as_json)

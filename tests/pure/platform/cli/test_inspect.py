@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwater.cli.inspect import inspect
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.errors import DataLossError, NotFoundError
+from headwater.platform.cli.inspect import inspect
 from headwater.tables import Adagrad, Table, TableConfig
 from headwater.tables.snapshots import save
 

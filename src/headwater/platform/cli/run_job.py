@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from headwater.cli.launcher.output import Outlet, PlainView, make_view
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.cli.launcher.output import Outlet, PlainView, make_view
 from headwater.platform.host.signals import handling
 from headwater.platform.logfiles import Follower, LogLine, in_order
 from headwater.platform.manager import Manager, ManagerSettings

@@ -11,7 +11,7 @@ import pytest
 
 PLATFORM = ("alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml")
 OTHERS = ("fsspec", "psycopg", "psycopg2", "pyarrow")
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
 SITE = """

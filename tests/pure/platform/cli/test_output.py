@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.launcher.output import PlainView, TaskLog, make_view
 from headwater.cluster.names import TaskName
+from headwater.platform.cli.launcher.output import PlainView, TaskLog, make_view
 from tests.support.small_disk import small_disk
 
 WORKER = TaskName("worker", 0)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from headwater.cli.console import table_console
 from headwater.cluster.pauses import pause
+from headwater.platform.cli.console import table_console
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,7 +1,7 @@
 """The command ``headwater``.
 
 ``headwater exec`` stands in for ``python`` and is dispatched before anything slow is imported; all other commands are
-typer's, in `headwater.cli.app`.
+typer's, in `headwater.platform.cli.app`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sys
 def main() -> int:
     """Runs the command that ``sys.argv`` names, and returns its exit code: 2 for wrong arguments."""
     if sys.argv[1:2] == ["exec"]:
-        from headwater.cli.execute import execute  # noqa: PLC0415  half of its start-up time would be typer's
+        from headwater.platform.cli.execute import execute  # noqa: PLC0415  half of its start-up time would be typer's
 
         return execute(sys.argv[2:])
-    from headwater.cli.app import run_app  # noqa: PLC0415  see above
+    from headwater.platform.cli.app import run_app  # noqa: PLC0415  see above
 
     return run_app()

@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headwater.cli.console import table_console
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.pauses import pause
 from headwater.cluster.telemetry.sizes import size_text
@@ -23,6 +22,7 @@ from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.handlers import TaskStatus
 from headwater.cluster.transport.security import Security
 from headwater.errors import OpError
+from headwater.platform.cli.console import table_console
 
 _AT_ONCE = 64
 _TIMEOUT_S = 5.0

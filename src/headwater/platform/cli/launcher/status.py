@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwater.cli.launcher.job import label
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.printed import read_line
 from headwater.cluster.telemetry.progress import Progress
+from headwater.platform.cli.launcher.job import label
 
 # The speed of the whole job is measured over the latest reports of this many seconds.
 _WINDOW_S = 5.0

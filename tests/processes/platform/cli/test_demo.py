@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).resolve().parents[3] / "examples/demo.py"
+DEMO = Path(__file__).resolve().parents[4] / "examples/demo.py"
 
 
 @pytest.mark.slow

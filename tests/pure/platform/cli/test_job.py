@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.cli.launcher.job import (
+from headwater.cluster.names import TaskName
+from headwater.platform.cli.launcher.job import (
     START_AGAIN,
     CouldNotStart,
     Ended,
@@ -29,7 +30,6 @@ from headwater.cli.launcher.job import (
     begin,
     decide,
 )
-from headwater.cluster.names import TaskName
 
 PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
 TASKS = (PS, FIRST, SECOND)

@@ -19,9 +19,9 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 import headwater
-from headwater.cli.arguments import Invocation, UsageError, parse_arguments
-from headwater.cli.child import become_child
 from headwater.cluster.variables import INSECURE
+from headwater.platform.cli.arguments import Invocation, UsageError, parse_arguments
+from headwater.platform.cli.child import become_child
 from headwater.tf1.compat import dialect, modules
 
 USAGE = """\

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from headwater.cli.console import table_console
 from headwater.data.io import files, tensor_bundle
 from headwater.errors import NotFoundError
+from headwater.platform.cli.console import table_console
 from headwater.tables import fields
 from headwater.tables.parts import PartReader
 from headwater.tables.snapshots import Save, chain, saves

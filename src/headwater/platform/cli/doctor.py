@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from headwater.cli.console import table_console
-from headwater.cli.launcher.job import label
 from headwater.cluster.config import ClusterConfigError, check_cluster, parse_hosts, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.transport.doctor import Diagnosis, diagnose
 from headwater.cluster.transport.security import Security
+from headwater.platform.cli.console import table_console
+from headwater.platform.cli.launcher.job import label
 
 _AT_ONCE = 64
 

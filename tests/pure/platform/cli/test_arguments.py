@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from headwater.cli.arguments import Invocation, UsageError, parse_arguments
+from headwater.platform.cli.arguments import Invocation, UsageError, parse_arguments
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from headwater.cli.launcher.job import label
 from headwater.cluster.names import TaskName
+from headwater.platform.cli.launcher.job import label
 
 STREAMS = ("stdout", "stderr")
 _LAST_LINES = 20

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from headwater.cli.app import app
-from headwater.cli.export import export
 from headwater.errors import InvalidArgumentError, NotFoundError
+from headwater.platform.cli.app import app
+from headwater.platform.cli.export import export
 from headwater.tables import Adagrad, Table, TableConfig
 from headwater.tables.hashing import string_keys
 from headwater.tables.snapshots import save

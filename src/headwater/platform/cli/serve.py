@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.jobs import DEFAULT_SERVER, JsonOption, ServerOption, connected, fail, show_json
+from headwater.platform.cli.jobs import DEFAULT_SERVER, JsonOption, ServerOption, connected, fail, show_json
 
 _PORT = 8470
 token = typer.Typer(help="Gives, lists and takes back the tokens of a server.", no_args_is_help=True)

@@ -1,4 +1,4 @@
-"""Performs what `headwater.cli.launcher.job` decides: starts processes, reads their pipes, passes signals on.
+"""Performs what `headwater.platform.cli.launcher.job` decides: starts processes, reads their pipes, passes signals on.
 
 One thread waits on one selector for everything: output, progress, ends of processes, signals. The order of events is
 the order in which the kernel tells of them, and no decision is taken here.
@@ -23,7 +23,9 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from headwater.cli.launcher.job import (
+from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import MAX_DATAGRAM, Progress
+from headwater.platform.cli.launcher.job import (
     CouldNotStart,
     Decision,
     Ended,
@@ -42,8 +44,8 @@ from headwater.cli.launcher.job import (
     decide,
     label,
 )
-from headwater.cli.launcher.output import STREAMS, Outlet, TaskLog, make_view
-from headwater.cli.launcher.plan import (
+from headwater.platform.cli.launcher.output import STREAMS, Outlet, TaskLog, make_view
+from headwater.platform.cli.launcher.plan import (
     LaunchSettings,
     TaskPlan,
     joining_command,
@@ -51,9 +53,7 @@ from headwater.cli.launcher.plan import (
     plan_tasks,
     reserve_address,
 )
-from headwater.cli.launcher.status import StatusBoard
-from headwater.cluster.names import TaskName
-from headwater.cluster.telemetry.progress import MAX_DATAGRAM, Progress
+from headwater.platform.cli.launcher.status import StatusBoard
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import find_gpus
 from headwater.platform.host.lines import LineBuffer

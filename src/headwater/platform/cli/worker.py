@@ -8,8 +8,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from headwater.cli.arguments import Invocation
-from headwater.cli.execute import interpreter_command
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
@@ -17,6 +15,8 @@ from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.ports import listen
 from headwater.cluster.transport.security import Security
 from headwater.cluster.variables import JOINED, LISTEN_FDS
+from headwater.platform.cli.arguments import Invocation
+from headwater.platform.cli.execute import interpreter_command
 
 _JOB = "worker"
 _VACANT = "vacant-{index}.invalid:1"

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headwater.cli.arguments import Invocation
-from headwater.cli.child import PARENT
-from headwater.cli.execute import interpreter_command
-from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.progress import STATUS_VARIABLE
 from headwater.cluster.variables import LAUNCH_TOKEN, LISTEN_FDS, LOG_DIR, MAX_WORKERS
+from headwater.platform.cli.arguments import Invocation
+from headwater.platform.cli.child import PARENT
+from headwater.platform.cli.execute import interpreter_command
+from headwater.platform.cli.launcher.job import PS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 

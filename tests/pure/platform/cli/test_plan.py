@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.arguments import Invocation
-from headwater.cli.launcher.job import label
-from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, plan_tasks, reserve_address
 from headwater.cluster.names import TaskName
+from headwater.platform.cli.arguments import Invocation
+from headwater.platform.cli.launcher.job import label
+from headwater.platform.cli.launcher.plan import LaunchSettings, TaskPlan, plan_tasks, reserve_address
 
 PROGRAM = Invocation(options=("-O",), kind="file", program="train.py", arguments=("--rate=1",))
 

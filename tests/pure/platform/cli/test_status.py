@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.printed import PrintedProgress, read_line
 from headwater.cluster.telemetry.progress import Progress
+from headwater.platform.cli.launcher.status import StatusBoard
 
 TASKS = (TaskName("worker", 0), TaskName("worker", 1))
 

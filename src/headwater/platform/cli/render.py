@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwater.cli.jobs import fail, parse_file
+from headwater.platform.cli.jobs import fail, parse_file
 
 if TYPE_CHECKING:
     from headwater.platform.spec import JobSpec
