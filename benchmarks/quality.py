@@ -30,7 +30,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from tasks import HEADWATER, Task, free_addresses
 
-from headwater.tf1.training.mnist_data import read_idx
+from headwater.data.mnist_data import read_idx
 
 PROGRAMS = Path(__file__).parent / "programs"
 LINE = re.compile(r"at (\d+) loss (\S+)")

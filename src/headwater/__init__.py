@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.import_hooks import on_import
 from headwater.jaxlib_faults import disarm
-from headwater.wiring import ACCOUNTED, AT_ONCE, EAGER_PROGRAMS, OPERATIONS, OPERATORS
 
 if TYPE_CHECKING:
     from headwater.ps.pytrees import ParameterServer as ParameterServer
     from headwater.tf1.compat import tf as tf
+    from headwater.tf1.training.accounted import accounted as accounted
     from headwater.tf1.training.progress import report as report
 
 __version__ = "0.1.0"
@@ -40,44 +40,12 @@ def _adapt(keras: Any) -> None:
 on_import("keras", _adapt, before=_choose_backend)
 
 
-def _load_operations() -> object:
-    from headwater.graph import ops  # noqa: PLC0415  with JAX
-
-    return ops
-
-
-def _load_operators() -> object:
-    from headwater.tf1.functional import operators  # noqa: PLC0415  with NumPy and protobuf
-
-    return operators
-
-
-def _load_accounted() -> object:
-    from headwater.tf1.training import accounted  # noqa: PLC0415  with graphs and optimizers
-
-    return accounted
-
-
-def _load_at_once() -> object:
-    from headwater.tf2 import at_once  # noqa: PLC0415  with Keras
-
-    return at_once
-
-
-def _load_eager_programs() -> object:
-    from headwater.tf2 import programs  # noqa: PLC0415  with Keras
-
-    return programs
-
-
-OPERATIONS.comes_from(_load_operations)
-OPERATORS.comes_from(_load_operators)
-ACCOUNTED.comes_from(_load_accounted)
-AT_ONCE.comes_from(_load_at_once)
-EAGER_PROGRAMS.comes_from(_load_eager_programs)
-
 #: The public names that are loaded at first use, and the modules that hold them.
-_LAZY = {"ParameterServer": "headwater.ps.pytrees", "report": "headwater.tf1.training.progress"}
+_LAZY = {
+    "ParameterServer": "headwater.ps.pytrees",
+    "accounted": "headwater.tf1.training.accounted",
+    "report": "headwater.tf1.training.progress",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,21 +1,21 @@
-"""Input pipelines: sequences of elements, each a tuple or dictionary of NumPy arrays, read, changed, shuffled, batched.
+"""Datasets, record readers and file formats: elements are tuples or dictionaries of NumPy arrays.
 
-`headwater.data.dataset.Dataset` is what programs see. A dataset is a tree of nodes (`headwater.data.node.Node`), which
-know how to go over their elements, singly or in blocks of many. Nothing here knows of graphs or of JAX: functions are
-Python functions of arrays; those of graphs come from the layers above.
+Graphs and JAX do not belong here: functions of a pipeline are Python functions of arrays, and those of graphs are made
+by `headwater.tf1.input`. Start with `dataset.Dataset`, a tree of nodes (`node.Node`) that iterate over elements singly
+or in blocks; formats are in `io`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.wiring import ACCOUNTED
+import headwater
 
 if TYPE_CHECKING:
-    from headwater.tf1.training.accounted import accounted as accounted
+    from headwater import accounted as accounted
 
 
 def __getattr__(name: str) -> Any:
     if name == "accounted":
-        return ACCOUNTED.load().accounted
+        return headwater.accounted
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,22 @@
-"""Graphs: operations, tensors, scopes, collections, gradients, and their serialised form."""
+"""The graph engine: operations, shapes, gradients, passes, plans, the runtime, resources, masters, servers, sessions.
+
+Functions, layers and training code that programs call belong to `headwater.tf1`, which this package never imports; nor
+does it import `tf2`, `keras` or `platform`. Start with `headwater.graph.session.session`, where a step begins, then
+follow it through `passes`, `master` and `runtime`.
+"""
+
+from __future__ import annotations
 
 from headwater.graph.context import graphs_are_made_by
 from headwater.graph.graph import Graph
+from headwater.graph.registry import load_operations_with
+
+
+def _load_operations() -> object:
+    from headwater.graph import ops  # noqa: PLC0415  imports JAX
+
+    return ops
+
 
 graphs_are_made_by(Graph)
+load_operations_with(_load_operations)

@@ -13,13 +13,13 @@ from headwater.graph import context
 from headwater.graph.graph_def import node_def
 from headwater.graph.registry import OpDef, Spec
 from headwater.shapes import Dims, ShapeLike, TensorShape, as_shape, merge_dims
-from headwater.wiring import OPERATORS
 
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
     from headwater.graph.types import FeedDict, SessionLike, TensorLike
 
 _OPERATORS: dict[str, Callable[..., object]] = {}
+_load_operators: Callable[[], object] | None = None
 _OPERATOR_WORDS = """
     add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul
     and rand or ror xor rxor lt le gt ge neg abs invert getitem
@@ -350,20 +350,26 @@ class Tensor(TensorOperators):
 
 
 def set_operator(name: str, function: Callable[..., object]) -> None:
-    """Says what the Python operator ``name`` (e.g. ``__add__``) does with tensors; a layer above has the functions."""
+    """Sets the function of the Python operator ``name`` (e.g. ``__add__``) on tensors."""
     assert name in OPERATOR_NAMES, name
     _OPERATORS[name] = function
 
 
+def load_operators_with(load: Callable[[], object]) -> None:
+    """Registers a function that calls `set_operator` for every operator, for the first time that one is needed."""
+    global _load_operators
+    _load_operators = load
+
+
 def operator(name: str) -> Callable[..., Any]:
-    """What `set_operator` set; for other types that behave as tensors in part."""
+    """The function that `set_operator` set; for other types that partly behave as tensors."""
     return lambda *args: _function(name)(*args)
 
 
 def _function(name: str) -> Callable[..., object]:
-    """What `set_operator` set; a layer above does, which is loaded when it was not yet."""
     if name not in _OPERATORS:
-        OPERATORS.load()
+        assert _load_operators is not None, "no package has registered the operators of tensors"
+        _load_operators()
     return _OPERATORS[name]
 
 

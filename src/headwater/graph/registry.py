@@ -18,12 +18,11 @@ import numpy as np
 
 from headwater.dtypes import DType
 from headwater.shapes import Dims
-from headwater.wiring import OPERATIONS
 
 HostArray: TypeAlias = np.ndarray[Any, Any]
-#: A value that the graph or a program determines while it is made is kept up to this number of elements.
-MAX_KNOWN_ELEMENTS = 4096
 """An array of an operation that runs on the host."""
+#: Values known while a graph is built (constants, shapes) are kept up to this number of elements.
+MAX_KNOWN_ELEMENTS = 4096
 Attrs = Mapping[str, Any]
 
 SIZES_KNOWN = "_sizes_known"
@@ -204,6 +203,7 @@ def as_outputs(result: Any) -> tuple[Any, ...]:
 _table: dict[str, OpDef] = {}
 _gradients: dict[str, Callable[..., Sequence[Any]]] = {}
 _loaded = False
+_load_operations: Callable[[], object] | None = None
 
 
 def register(definition: OpDef) -> OpDef:
@@ -245,11 +245,18 @@ def lookup_gradient(name: str) -> Callable[..., Sequence[Any]] | None:
     return definition.gradient if definition else None
 
 
+def load_operations_with(load: Callable[[], object]) -> None:
+    """Registers a function that imports all operation types, for the first time that one is looked up."""
+    global _load_operations
+    _load_operations = load
+
+
 def _load() -> None:
     """Imports the operations when a graph first needs one."""
     global _loaded
     if not _loaded:
-        OPERATIONS.load()
+        assert _load_operations is not None
+        _load_operations()
         _loaded = True
 
 

@@ -1,7 +1,8 @@
-"""Keras 3 on a cluster: strategies that say where a model's variables live and how its steps are shared.
+"""Keras 3 on a cluster: strategies, mirrored training, collectives, embeddings, coordinators.
 
-Names are loaded when they are first used. Keras itself reads which backend it has
-when it is first imported; Headwater's is JAX, and importing `headwater` says so.
+Parameter servers themselves belong to `headwater.ps` and tables to `headwater.tables`; TensorFlow 2's eager values are
+in `headwater.tf2`. Start with `strategy`, then `mirrored.model` or `parameter_server.model`. Names are loaded when they
+are first used; importing `headwater` makes JAX the backend that Keras reads at its first import.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Jobs: what to run, as a file or a form, and what starts, watches, restarts and scales it.
+"""The platform: jobs, the policy that restarts and scales them, backends, hosts, the web page, the command line.
 
-- `spec`, `job_file`: what a job is, and how it is read from ``job.yaml``.
-- `policy`: what to do next, as a function of what has happened; starts and reads nothing.
-- `store`: what is remembered: jobs, tasks, attempts, events, tokens.
-- `backends`: where tasks run: this machine, other hosts, Ray, Kubernetes, Slurm.
-- `manager`: brings what runs in line with what is wanted.
-- `api`: the same over HTTP.
-- `Client`: the same for programs and notebooks.
+It reaches a job's tasks through processes and HTTP only; code that trains does not belong here. Start with `policy`,
+which decides the next action as a function of state, event and time, then `manager`, which carries decisions out on the
+`backends`; `spec` and `job_file` define a job, `store` keeps it, `api` and `web` show it, and `cli` is ``headwater``.
 
-A job runs as the user that the server runs as. Everything here reaches a job's tasks through processes and HTTP only.
+A job runs as the user that the server runs as.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parameters on tasks of job ``ps``: workers bring gradients, an optimizer on the ``ps`` applies them.
+"""Parameter servers for any pytree: server, client, membership, rounds, consistency, exactly-once accounting.
 
-`layout` says which ``ps`` has what; `protocol`, how both ends talk; `host` is the end that has the values, with an
-`Updater` that applies an optimizer; `client` is a worker's end. `pytrees` is what JAX programs use; Keras's strategies
-stand on the same parts. Importing this package loads neither Keras nor graphs.
+Graphs and Keras do not belong here; both stand on these parts, and importing this package loads neither. Start with
+`layout` (which ``ps`` holds which leaf), then `host` (the server with its `Updater`), `client` (a worker's end), and
+`pytrees`, the API of JAX programs.
 """

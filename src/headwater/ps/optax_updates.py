@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.runtime.memory import MemoryChecked
 from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
 from headwater.ps.global_norms import norms_from, sums_of_gradients
 from headwater.ps.layout import Layout, VariableSpec
+from headwater.ps.memory import MemoryChecked
 from headwater.ps.round_sums import Squares
 from headwater.ps.updater import Array, HostedTable
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.runtime.memory import NO_MEMORY, no_memory
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.consistency import (
     Apply,
@@ -20,6 +19,7 @@ from headwater.ps.consistency import (
     decide,
 )
 from headwater.ps.layout import Layout
+from headwater.ps.memory import NO_MEMORY, no_memory
 from headwater.ps.recovery import WayBack
 from headwater.ps.round_sums import RoundSums
 from headwater.ps.rounds import Round

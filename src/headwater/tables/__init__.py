@@ -1,7 +1,7 @@
-"""Embedding tables that grow by themselves: rows by key, their optimizer's state beside them.
+"""Embedding tables: the engine for rows by key, their optimizer's state, snapshots, routing, compiled kernels.
 
-No JAX, no network, no other layer's state: arrays, and functions that numba compiles. Other functions that numba
-compiles are here, too: rows of fixed tables, serialized examples.
+JAX and the network do not belong here: the engine works on arrays with functions that numba compiles, and also serves
+rows of fixed tables and serialized examples. Start with `table.Table` and its `description`.
 """
 
 from headwater.tables.description import TableConfig, TableStatistics

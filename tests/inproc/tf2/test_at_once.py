@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.tf1.compat.eager import tf
+from headwater.tf2.namespace import tf
 from tests.inproc.tf2.cases import CASES, answer
 
 _RECORDED: dict[str, Any] = json.loads(

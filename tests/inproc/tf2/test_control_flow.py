@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.tf1.compat.eager import tf
+from headwater.tf2.namespace import tf
 from tests.inproc.tf2.control_flow import answer, functions
 
 _RECORDED: dict[str, Any] = json.loads(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.tf1.compat.eager import tf
+from headwater.tf2.namespace import tf
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

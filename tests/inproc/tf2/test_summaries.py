@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.tf1.compat.eager import tf
+from headwater.tf2.namespace import tf
 
 
 def written(folder: Path) -> dict[str, tuple[int, str, list[int]]]:

@@ -33,9 +33,10 @@ from headwater.graph.runtime.block_runner import BlockRunner
 from headwater.graph.runtime.compile import Executable, cell_value
 from headwater.graph.runtime.devices import memory_stats, settle
 from headwater.graph.runtime.first_reads import FirstReads
-from headwater.graph.runtime.memory import NO_MEMORY, out_of_memory
+from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
+from headwater.ps.memory import NO_MEMORY
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

@@ -23,8 +23,8 @@ from headwater.graph.ops.faults import fault_of
 from headwater.graph.passes.plan import Compute, Node, encode_compute
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
-from headwater.graph.runtime.memory import check_memory
 from headwater.graph.runtime.small_updates import SmallUpdates
+from headwater.ps.memory import check_memory
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

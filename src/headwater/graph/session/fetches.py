@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from headwater.dtypes import string, to_string_array
+from headwater.graph.fetch_types import Rebuild, expansion_of, register_session_run_conversion_functions
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.passes.prune import Request
-from headwater.graph.ragged_value import ragged_value
 from headwater.graph.registry import HostArray
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.graph.types import FeedDict
 from headwater.shapes import TensorShape
-from headwater.tf1.functional.ragged_tensor import RaggedTensor
-from headwater.tf1.functional.session_tensors import HandleTensor, TensorHandle
-from headwater.tf1.functional.sparse import SparseTensor, SparseTensorValue
-
-Rebuild = Callable[[Sequence[Any]], Any]
-Expansion = tuple[Callable[[Any], tuple[list[Any], Rebuild]], Callable[[Any, Any], list[tuple[Any, Any]]] | None]
-_expansions: list[tuple[type, Expansion]] = []
 
 
 class IndexedSlicesValue(NamedTuple):
@@ -31,24 +25,6 @@ class IndexedSlicesValue(NamedTuple):
     values: HostArray
     indices: HostArray
     dense_shape: HostArray | None
-
-
-def register_session_run_conversion_functions(
-    tensor_type: type,
-    fetch_function: Callable[[Any], tuple[list[Any], Rebuild]],
-    feed_function: Callable[[Any, Any], list[tuple[Any, Any]]] | None = None,
-    feed_function_for_partial_run: object = None,
-) -> None:
-    """Says how objects of ``tensor_type`` are fetched and fed.
-
-    Args:
-      tensor_type: the class.
-      fetch_function: gives the elements to fetch, and what makes the result of their values.
-      feed_function: of an object and a value for it gives pairs of tensors and values.
-      feed_function_for_partial_run: accepted for compatibility.
-    """
-    del feed_function_for_partial_run
-    _expansions.insert(0, (tensor_type, (fetch_function, feed_function)))
 
 
 def _fetch_slices(slices: Any) -> tuple[list[object], Rebuild]:
@@ -74,17 +50,6 @@ def _feed_sparse(sparse: Any, value: Any) -> list[tuple[object, object]]:
 
 register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_slices)
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
-register_session_run_conversion_functions(
-    HandleTensor,
-    lambda tensor: ([tensor.name], lambda found: TensorHandle(found[0])),
-    lambda tensor, value: [(tensor.name, value)],
-)
-register_session_run_conversion_functions(
-    RaggedTensor,
-    lambda ragged: (ragged.components, ragged_value),
-    lambda ragged, value: list(zip(ragged.components, (value.flat_values, *value.nested_row_splits), strict=True)),
-)
-
 
 _element_types: set[type] = {Tensor, Operation, str}
 """Types of what stands for itself; learnt, since most fetches are of few, and asking what they are costs more."""
@@ -133,11 +98,11 @@ class Fetches:
     def _take_apart(self, item: object) -> Rebuild:
         if item is None:
             raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
-        for kind, (expand, _) in _expansions:
-            if isinstance(item, kind):
-                parts, make = expand(item)
-                inner = [self._take_apart(part) for part in parts]
-                return lambda values: make([build(values) for build in inner])
+        expansion = expansion_of(item)
+        if expansion is not None:
+            parts, make = expansion[0](item)
+            inner = [self._take_apart(part) for part in parts]
+            return lambda values: make([build(values) for build in inner])
         if isinstance(item, Mapping):
             made = {key: self._take_apart(value) for key, value in cast(Mapping[object, object], item).items()}
             return lambda values: _filled(type(cast(Any, item))(), made, values)
@@ -268,9 +233,9 @@ def _feed_pairs(key: object, value: object) -> list[tuple[object, object]]:
         if not isinstance(value, list | tuple) or len(cast(Sequence[object], value)) != len(keys):
             raise ValueError(f"feed_dict has {len(keys)} tensors in a tuple, and a value of another structure for it")
         return [pair for k, v in zip(keys, cast(Sequence[object], value), strict=True) for pair in _feed_pairs(k, v)]
-    for kind, (_, expand) in _expansions:
-        if isinstance(key, kind) and expand is not None:
-            return expand(key, value)
+    expansion = expansion_of(key)
+    if expansion is not None and expansion[1] is not None:
+        return expansion[1](key, value)
     return [(key, value)]
 
 

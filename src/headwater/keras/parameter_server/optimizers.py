@@ -16,11 +16,11 @@ import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.runtime.memory import MemoryChecked
 from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
 from headwater.ps.layout import Layout
+from headwater.ps.memory import MemoryChecked
 from headwater.ps.updater import Array
 
 if TYPE_CHECKING:

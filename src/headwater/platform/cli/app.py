@@ -385,7 +385,7 @@ def make_records(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],
 ) -> None:
     """Writes a sample data set as TFRecords: train.tfrecords and test.tfrecords."""
-    from headwater.tf1.training.mnist_data import write_records  # noqa: PLC0415  other commands need no arrays
+    from headwater.data.mnist_data import write_records  # noqa: PLC0415  other commands need no arrays
 
     if data_set != "mnist":
         _usage_error("make-records", f"the data set must be mnist, but is {data_set!r}")

@@ -60,7 +60,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
     if choice == "auto":
         choice = dialect_of(code) if code is not None else "1"
     _Chosen.eager = choice == "2"
-    modules.install(modules.Finder(_MODULES, "headwater.tf1.compat.eager.tf") if _Chosen.eager else None)
+    modules.install(modules.Finder(_MODULES, "headwater.tf2.namespace.tf") if _Chosen.eager else None)
 
 
 def dialect_of(code: CodeType) -> str:

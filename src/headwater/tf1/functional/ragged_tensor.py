@@ -10,6 +10,7 @@ from headwater.dtypes import DType, as_dtype
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
+from headwater.graph.fetch_types import register_session_run_conversion_functions
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor, operator
 from headwater.graph.ragged_value import RaggedTensorValue, ragged_value
@@ -706,3 +707,10 @@ def _cut(value: RaggedTensor, cut: Any) -> RaggedTensor:
 
     begin = place(cut.start, starts)
     return gather_ranges(value.values, begin, math.maximum(begin, place(cut.stop, limits)))
+
+
+register_session_run_conversion_functions(
+    RaggedTensor,
+    lambda ragged: (ragged.components, ragged_value),
+    lambda ragged, value: list(zip(ragged.components, (value.flat_values, *value.nested_row_splits), strict=True)),
+)

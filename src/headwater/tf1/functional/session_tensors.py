@@ -7,6 +7,7 @@ from typing import Any
 from headwater.dtypes import DType, DTypeLike, as_dtype, string
 from headwater.graph.context import get_default_graph, get_default_session
 from headwater.graph.convert import name_scope
+from headwater.graph.fetch_types import register_session_run_conversion_functions
 from headwater.graph.operation import Operation, Tensor
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.arrays import placeholder
@@ -106,3 +107,10 @@ def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor,
     with name_scope(name, "DeleteSessionTensor"):
         holder = placeholder(string, [])
         return holder, get_default_graph().create_op("DeleteSessionTensor", [holder], {}, "DeleteSessionTensor")
+
+
+register_session_run_conversion_functions(
+    HandleTensor,
+    lambda tensor: ([tensor.name], lambda found: TensorHandle(found[0])),
+    lambda tensor, value: [(tensor.name, value)],
+)

@@ -12,7 +12,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import ResourceExhaustedError
-from headwater.graph.runtime.memory import check_memory
+from headwater.ps.memory import check_memory
 from tests.support.cluster import MemoryCluster, memory_cluster
 
 PS = "/job:ps/task:0"

@@ -12,8 +12,8 @@ import pytest
 from headwater.data.io.example import Example
 from headwater.data.io.sample_files import DATA_VARIABLE, find_file, read_idx
 from headwater.data.io.tfrecord import tf_record_iterator
+from headwater.data.mnist_data import read_data_sets, write_records
 from headwater.errors import DataLossError, NotFoundError
-from headwater.tf1.training.mnist_data import read_data_sets, write_records
 
 
 def _write_idx(path: Path, array: np.ndarray) -> None:

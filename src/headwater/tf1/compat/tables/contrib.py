@@ -236,7 +236,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
     "tf.examples.tutorials.mnist": Area(
         "``tf.examples.tutorials.mnist``: handwritten digits, and a network for them.",
         modules={
-            "input_data": "headwater.tf1.training.mnist_data",
+            "input_data": "headwater.data.mnist_data",
             "mnist": "headwater.tf1.training.mnist_model",
         },
     ),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.tf1.compat import tf as graphs
 from headwater.tf1.compat.modules import missing_attribute
-from headwater.wiring import AT_ONCE, EAGER_PROGRAMS
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -319,12 +318,16 @@ def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Call
 
 
 def _at_once(function: Callable[..., Structure]) -> Any:
-    return AT_ONCE.load().at_once(function)
+    from headwater.tf2.at_once import at_once  # noqa: PLC0415  imports Keras and JAX
+
+    return at_once(function)
 
 
 def _begin() -> None:
-    """From now on Keras's optimizers and JAX's arrays are as programs of TensorFlow 2 expect."""
-    EAGER_PROGRAMS.load().begin()
+    """Adapts Keras's optimizers and JAX's arrays to programs of TensorFlow 2."""
+    from headwater.tf2.programs import begin  # noqa: PLC0415  imports Keras and JAX
+
+    begin()
 
 
 _compat = ModuleType(f"{__name__}.compat", "``tf.compat``.")

@@ -1,0 +1,1 @@
+"""Servers of graphs: the task that runs plans, its services, replication and saved state."""

@@ -1,0 +1,108 @@
+"""Errors for exhausted memory, and programs that are refused before they would exhaust it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import psutil
+
+from headwater.cluster.telemetry.sizes import size_text
+from headwater.errors import ResourceExhaustedError
+
+_jax: Any = jax
+
+#: What NumPy and XLA raise when they get no memory; XLA raises the second for other reasons, too.
+NO_MEMORY: tuple[type[Exception], ...] = (MemoryError, _jax.errors.JaxRuntimeError)
+
+_WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
+
+
+def no_memory(
+    error: Exception, task: str, what: str, gpu: Mapping[str, int] | None = None
+) -> ResourceExhaustedError | None:
+    """The error that names the task, what it has no memory for, and how many bytes were wanted and are there.
+
+    Args:
+      error: one of `NO_MEMORY`.
+      task: full name of this task.
+      what: could not be done.
+      gpu: where it is memory of a GPU, how much that has, see `headwater.graph.runtime.devices.memory_stats`.
+
+    Returns:
+      The error; None where ``error`` has another reason.
+    """
+    text = str(error)
+    if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in text:
+        return None
+    wanted = _wanted(error, text)
+    how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
+    where = " on its GPU" if gpu else ""
+    free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else psutil.virtual_memory().available)
+    return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
+
+
+class MemoryChecked:
+    """A function of arrays, compiled; refused before it runs where it wants more memory than the machine has.
+
+    Args:
+      function: of arrays, and of None; the shapes of an argument do not change.
+      donated: the first arguments, whose memory the results may take.
+    """
+
+    def __init__(self, function: Callable[..., object], donated: int) -> None:
+        self._run: Any = _jax.jit(function, donate_argnums=tuple(range(donated)))
+        self._checked: set[tuple[bool, ...]] = set()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The function's result.
+
+        Raises:
+          MemoryError: see `check_memory`.
+        """
+        given = tuple([argument is not None for argument in arguments])
+        if given not in self._checked:
+            compiled = self._run.lower(*arguments).compile()  # which the call below finds
+            if _jax.default_backend() == "cpu":
+                check_memory(compiled)
+            self._checked.add(given)
+        return self._run(*arguments)
+
+
+def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
+    """Refuses a program that wants more memory at once than the machine has, or than this process has of its GPU.
+
+    Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
+    On a GPU it would fail after it has used up the values of the variables that it was to change.
+
+    Args:
+      compiled: a ``jax.stages.Compiled``.
+      gpu: for a program of a GPU, how much memory that has, see `headwater.graph.runtime.devices.memory_stats`.
+
+    Raises:
+      MemoryError: it does.
+    """
+    needs = compiled.memory_analysis()
+    if needs is None:
+        return
+    wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
+    there = gpu["bytes_limit"] - needs.argument_size_in_bytes if gpu else _memory_of_machine()
+    if wanted > there:
+        raise MemoryError(f"allocating {wanted} bytes")
+
+
+@functools.cache
+def _memory_of_machine() -> int:
+    return psutil.virtual_memory().total + psutil.swap_memory().total
+
+
+def _wanted(error: Exception, text: str) -> int:
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None:  # as NumPy's has
+        return int(np.prod(np.array(shape, dtype=object))) * np.dtype(dtype).itemsize
+    found = _WANTED.search(text)
+    return int(found[1]) if found else 0

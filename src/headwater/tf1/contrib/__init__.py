@@ -1,0 +1,1 @@
+"""Packages of ``tf.contrib``, one folder each, loaded on first use."""
