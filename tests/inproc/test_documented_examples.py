@@ -15,16 +15,16 @@ _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 
 #: By public name, where it stands: what a newcomer looks up first.
 _EXAMPLES = {
-    "headwater.ParameterServer": "parameters/pytrees.py",
-    "headwater.ps.consistency.from_text": "consistency.py",
+    "headwater.ParameterServer": "ps/pytrees.py",
+    "headwater.ps.consistency.from_text": "ps/consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
-    "headwater.state.aims.spread": "replicas/aims.py",
-    "headwater.graph.resources.packing.packed": "resources/packing.py",
+    "headwater.state.aims.spread": "state/aims.py",
+    "headwater.graph.resources.packing.packed": "graph/resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",
-    "headwater.tf1.compat.tf.Session": "session/session.py",
-    "headwater.tf1.compat.tf.train.Server": "server/server.py",
-    "headwater.tf1.compat.tf.train.replica_device_setter": "training/device_setter.py",
+    "headwater.tf1.compat.tf.Session": "graph/session/session.py",
+    "headwater.tf1.compat.tf.train.Server": "graph/server/server.py",
+    "headwater.tf1.compat.tf.train.replica_device_setter": "tf1/training/device_setter.py",
 }
 
 

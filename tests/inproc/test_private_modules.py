@@ -14,9 +14,9 @@ _SOURCE = Path(__file__).resolve().parents[2] / "src" / "headwater"
 _PLACES = {
     r"keras\.src": {"keras/internals.py"},
     # The second one looks whether JAX was imported before, and must not import it.
-    r"jax\._src": {"runtime/jax_internals.py", "jaxlib_faults.py"},
-    r"optax\._src": {"parameters/global_norms.py"},
-    r"(?:from|import) malt\b": {"functional/autograph/internals.py"},
+    r"jax\._src": {"graph/runtime/jax_internals.py", "jaxlib_faults.py"},
+    r"optax\._src": {"ps/global_norms.py"},
+    r"(?:from|import) malt\b": {"tf1/functional/autograph/internals.py"},
     r"ray\._private|_ray\._private": {"platform/backends/ray.py"},
 }
 

@@ -2,7 +2,7 @@
 """Client and server classes corresponding to protobuf-defined services."""
 import grpc
 
-from headwater.cluster.transport import control_pb2 as headwater_dot_transport_dot_control__pb2
+from headwater.cluster.transport import control_pb2 as headwater_dot_cluster_dot_transport_dot_control__pb2
 
 
 class TaskStub(object):
@@ -17,43 +17,43 @@ class TaskStub(object):
         """
         self.GetStatus = channel.unary_unary(
                 '/headwater.Task/GetStatus',
-                request_serializer=headwater_dot_transport_dot_control__pb2.GetStatusRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.GetStatusReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusReply.FromString,
                 )
         self.ListDevices = channel.unary_unary(
                 '/headwater.Task/ListDevices',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ListDevicesRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.ListDevicesReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesReply.FromString,
                 )
         self.RegisterPlan = channel.unary_unary(
                 '/headwater.Task/RegisterPlan',
-                request_serializer=headwater_dot_transport_dot_control__pb2.RegisterPlanRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.RegisterPlanRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.ReleaseSession = channel.unary_unary(
                 '/headwater.Task/ReleaseSession',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ReleaseSessionRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseSessionRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.CancelStep = channel.unary_unary(
                 '/headwater.Task/CancelStep',
-                request_serializer=headwater_dot_transport_dot_control__pb2.CancelStepRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CancelStepRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.ResetTask = channel.unary_unary(
                 '/headwater.Task/ResetTask',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.Shutdown = channel.unary_unary(
                 '/headwater.Task/Shutdown',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.Join = channel.unary_unary(
                 '/headwater.Task/Join',
-                request_serializer=headwater_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.JoinReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.JoinReply.FromString,
                 )
 
 
@@ -122,43 +122,43 @@ def add_TaskServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'GetStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStatus,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.GetStatusRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.GetStatusReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusReply.SerializeToString,
             ),
             'ListDevices': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDevices,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ListDevicesRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.ListDevicesReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesReply.SerializeToString,
             ),
             'RegisterPlan': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterPlan,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.RegisterPlanRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.RegisterPlanRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'ReleaseSession': grpc.unary_unary_rpc_method_handler(
                     servicer.ReleaseSession,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ReleaseSessionRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseSessionRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'CancelStep': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelStep,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.CancelStepRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CancelStepRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'ResetTask': grpc.unary_unary_rpc_method_handler(
                     servicer.ResetTask,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ResetRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'Shutdown': grpc.unary_unary_rpc_method_handler(
                     servicer.Shutdown,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ShutdownRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ShutdownRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'Join': grpc.unary_unary_rpc_method_handler(
                     servicer.Join,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.JoinRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.JoinReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.JoinRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.JoinReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -183,8 +183,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/GetStatus',
-            headwater_dot_transport_dot_control__pb2.GetStatusRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.GetStatusReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.GetStatusReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -200,8 +200,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/ListDevices',
-            headwater_dot_transport_dot_control__pb2.ListDevicesRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.ListDevicesReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ListDevicesReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -217,8 +217,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/RegisterPlan',
-            headwater_dot_transport_dot_control__pb2.RegisterPlanRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.RegisterPlanRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -234,8 +234,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/ReleaseSession',
-            headwater_dot_transport_dot_control__pb2.ReleaseSessionRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseSessionRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -251,8 +251,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/CancelStep',
-            headwater_dot_transport_dot_control__pb2.CancelStepRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.CancelStepRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -268,8 +268,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/ResetTask',
-            headwater_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -285,8 +285,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/Shutdown',
-            headwater_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -302,8 +302,8 @@ class Task(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/Join',
-            headwater_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.JoinReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.JoinReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -320,38 +320,38 @@ class MasterStub(object):
         """
         self.CreateSession = channel.unary_unary(
                 '/headwater.Master/CreateSession',
-                request_serializer=headwater_dot_transport_dot_control__pb2.CreateSessionRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.CreateSessionReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionReply.FromString,
                 )
         self.ExtendSession = channel.unary_unary(
                 '/headwater.Master/ExtendSession',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ExtendSessionRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ExtendSessionRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.MakeCallable = channel.unary_unary(
                 '/headwater.Master/MakeCallable',
-                request_serializer=headwater_dot_transport_dot_control__pb2.MakeCallableRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.MakeCallableReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableReply.FromString,
                 )
         self.ReleaseCallable = channel.unary_unary(
                 '/headwater.Master/ReleaseCallable',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ReleaseCallableRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseCallableRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.CloseSession = channel.unary_unary(
                 '/headwater.Master/CloseSession',
-                request_serializer=headwater_dot_transport_dot_control__pb2.CloseSessionRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CloseSessionRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.Reset = channel.unary_unary(
                 '/headwater.Master/Reset',
-                request_serializer=headwater_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
                 )
         self.SessionDevices = channel.unary_unary(
                 '/headwater.Master/SessionDevices',
-                request_serializer=headwater_dot_transport_dot_control__pb2.SessionDevicesRequest.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.SessionDevicesReply.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesRequest.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesReply.FromString,
                 )
 
 
@@ -410,38 +410,38 @@ def add_MasterServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'CreateSession': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateSession,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.CreateSessionRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.CreateSessionReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionReply.SerializeToString,
             ),
             'ExtendSession': grpc.unary_unary_rpc_method_handler(
                     servicer.ExtendSession,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ExtendSessionRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ExtendSessionRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'MakeCallable': grpc.unary_unary_rpc_method_handler(
                     servicer.MakeCallable,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.MakeCallableRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.MakeCallableReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableReply.SerializeToString,
             ),
             'ReleaseCallable': grpc.unary_unary_rpc_method_handler(
                     servicer.ReleaseCallable,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ReleaseCallableRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseCallableRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'CloseSession': grpc.unary_unary_rpc_method_handler(
                     servicer.CloseSession,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.CloseSessionRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.CloseSessionRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'Reset': grpc.unary_unary_rpc_method_handler(
                     servicer.Reset,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.ResetRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Done.SerializeToString,
             ),
             'SessionDevices': grpc.unary_unary_rpc_method_handler(
                     servicer.SessionDevices,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.SessionDevicesRequest.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.SessionDevicesReply.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesRequest.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -466,8 +466,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/CreateSession',
-            headwater_dot_transport_dot_control__pb2.CreateSessionRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.CreateSessionReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.CreateSessionReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -483,8 +483,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/ExtendSession',
-            headwater_dot_transport_dot_control__pb2.ExtendSessionRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ExtendSessionRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -500,8 +500,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/MakeCallable',
-            headwater_dot_transport_dot_control__pb2.MakeCallableRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.MakeCallableReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.MakeCallableReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -517,8 +517,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/ReleaseCallable',
-            headwater_dot_transport_dot_control__pb2.ReleaseCallableRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ReleaseCallableRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -534,8 +534,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/CloseSession',
-            headwater_dot_transport_dot_control__pb2.CloseSessionRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.CloseSessionRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -551,8 +551,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/Reset',
-            headwater_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Done.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.ResetRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Done.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -568,8 +568,8 @@ class Master(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_unary(request, target, '/headwater.Master/SessionDevices',
-            headwater_dot_transport_dot_control__pb2.SessionDevicesRequest.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.SessionDevicesReply.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesRequest.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.SessionDevicesReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
@@ -586,8 +586,8 @@ class ChannelsStub(object):
         """
         self.Open = channel.stream_stream(
                 '/headwater.Channels/Open',
-                request_serializer=headwater_dot_transport_dot_control__pb2.Piece.SerializeToString,
-                response_deserializer=headwater_dot_transport_dot_control__pb2.Piece.FromString,
+                request_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.SerializeToString,
+                response_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.FromString,
                 )
 
 
@@ -607,8 +607,8 @@ def add_ChannelsServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Open': grpc.stream_stream_rpc_method_handler(
                     servicer.Open,
-                    request_deserializer=headwater_dot_transport_dot_control__pb2.Piece.FromString,
-                    response_serializer=headwater_dot_transport_dot_control__pb2.Piece.SerializeToString,
+                    request_deserializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.FromString,
+                    response_serializer=headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -633,7 +633,7 @@ class Channels(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.stream_stream(request_iterator, target, '/headwater.Channels/Open',
-            headwater_dot_transport_dot_control__pb2.Piece.SerializeToString,
-            headwater_dot_transport_dot_control__pb2.Piece.FromString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.SerializeToString,
+            headwater_dot_cluster_dot_transport_dot_control__pb2.Piece.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
