@@ -135,6 +135,7 @@ check-style: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/package_picture.py --check
 	$(BIN)/python tools/stubs.py --check
 
 # NumPy's stubs are written for the versions that it runs on.
