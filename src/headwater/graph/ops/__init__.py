@@ -52,6 +52,7 @@ from headwater.graph.ops import (
     random,
     readers,
     reductions,
+    regular_expressions,
     resizing,
     routing,
     scans,

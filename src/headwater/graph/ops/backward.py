@@ -15,6 +15,7 @@ import numpy as np
 
 from headwater.graph.ops.common import as_ints, output
 from headwater.graph.ops.define import pure
+from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import HostArray, Inference, Spec, lookup
 from headwater.shapes import merge_dims
 
@@ -41,10 +42,10 @@ def _merged(inference: Inference) -> Sequence[Spec]:
 for _type, _compute in {
     "TanhGrad": lambda y, dy: dy * (1 - y * y),
     "SigmoidGrad": lambda y, dy: dy * y * (1 - y),
-    "SqrtGrad": lambda y, dy: dy / (2 * y),
-    "RsqrtGrad": lambda y, dy: dy * y * y * y / -2,
-    "ReciprocalGrad": lambda y, dy: -dy * y * y,
-    "InvGrad": lambda y, dy: -dy * y * y,
+    "SqrtGrad": lambda y, dy: masked_product(dy, sqrt_slope(y)),
+    "RsqrtGrad": lambda y, dy: masked_product(dy, rsqrt_slope(y)),
+    "ReciprocalGrad": lambda y, dy: masked_product(dy, reciprocal_slope(y)),
+    "InvGrad": lambda y, dy: masked_product(dy, reciprocal_slope(y)),
 }.items():
     pure(_type, inputs="y:T|inexact, dy:T", infer=_merged)(_compute)
 

@@ -15,6 +15,7 @@ from jax.scipy import special
 from headwater.dtypes import DType, bool_, float32, string
 from headwater.graph.ops.common import AnyArray, array_module
 from headwater.graph.ops.define import binary, comparison, pure, unary, unary_predicate
+from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import Inference, Spec
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
@@ -64,6 +65,28 @@ def _abs(x: AnyArray) -> AnyArray:
     return array_module(x).abs(x) if x.dtype.kind in "iu" else _float_abs(x)
 
 
+def _given_result(function: Function, slope: Function) -> Function:
+    """``function`` with the gradient ``slope(y)`` of its result y, which is 0 where the incoming gradient is 0.
+
+    TensorFlow's kernels of these gradients say so, even where the slope is infinite: a masked ``sqrt(0)`` counts
+    nothing.
+    """
+
+    @jax.custom_vjp
+    def compute(x: jax.Array) -> jax.Array:
+        return function(x)
+
+    def forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y = function(x)
+        return y, y
+
+    def backward(y: jax.Array, dy: jax.Array) -> tuple[jax.Array]:
+        return (masked_product(dy, slope(y)),)
+
+    compute.defvjp(forward, backward)
+    return compute
+
+
 _unary("Abs", _abs, "numeric")
 _unary("Neg", "negative", "numeric")
 _unary("Square", "square", "numeric")
@@ -74,10 +97,10 @@ for _type, _function in {
     "Expm1": jnp.expm1,
     "Log": jnp.log,
     "Log1p": jnp.log1p,
-    "Sqrt": jnp.sqrt,
-    "Rsqrt": lax.rsqrt,
-    "Reciprocal": jnp.reciprocal,
-    "Inv": jnp.reciprocal,
+    "Sqrt": _given_result(jnp.sqrt, sqrt_slope),
+    "Rsqrt": _given_result(lax.rsqrt, rsqrt_slope),
+    "Reciprocal": _given_result(jnp.reciprocal, reciprocal_slope),
+    "Inv": _given_result(jnp.reciprocal, reciprocal_slope),
     "Sin": jnp.sin,
     "Cos": jnp.cos,
     "Tan": jnp.tan,
@@ -366,7 +389,28 @@ def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
         return x != 0
     if x.dtype.kind == "c" and target.kind != "c":
         x = xp.real(x)
+    if target.kind in "iu" and x.dtype.kind not in "iub":
+        return _integers(xp.asarray(x), target)
     return xp.asarray(x).astype(target)
+
+
+def _integers(x: AnyArray, target: np.dtype[Any]) -> AnyArray:
+    """Floats as integers, as x86-64 processors convert them, and with them TensorFlow on CPUs.
+
+    A number goes through int32 (int64 where 32 bits do not hold the type), where what does not fit, NaN too, becomes
+    the lowest integer; its low bits are the result. So 300 is 44 as uint8, and -1 is 255.
+    """
+    xp = array_module(x)
+    wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
+    lowest = np.iinfo(wide).min
+    x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    limit = x.dtype.type(-float(lowest))
+    if target == np.uint64:  # of which processors convert the upper half by subtracting 2⁶³
+        high = x >= limit
+        within = xp.where(high, x - limit, x)
+        low = xp.where((within >= -limit) & (within < limit), within, -limit).astype(wide).astype(target)
+        return xp.where(high, low ^ target.type(1 << 63), low)
+    return xp.where((x >= -limit) & (x < limit), x, -limit).astype(wide).astype(target)
 
 
 def _bitcast_spec(inference: Inference) -> Sequence[Spec]:

@@ -226,8 +226,12 @@ def _top_specs(inference: Inference, k: int | None) -> Sequence[Spec]:
 def _top(input: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
     if k > input.shape[-1]:
         raise ValueError(f"input must have at least k columns. Had {input.shape[-1]}, needed {k}")
-    values, places = jax.lax.top_k(input, k)
-    return values, places.astype(np.int32)
+    if input.dtype.kind in "iub":
+        values, places = jax.lax.top_k(input, k)
+        return values, places.astype(np.int32)
+    # NaN is below all numbers; XLA has it above them.
+    _, places = jax.lax.top_k(jnp.where(jnp.isnan(input), -np.inf, jax.lax.stop_gradient(input)), k)
+    return jnp.take_along_axis(input, places, axis=-1), places.astype(np.int32)
 
 
 @pure("TopK", inputs="input:T|numeric", infer=lambda inference: _top_specs(inference, inference.attrs["k"]))

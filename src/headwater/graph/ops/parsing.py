@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -216,18 +216,43 @@ def decode_csv(
 
 
 def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str]:
-    """The fields of one line; bytes that are no UTF-8 come through unharmed."""
+    """The fields of one line; bytes that are no UTF-8 are kept as they are.
+
+    A field begins behind line breaks. It is all up to the next delimiter, without quotes and line breaks, or stands in
+    quotes with each of its own quotes doubled. Without ``quoted``, quotes are characters as others.
+    """
     text = record.decode(errors="surrogateescape")
     if not text:
         return []
-    if not quoted or '"' not in text:
+    if not ("\n" in text or "\r" in text or (quoted and '"' in text)):
         return text.split(delimiter)
-    if re.search(rf'(^|{re.escape(delimiter)})[^"{re.escape(delimiter)}]+"', re.sub(r'"([^"]|"")*"', "", text)):
-        raise InvalidArgumentError(None, None, f"Unquoted fields cannot have quotes inside: record {index}")
-    try:
-        return next(csv.reader([text], delimiter=delimiter, strict=True))
-    except (csv.Error, StopIteration) as error:
-        raise InvalidArgumentError(None, None, f"record {index} is no line of separated values: {error}") from None
+    fields: list[str] = []
+    plain, in_quotes = _field_patterns(delimiter, quoted)
+    at = 0
+    while (at := len(text) - len(text[at:].lstrip("\r\n"))) < len(text):
+        is_quoted = quoted and text[at] == '"'
+        match = (in_quotes if is_quoted else plain).match(text, at)
+        if match is None:
+            raise InvalidArgumentError(None, None, f"{_misfit(text, at, is_quoted)}: record {index}")
+        fields.append(match[1].replace('""', '"') if is_quoted else match[1])
+        at = match.end()
+    return [*fields, ""] if text.endswith(delimiter) else fields
+
+
+@functools.lru_cache(maxsize=16)
+def _field_patterns(delimiter: str, quoted: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    end = rf"(?:{re.escape(delimiter)}|\Z)"
+    banned = re.escape(delimiter) + r"\r\n" + ('"' if quoted else "")
+    return re.compile(rf"([^{banned}]*){end}"), re.compile(rf'"((?:[^"]|"")*)"{end}')
+
+
+def _misfit(text: str, at: int, is_quoted: bool) -> str:
+    """Why there is no field at ``at``."""
+    if not is_quoted:
+        return "Unquoted fields cannot have quotes/CRLFs inside"
+    if re.compile(r'"(?:[^"]|"")*\Z').match(text, at):
+        return "Quoted field has to end with quote followed by delim or end"
+    return "Quote inside a string has to be escaped by another quote"
 
 
 def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_value: str) -> HostArray:

@@ -63,11 +63,14 @@ def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _extreme(name: str, empty: Callable[[np.dtype[Any]], object]) -> Callable[..., object]:
-    """``name`` of NumPy; of no elements the value that any other one replaces."""
+    """``name`` of NumPy; of no elements the value that any other one replaces. NaN counts as that value."""
 
     def compute(x: jax.Array, axes: tuple[int, ...], keep: bool) -> Any:
+        xp = array_module(x)
         more = {"initial": empty(x.dtype)} if 0 in x.shape else {}
-        return getattr(array_module(x), name)(x, axis=axes, keepdims=keep, **more)
+        if x.dtype.kind not in "iub":
+            x = xp.where(xp.isnan(x), x.dtype.type(empty(x.dtype)), x)
+        return getattr(xp, name)(x, axis=axes, keepdims=keep, **more)
 
     return compute
 
@@ -125,8 +128,14 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _position(op_type: str, name: str) -> None:
+    """``name`` of NumPy; NaN counts as the number that any other replaces, and so do infinities of its sign."""
+
     def lower(input: jax.Array, dimension: jax.Array, *, output_type: DType = int64) -> jax.Array:
         xp = array_module(input)
+        if input.dtype.kind not in "iub":
+            last = input.dtype.type(getattr(jnp.finfo(input.dtype), "min" if name == "argmax" else "max"))
+            better = input > last if name == "argmax" else input < last
+            input = xp.where(better, input, last)
         return getattr(xp, name)(input, axis=int(dimension)).astype(output_type.numpy_dtype)
 
     pure(

@@ -57,6 +57,8 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "ParseSingleExample": {0: _SCALAR},
     "Range": {0: _SCALAR, 1: _SCALAR, 2: _SCALAR},
     **{f"Resize{kind}": {0: _IMAGES, 1: _VECTOR} for kind in ("Area", "Bicubic", "Bilinear", "NearestNeighbor")},
+    "RegexFullMatch": {1: _SCALAR},
+    "RegexReplace": {1: _SCALAR, 2: _SCALAR},
     "ReverseSequence": {1: _VECTOR},
     "ReverseV2": {1: _VECTOR},
     **{f"Segment{kind}": {1: _VECTOR} for kind in ("Max", "Mean", "Min", "Prod", "Sum")},

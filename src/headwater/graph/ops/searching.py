@@ -135,7 +135,11 @@ def _bound(op_type: str, side: str) -> None:
     def lower(sorted_inputs: object, values: jax.Array, *, out_type: DType = int32) -> jax.Array:
         """Where in each ascending row each value belongs: before its equals, or behind them."""
         search = partial(jnp.searchsorted, side=side)
-        return jax.vmap(search)(jnp.asarray(sorted_inputs), jnp.asarray(values)).astype(out_type.numpy_dtype)
+        rows, wanted = jnp.asarray(sorted_inputs), jnp.asarray(values)
+        places = jax.vmap(search)(rows, wanted)
+        if wanted.dtype.kind not in "iub":  # no element is before NaN, and none behind it
+            places = jnp.where(jnp.isnan(wanted), 0 if side == "left" else rows.shape[-1], places)
+        return places.astype(out_type.numpy_dtype)
 
     pure(op_type, inputs="sorted_inputs:T|real, values:T", infer=_bound_spec, differentiable=False)(lower)
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, bool_, float32, int32, int64, string
+from headwater.dtypes import DType, float32, int32, int64, string
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
-from headwater.shapes import Dims, broadcast_dims
+from headwater.shapes import Dims, merge_dims
+
+_WEB_SAFE = re.compile(rb"[A-Za-z0-9_-]*").fullmatch
 
 # Element by element -----------------------------------------------------------------------------------------------
 
@@ -58,23 +59,36 @@ def as_string(
     kind = input.dtype.kind
     if kind == "b":
         return each(lambda value: b"true" if value else b"false", input)
+    if kind in "iu" and (scientific or shortest):
+        raise ValueError(f"scientific and shortest format not supported for datatype {input.dtype}")
+    if kind in "iu" and precision >= 0:
+        raise ValueError(f"precision not supported for datatype {input.dtype}")
+    if scientific and shortest:
+        raise ValueError("Cannot select both scientific and shortest notation")
     layout = _number_format(kind, precision, width, fill, scientific, shortest)
+    plain = layout if fill != "0" else layout.replace("0", "", 1)  # zeros are for digits only
+
+    def shown(value: Any) -> str:
+        return (layout if np.isfinite(value) else plain) % value
+
     if kind == "c":
-        return each(lambda value: f"({layout % value.real},{layout % value.imag})".encode(), input)
-    return each(lambda value: (layout % value).encode(), input)
+        return each(lambda value: f"({shown(value.real)},{shown(value.imag)})".encode(), input)
+    return each(lambda value: shown(value).encode(), input)
 
 
 def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
-    stripped = text.strip()
+    """The number that ``text`` shows: of floats also ``0x`` and hexadecimal digits, ``inf`` and ``nan`` in any case."""
     try:
-        if dtype.kind == "f":
-            value = float.fromhex(stripped.decode()) if b"x" in stripped.lower() else float(stripped)
-        elif b"_" in stripped:
+        if b"_" in text:
             raise ValueError
-        else:
-            value = int(stripped)
-            if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        if dtype.kind == "f":
+            word = text.strip().lower()
+            if word.endswith(b"y"):  # infinity, which is no number here
                 raise ValueError
+            return float(int(word, 16)) if b"x" in word else float(word)
+        value = int(text)
+        if b"+" in text or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            raise ValueError
     except ValueError:
         shown = text.decode(errors="replace")
         raise ValueError(f"StringToNumberOp could not correctly convert string: {shown}") from None
@@ -89,7 +103,8 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
     """Each text as the number it shows."""
     del context
-    return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
+    with np.errstate(over="ignore"):  # a number that is too large is infinite
+        return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
 
 
 def _unary(op_type: str, function: Callable[[bytes], object], dtype: DType = string) -> None:
@@ -131,70 +146,39 @@ def encode_base64(context: HostContext, input: HostArray, *, pad: bool = False) 
 
 
 def _decode_base64(item: bytes) -> bytes:
-    try:
-        return base64.b64decode(item + b"=" * (-len(item) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"Invalid base64 text: {error}") from None
+    body = item
+    if item and len(item) % 4 == 0:
+        body = item[:-2] if item.endswith(b"==") else item.removesuffix(b"=")
+    if not _WEB_SAFE(body):
+        raise ValueError("Invalid character found in base64.")
+    if len(body) % 4 == 1:
+        raise ValueError("Base64 string length cannot be 1 modulo 4.")
+    return base64.urlsafe_b64decode(body + b"=" * (-len(body) % 4))
 
 
 _unary("DecodeBase64", _decode_base64)
 
 
-def _rewriter(pattern: str | bytes, rewrite: str | bytes, replace_global: bool) -> Callable[[bytes], bytes]:
-    expression, new = _as_bytes(pattern), re.sub(rb"\\(\d)", rb"\\g<\1>", _as_bytes(rewrite))
-    compiled = re.compile(expression)
-    return lambda item: compiled.sub(new, item, count=0 if replace_global else 1)
-
-
-def _as_bytes(value: Any) -> bytes:
+def as_bytes(value: Any) -> bytes:
+    """An attribute or element that is text, in bytes."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-@host("StaticRegexReplace", inputs="input:string", infer=_same_shape(string))
-def static_regex_replace(
-    context: HostContext, input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True
-) -> HostArray:
-    """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
-    del context
-    return each(_rewriter(pattern, rewrite, replace_global), input)
-
-
-@host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape(string))
-def regex_replace(
-    context: HostContext, input: HostArray, pattern: Any, rewrite: Any, *, replace_global: bool = True
-) -> HostArray:
-    """As StaticRegexReplace."""
-    del context
-    return each(_rewriter(pattern[()], rewrite[()], replace_global), input)
-
-
-@host("StaticRegexFullMatch", inputs="input:string", infer=_same_shape(bool_))
-def static_regex_full_match(context: HostContext, input: HostArray, *, pattern: str) -> HostArray:
-    """Whether the whole text matches a regular expression."""
-    del context
-    return each(lambda item: re.fullmatch(_as_bytes(pattern), item) is not None, input, bool_)
-
-
-@host("RegexFullMatch", inputs="input:string, pattern:string", infer=_same_shape(bool_))
-def regex_full_match(context: HostContext, input: Any, pattern: Any) -> HostArray:
-    """As StaticRegexFullMatch."""
-    del context
-    return each(lambda item: re.fullmatch(pattern[()], item) is not None, input, bool_)
-
-
 def _part(text: bytes, start: int, length: int) -> bytes:
-    if not -len(text) <= start <= len(text):
-        raise ValueError(f"pos {start} out of range for string b'{text.decode(errors='replace')}'")
+    """A part of ``text`` in bytes; all that follows ``start`` for a negative length."""
     first = start + len(text) if start < 0 else start
-    return text[first : first + length]
+    if not 0 <= first <= len(text):
+        raise ValueError(f"pos {start} out of range for string b'{text.decode(errors='replace')}'")
+    return text[first:] if length < 0 else text[first : first + length]
 
 
 def _part_of_text(text: bytes, start: int, length: int) -> bytes:
-    letters = text.decode()
-    if not -len(letters) <= start <= len(letters):
-        raise ValueError(f"pos {start} out of range for string {letters!r}")
+    """A part of ``text`` in characters; none for a negative length."""
+    letters = text.decode(errors="surrogateescape")
     first = start + len(letters) if start < 0 else start
-    return letters[first : first + length].encode()
+    if not 0 <= first <= len(letters):
+        raise ValueError(f"pos {start} out of range for string {letters!r}")
+    return letters[first : first + max(length, 0)].encode(errors="surrogateescape")
 
 
 @host("Substr", inputs="input:string, pos:T|index, len:T", infer=_same_shape(string))
@@ -205,7 +189,10 @@ def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArra
     take = _part if unit == "BYTE" else _part_of_text
     flat = np.empty(texts.size, object)
     for index, (text, start, length) in enumerate(zip(texts.flat, starts.flat, lengths.flat, strict=True)):
-        flat[index] = take(text, int(start), int(length))
+        try:
+            flat[index] = take(text, int(start), int(length))
+        except ValueError as error:
+            raise ValueError(f"{error} at index {index}") from None
     return flat.reshape(texts.shape)
 
 
@@ -215,7 +202,8 @@ def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArra
 def _joined_spec(inference: Inference) -> Sequence[Spec]:
     dims: Dims = ()
     for spec in inference.inputs:
-        dims = broadcast_dims(dims, spec.dims) if spec.dims != () else dims
+        if spec.dims != ():
+            dims = spec.dims if dims == () else merge_dims(dims, spec.dims)
     return [Spec(string, dims)]
 
 
@@ -223,7 +211,10 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 def string_join(context: HostContext, *inputs: HostArray, separator: str = "") -> HostArray:
     """The texts at each place joined; a single text goes with all."""
     del context
-    between = _as_bytes(separator)
+    between = as_bytes(separator)
+    shapes = {text.shape for text in inputs if text.ndim}
+    if len(shapes) > 1:
+        raise ValueError(f"StringJoin: input shapes do not match: {sorted(shapes)}")
     parts = np.broadcast_arrays(*inputs)
     flat = np.empty(parts[0].size, object)
     for index, texts in enumerate(zip(*(part.flat for part in parts), strict=True)):
@@ -252,7 +243,7 @@ def reduce_join(
 ) -> HostArray:
     """The texts along dimensions joined: first along the first that is given, the results along the next."""
     del context
-    between = _as_bytes(separator)
+    between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
     rest = [axis for axis in range(inputs.ndim) if axis not in axes]
     moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
@@ -287,7 +278,7 @@ def unsorted_segment_join(
 ) -> HostArray:
     """The texts of each segment joined; nothing for a segment without any."""
     del context
-    between, count = _as_bytes(separator), int(num_segments)
+    between, count = as_bytes(separator), int(num_segments)
     ids = segment_ids.ravel()
     if ((ids < 0) | (ids >= count)).any():
         raise ValueError(f"segment_ids must be in [0, {count}), not from {ids.min()} to {ids.max()}")

@@ -1,0 +1,122 @@
+"""Regular expressions on text: RE2's syntax and matching, on the characters of UTF-8."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.dtypes import bool_, string
+from headwater.graph.ops.define import host
+from headwater.graph.ops.strings import as_bytes, each
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+
+@functools.lru_cache(maxsize=256)
+def compiled(pattern: bytes) -> Any:
+    """The compiled expression; ValueError with RE2's reason when ``pattern`` is not valid."""
+    import re2  # noqa: PLC0415  few programs match text, and loading it costs all tasks a shared library
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0]
+        shown = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise ValueError(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {shown}") from None
+
+
+def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
+    """``rewrite`` as texts and group numbers up to its first invalid escape, and whether it has none."""
+    first, *rest = rewrite.split(b"\\")
+    parts: list[bytes | int] = [first]
+    pieces = iter(rest)
+    for piece in pieces:
+        if piece[:1].isdigit():
+            parts += [int(piece[:1]), piece[1:]]
+        elif piece or (following := next(pieces, None)) is None:
+            return parts, False
+        else:
+            parts.append(b"\\" + following)
+    return parts, True
+
+
+def replace(pattern: bytes, rewrite: bytes, text: bytes, everywhere: bool = True) -> bytes:
+    """``text`` with the first match, or all that do not overlap, rewritten; ``\\1`` stands for the first group.
+
+    An empty match directly behind another match is skipped. A group that the pattern lacks is empty. A rewrite with an
+    invalid escape ends before it where all matches are replaced, and changes nothing where only the first one is.
+    """
+    expression = compiled(pattern)
+    parts, valid = _rewrite_parts(rewrite)
+    if not valid and not everywhere:
+        return text
+    found: list[bytes] = []
+    done = begin = 0
+    last_end = -1
+    while begin <= len(text) and (match := expression.search(text, begin)) is not None:
+        start, end = match.span()
+        if start == end == last_end:
+            begin = end + _character_size(text, end)
+            continue
+        found.append(text[done:start])
+        groups = (match.group(), *match.groups(b""), *[b""] * 9)
+        found += [groups[part] if isinstance(part, int) else part for part in parts]
+        done = begin = last_end = end
+        if not everywhere:
+            break
+    return b"".join([*found, text[done:]])
+
+
+def _character_size(text: bytes, at: int) -> int:
+    """How many bytes the character at ``at`` takes; 1 where there is no valid one."""
+    for size in range(1, 5):
+        try:
+            text[at : at + size].decode()
+        except UnicodeDecodeError:
+            continue
+        return size
+    return 1
+
+
+def _same_shape(inference: Inference) -> Sequence[Spec]:
+    return [Spec(string, inference.inputs[0].dims)]
+
+
+def _truths(inference: Inference) -> Sequence[Spec]:
+    return [Spec(bool_, inference.inputs[0].dims)]
+
+
+@host("StaticRegexReplace", inputs="input:string", infer=_same_shape)
+def static_regex_replace(
+    context: HostContext, input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True
+) -> HostArray:
+    """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
+    del context
+    expression, new = as_bytes(pattern), as_bytes(rewrite)
+    compiled(expression)
+    return each(lambda text: replace(expression, new, text, replace_global), input)
+
+
+@host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape)
+def regex_replace(
+    context: HostContext, input: HostArray, pattern: Any, rewrite: Any, *, replace_global: bool = True
+) -> HostArray:
+    """As StaticRegexReplace."""
+    return static_regex_replace(context, input, pattern=pattern[()], rewrite=rewrite[()], replace_global=replace_global)
+
+
+@host("StaticRegexFullMatch", inputs="input:string", infer=_truths)
+def static_regex_full_match(context: HostContext, input: HostArray, *, pattern: str) -> HostArray:
+    """Whether the whole text matches a regular expression."""
+    del context
+    expression = compiled(as_bytes(pattern))
+    return each(lambda text: expression.fullmatch(text) is not None, input, bool_)
+
+
+@host("RegexFullMatch", inputs="input:string, pattern:string", infer=_truths)
+def regex_full_match(context: HostContext, input: Any, pattern: Any) -> HostArray:
+    """As StaticRegexFullMatch."""
+    return static_regex_full_match(context, input, pattern=pattern[()])
