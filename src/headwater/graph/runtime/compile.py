@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from headwater.errors import FailedPreconditionError
+from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from headwater.graph.ops.faults import error_of
 from headwater.graph.passes.ahead import shown_variables
 from headwater.graph.passes.plan import Compute, Node, VariableInfo
@@ -87,6 +87,7 @@ class Executable:
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
+        self._assigned = _assigned(compute, self._written)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
         self._admits = [
             functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
@@ -183,7 +184,11 @@ class Executable:
             if taken and certain is not None:
                 certain()
             changed, outputs, faults = run(donated, kept, inputs, counter)
-            for cell, value in zip(self._written_cells, changed, strict=True):
+            written = zip(self._written_cells, changed, strict=True)
+            refused = None
+            if self._assigned:
+                written, refused = _accepted(written, self._assigned)
+            for cell, value in written:
                 cell.value = value
                 cell.counts[cell.slot] += 1
             if self._recorder is not None:
@@ -194,6 +199,8 @@ class Executable:
             self._taken.add(key)
         if faults:
             self._raise(faults)
+        if refused is not None:
+            raise refused
         return outputs, changed
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
@@ -295,6 +302,61 @@ def _stores(compute: Compute) -> dict[str, int] | None:
     if compute.outputs or not all(node.type == "Assign" and node.inputs[1] in compute.inputs for node in compute.nodes):
         return None
     return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
+
+
+def _assigned(compute: Compute, written: Sequence[str]) -> list[bool | None]:
+    """For each written variable whether what it is assigned must have its shape; None where its old value is read.
+
+    Empty where no variable gets a value without a look at its old one.
+    """
+    keeps: dict[str, bool | None] = dict.fromkeys(written)
+    for node in compute.nodes:
+        if node.type == "Assign":
+            keeps[node.refs[0]] = bool(node.attrs.get("validate_shape", True))
+    found = list(keeps.values())
+    return found if any(keep is not None for keep in found) else []
+
+
+def _accepted(
+    written: Iterable[tuple[Cell, Any]], assigned: Sequence[bool | None]
+) -> tuple[list[tuple[Cell, Any]], OpError | None]:
+    """Those of the new values that variables may get, and the error of the first other one."""
+    accepted: list[tuple[Cell, Any]] = []
+    refused: OpError | None = None
+    for (cell, value), keeps_shape in zip(written, assigned, strict=True):
+        try:
+            if keeps_shape is not None:
+                check_assigned(cell, value, keeps_shape)
+            accepted.append((cell, value))
+        except OpError as error:
+            refused = refused or error
+    return accepted, refused
+
+
+def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
+    """Checks what a variable is assigned against its value, which another session's graph may have declared.
+
+    Raises:
+      InternalError: the variable is of another type.
+      InvalidArgumentError: it has another shape, and must keep it.
+    """
+    old = cell.value
+    if old is None:
+        return
+    if old.dtype != value.dtype:
+        raise InternalError(
+            None,
+            None,
+            f"variable {cell.name!r} of this task is of type {old.dtype}, and is assigned a value of {value.dtype}: "
+            "another session has a variable of this name",
+        )
+    if keeps_shape and old.shape != value.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Assign requires shapes of both tensors to match. lhs shape= {list(old.shape)} "
+            f"rhs shape= {list(value.shape)} [variable {cell.name!r}]",
+        )
 
 
 def _fits(old: Any, new: Any) -> bool:

@@ -30,7 +30,7 @@ from headwater.graph.resources.kept import is_handle
 from headwater.graph.resources.recording import KeptOperation, Outcome, Place
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
-from headwater.graph.runtime.compile import Executable, cell_value
+from headwater.graph.runtime.compile import Executable, cell_value, check_assigned
 from headwater.graph.runtime.devices import memory_stats, settle
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.memory import out_of_memory
@@ -492,12 +492,14 @@ class CompiledPlan:
         source = self._slot(node.inputs[1])
         outputs = self._outputs_of(node)
         recorder = self._resources.recorder
+        keeps_shape = bool(node.attrs.get("validate_shape", True))
 
         def run(slots: Slots, step: Step) -> None:
             value = np.array(slots[source])
             value.flags.writeable = False  # a program that fetches it gets a copy
             if recorder is None or recorder.known(step, place) is None:
                 with self._resources.lock:
+                    check_assigned(cell, value, keeps_shape)
                     cell.value = value
                     cell.counts[cell.slot] += 1
                     if recorder is not None:

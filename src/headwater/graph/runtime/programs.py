@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from headwater.data.io.tensor_proto import make_tensor_proto
-from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.ops.bodies import call
 from headwater.graph.ops.faults import fault_of
 from headwater.graph.passes.plan import Compute, Node, encode_compute
@@ -153,7 +153,10 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
         if definition.kind is Kind.STATEFUL:
             changed = definition.lower(*inputs, **attrs)
             for position, value in zip(definition.updates, changed, strict=True):
-                state[node.refs[position]] = value
+                variable = node.refs[position]
+                if position in definition.reads:
+                    _check_update(variable, state[variable], value)
+                state[variable] = value
             values[f"{node.name}:0"] = changed[0]
             return
         if definition.kind is Kind.RANDOM:
@@ -172,6 +175,14 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
         ) from error
     for index, value in enumerate(as_outputs(result)):
         values[f"{node.name}:{index}"] = value
+
+
+def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
+    """An update keeps the variable's type and shape, whatever another session's graph has declared."""
+    if new.shape != old.shape:
+        raise ValueError(f"variable {variable!r} has shape {old.shape}, and its update {new.shape}")
+    if new.dtype != old.dtype:
+        raise InternalError(None, None, f"variable {variable!r} is of type {old.dtype}, and its update of {new.dtype}")
 
 
 def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:
