@@ -13,10 +13,26 @@ from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
+from headwater.graph.resources.containers import Signature
 from headwater.graph.resources.example_ledger import GatheredRange, ledger_of
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.replica_lives import Members, has_forgotten
 from headwater.shapes import TensorShape, as_shape
+
+
+def _signature(kind: str, dtype: DType, shape: object, reduction_type: str) -> Signature:
+    return {"type": kind, "element type": dtype, "shape": shape, "reduction_type": reduction_type}
+
+
+def _accumulator(
+    context: HostContext,
+    container: str,
+    shared_name: str,
+    sums: Sequence[DenseSum | RowSum],
+    signature: Signature,
+) -> HostArray:
+    make = lambda: Accumulator(context.op_name, sums, mean=signature["reduction_type"] == "MEAN")  # noqa: E731 - it is one
+    return as_handle(context.resource(container, shared_name, Accumulator, make, signature))
 
 
 @host("ResourceConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
@@ -29,10 +45,8 @@ def dense(
     shared_name: str = "",
     reduction_type: str = "MEAN",
 ) -> HostArray:
-    del dtype
-    sums, mean = [DenseSum(as_shape(shape).as_dims)], reduction_type == "MEAN"
-    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
-    return as_handle(context.resource(container, shared_name, Accumulator, make))
+    sums = [DenseSum(as_shape(shape).as_dims)]
+    return _accumulator(context, container, shared_name, sums, _signature("dense", dtype, shape, reduction_type))
 
 
 @host("SparseConditionalAccumulator", infer=fixed(resource, ()), keeps=True)
@@ -45,10 +59,8 @@ def sparse(
     shared_name: str = "",
     reduction_type: str = "MEAN",
 ) -> HostArray:
-    del dtype
-    sums, mean = [RowSum(context.op_name, as_shape(shape).as_dims)], reduction_type == "MEAN"
-    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
-    return as_handle(context.resource(container, shared_name, Accumulator, make))
+    sums = [RowSum(context.op_name, as_shape(shape).as_dims)]
+    return _accumulator(context, container, shared_name, sums, _signature("sparse", dtype, shape, reduction_type))
 
 
 @host("ResourceAccumulatorApplyGradient", infer=no_outputs, keeps=True)

@@ -158,6 +158,14 @@ def element_specs(inference: Inference) -> Sequence[Spec]:
     ]
 
 
+def _state(
+    context: HostContext, container: str, shared_name: str, output_types: object, output_shapes: object
+) -> IteratorState:
+    make = lambda: IteratorState(context.op_name)  # noqa: E731 - it is one
+    signature = {"element types": output_types, "element shapes": output_shapes}
+    return context.resource(container, shared_name, IteratorState, make, signature)
+
+
 @host("IteratorV2", infer=fixed(resource, ()))
 def iterator(
     context: HostContext,
@@ -167,7 +175,7 @@ def iterator(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    return as_handle(context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name)))
+    return as_handle(_state(context, container, shared_name, output_types, output_shapes))
 
 
 @host("MakeIterator", infer=no_outputs)
@@ -185,7 +193,7 @@ def one_shot_iterator(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    state = context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name))
+    state = _state(context, container, shared_name, output_types, output_shapes)
     state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
     return as_handle(state)
 

@@ -119,9 +119,9 @@ def batches(
     shared_name: str = "",
 ) -> HostArray:
     """What makes batches of ranges, of the dataset that ``dataset_factory`` gives, or ``MakeIterator``."""
-    state = context.resource(
-        container, shared_name, ExampleBatches, lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)
-    )
+    make = lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)  # noqa: E731 - it is one
+    signature = {"size": size, "shuffle": shuffle, "element types": output_types, "element shapes": output_shapes}
+    state = context.resource(container, shared_name, ExampleBatches, make, signature)
     if dataset_factory is not None:
         state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
     return as_handle(state)

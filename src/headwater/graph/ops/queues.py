@@ -10,6 +10,7 @@ import numpy as np
 from headwater.dtypes import bool_, int32, resource
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.containers import Signature
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.shapes import Dims, TensorShape, as_shape
@@ -31,8 +32,10 @@ def _dims(shapes: Sequence[TensorShape]) -> list[Dims]:
     return [as_shape(shape).as_dims for shape in shapes]
 
 
-def _queue(context: HostContext, container: str, shared_name: str, make: Callable[[], Queue]) -> HostArray:
-    return as_handle(context.resource(container, shared_name, Queue, make))
+def _queue(
+    context: HostContext, container: str, shared_name: str, make: Callable[[], Queue], signature: Signature
+) -> HostArray:
+    return as_handle(context.resource(container, shared_name, Queue, make, signature))
 
 
 @host("FIFOQueueV2", infer=_handle, keeps=True)
@@ -45,8 +48,14 @@ def fifo_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    del component_types
-    return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
+    signature = {
+        "type": "FIFOQueue",
+        "capacity": capacity,
+        "component types": component_types,
+        "component shapes": shapes,
+    }
+    make = lambda: FifoQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
+    return _queue(context, container, shared_name, make, signature)
 
 
 @host("PaddingFIFOQueueV2", infer=_handle, keeps=True)
@@ -59,8 +68,14 @@ def padding_fifo_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    del component_types
-    return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
+    signature = {
+        "type": "PaddingFIFOQueue",
+        "capacity": capacity,
+        "component types": component_types,
+        "component shapes": shapes,
+    }
+    make = lambda: PaddingQueue(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
+    return _queue(context, container, shared_name, make, signature)
 
 
 @host("RandomShuffleQueueV2", infer=_handle, keeps=True)
@@ -76,14 +91,17 @@ def random_shuffle_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    del component_types
     order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
-    return _queue(
-        context,
-        container,
-        shared_name,
-        lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order),
-    )
+    signature = {
+        "type": "RandomShuffleQueue",
+        "capacity": capacity,
+        "component types": component_types,
+        "component shapes": shapes,
+        "min_after_dequeue": min_after_dequeue,
+        "seeds": (seed, seed2),
+    }
+    make = lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order)  # noqa: E731 - it is one
+    return _queue(context, container, shared_name, make, signature)
 
 
 @host("PriorityQueueV2", infer=_handle, keeps=True)
@@ -96,9 +114,15 @@ def priority_queue(
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
-    del component_types
     dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
-    return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))
+    signature = {
+        "type": "PriorityQueue",
+        "capacity": capacity,
+        "component types": component_types,
+        "component shapes": shapes,
+    }
+    make = lambda: PriorityQueue(context.op_name, capacity, dims)  # noqa: E731 - it is one
+    return _queue(context, container, shared_name, make, signature)
 
 
 @host("QueueEnqueueV2", infer=no_outputs, blocking=True, keeps=True)

@@ -28,22 +28,26 @@ from headwater.graph.resources.readers import (
 _handle = fixed(resource, ())
 
 
-def _reader(context: HostContext, container: str, shared_name: str, make: Callable[[], Reader]) -> HostArray:
-    return as_handle(context.resource(container, shared_name, Reader, make))
+def _reader(
+    context: HostContext, container: str, shared_name: str, kind: Callable[..., Reader], *options: object
+) -> HostArray:
+    make = lambda: kind(context.op_name, *options)  # noqa: E731 - it is one
+    signature = {"type": kind.__name__, "options": options}
+    return as_handle(context.resource(container, shared_name, Reader, make, signature))
 
 
 @host("TFRecordReaderV2", infer=_handle)
 def tf_record_reader(
     context: HostContext, *, container: str = "", shared_name: str = "", compression_type: str = ""
 ) -> HostArray:
-    return _reader(context, container, shared_name, lambda: RecordReader(context.op_name, compression_type))
+    return _reader(context, container, shared_name, RecordReader, compression_type)
 
 
 @host("TextLineReaderV2", infer=_handle)
 def text_line_reader(
     context: HostContext, *, skip_header_lines: int = 0, container: str = "", shared_name: str = ""
 ) -> HostArray:
-    return _reader(context, container, shared_name, lambda: LineReader(context.op_name, skip_header_lines))
+    return _reader(context, container, shared_name, LineReader, skip_header_lines)
 
 
 @host("FixedLengthRecordReaderV2", infer=_handle)
@@ -62,23 +66,28 @@ def fixed_length_record_reader(
         context,
         container,
         shared_name,
-        lambda: FixedLengthReader(context.op_name, record_bytes, header_bytes, footer_bytes, hop_bytes, encoding),
+        FixedLengthReader,
+        record_bytes,
+        header_bytes,
+        footer_bytes,
+        hop_bytes,
+        encoding,
     )
 
 
 @host("WholeFileReaderV2", infer=_handle)
 def whole_file_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
-    return _reader(context, container, shared_name, lambda: WholeFileReader(context.op_name))
+    return _reader(context, container, shared_name, WholeFileReader)
 
 
 @host("LMDBReader", infer=_handle)
 def lmdb_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
-    return _reader(context, container, shared_name, lambda: LMDBReader(context.op_name))
+    return _reader(context, container, shared_name, LMDBReader)
 
 
 @host("IdentityReaderV2", infer=_handle)
 def identity_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
-    return _reader(context, container, shared_name, lambda: IdentityReader(context.op_name))
+    return _reader(context, container, shared_name, IdentityReader)
 
 
 def _two(dims: tuple[int | None, ...]) -> Callable[[Inference], Sequence[Spec]]:

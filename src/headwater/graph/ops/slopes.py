@@ -1,5 +1,4 @@
-"""Slopes of functions by their results, and their products with incoming gradients, as TensorFlow's kernels define
-them."""
+"""Slopes of functions, given their results, and products with incoming gradients, as in TensorFlow's kernels."""
 
 from __future__ import annotations
 

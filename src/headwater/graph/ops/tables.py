@@ -38,7 +38,8 @@ def hash_table(
     def make() -> Table:
         return Table(context.op_name, key_dtype, value_dtype, fixed=True)
 
-    return as_handle(context.resource(container, shared_name, Table, make))
+    signature = {"type": "HashTable", "key type": key_dtype, "value type": value_dtype}
+    return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
 @host("MutableHashTableV2", infer=fixed(resource, ()), keeps=True)
@@ -57,7 +58,8 @@ def mutable_hash_table(
     def make() -> Table:
         return Table(context.op_name, key_dtype, value_dtype, fixed=False)
 
-    return as_handle(context.resource(container, shared_name, Table, make))
+    signature = {"type": "MutableHashTable", "key type": key_dtype, "value type": value_dtype}
+    return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
 @host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()), keeps=True)
@@ -78,7 +80,13 @@ def mutable_hash_table_of_tensors(
     def make() -> Table:
         return Table(context.op_name, key_dtype, value_dtype, fixed=False, shape=shape)
 
-    return as_handle(context.resource(container, shared_name, Table, make))
+    signature = {
+        "type": "MutableHashTableOfTensors",
+        "key type": key_dtype,
+        "value type": value_dtype,
+        "value shape": tuple(shape),
+    }
+    return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
 @host("InitializeTableV2", infer=no_outputs, keeps=True)

@@ -7,8 +7,10 @@ Containers belong to the task, not to a session: sessions share them by name, an
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from headwater.graph.resources.recording import Recorder
 
 R = TypeVar("R")
+Signature = Mapping[str, object]
+"""What operations that share a resource must agree on, by name: its type, element types, shapes, capacity …"""
 
 
 class Cell:
@@ -69,6 +73,7 @@ class Resources:
         self.recorder: Recorder | None = None
         self._cells: dict[tuple[str, str], Cell] = {}
         self._others: dict[tuple[str, type, str], Any] = {}
+        self._signatures: dict[tuple[str, type, str], Signature] = {}
 
     def cell(self, container: str, name: str) -> Cell:
         """The variable ``name``, made when it is not there."""
@@ -83,15 +88,28 @@ class Resources:
         with self.lock:
             return dict(self._cells)
 
-    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
-        """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there."""
+    def get_or_make(
+        self, container: str, name: str, kind: type[R], make: Callable[[], R], signature: Signature | None = None
+    ) -> R:
+        """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there.
+
+        Args:
+          container, name, kind: where it is.
+          make: makes it.
+          signature: what all operations that share it must agree on; None where there is nothing.
+
+        Raises:
+          InvalidArgumentError: it was made with another signature.
+        """
         key = (container, kind, name)
         found = self._others.get(key)
-        if found is not None:  # without the lock, which an update may have for long
+        if found is not None and self._signatures.get(key) == signature:  # without the lock, which may be held for long
             return found
         with self.lock:
             if key not in self._others:
                 self._others[key] = make()
+            if signature is not None:
+                _check_signature(kind, name, self._signatures.setdefault(key, signature), signature)
             return self._others[key]
 
     def find(self, container: str, name: str, kind: type[R]) -> R | None:
@@ -148,6 +166,7 @@ class Resources:
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:
             for key in [key for key in self._others if ended(key)]:
+                self._signatures.pop(key, None)
                 closing = getattr(self._others.pop(key), "close_now", None)
                 if closing is not None:
                     closing()
@@ -162,6 +181,23 @@ class Resources:
                 if not containers or container in containers:
                     cell.value = None
         self._drop(lambda key: not containers or key[0] in containers)
+
+
+def _check_signature(kind: type, name: str, made: Signature, asked: Signature) -> None:
+    for what in {**made, **asked}:
+        if made.get(what) != asked.get(what):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Shared {kind.__name__.lower()} '{name}' has {what} {_shown(made.get(what))} that does not match "
+                f"{_shown(asked.get(what))}, which this operation asks for",
+            )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_shown, cast('Sequence[object]', value)))}]"
+    return str(getattr(value, "name", value))
 
 
 _OF_SESSION: Final = "session "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.containers import Resources, Signature
 from headwater.graph.resources.queues import Waiting
 
 R = TypeVar("R")
@@ -60,9 +60,17 @@ class HostContext(Protocol):
         """The task's containers."""
         ...
 
-    def resource(self, container: str, shared_name: str, kind: type[R], make: Callable[[], R]) -> R:
+    def resource(
+        self,
+        container: str,
+        shared_name: str,
+        kind: type[R],
+        make: Callable[[], R],
+        signature: Signature | None = None,
+    ) -> R:
         """The task's resource of class ``kind`` that the operation stands for, made when it is not there.
 
-        One with a ``shared_name`` is shared by all sessions; one without belongs to this session alone.
+        One with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
+        `Resources.get_or_make`; one without belongs to this session alone.
         """
         ...

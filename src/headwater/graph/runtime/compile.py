@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class Executable:
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
-        self._assigned = _assigned(compute, self._written)
+        self._assigned = _assigned(compute, self._written, reads)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
         self._admits = [
             functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
@@ -304,14 +304,14 @@ def _stores(compute: Compute) -> dict[str, int] | None:
     return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
 
 
-def _assigned(compute: Compute, written: Sequence[str]) -> list[bool | None]:
+def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -> list[bool | None]:
     """For each written variable whether what it is assigned must have its shape; None where its old value is read.
 
-    Empty where no variable gets a value without a look at its old one.
+    Empty where the old values of all are read: then tracing compares them with the new ones.
     """
     keeps: dict[str, bool | None] = dict.fromkeys(written)
     for node in compute.nodes:
-        if node.type == "Assign":
+        if node.type == "Assign" and node.refs[0] not in read:
             keeps[node.refs[0]] = bool(node.attrs.get("validate_shape", True))
     found = list(keeps.values())
     return found if any(keep is not None for keep in found) else []

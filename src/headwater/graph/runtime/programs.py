@@ -154,7 +154,7 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
             changed = definition.lower(*inputs, **attrs)
             for position, value in zip(definition.updates, changed, strict=True):
                 variable = node.refs[position]
-                if position in definition.reads:
+                if variable in state and node.attrs.get("validate_shape", True):
                     _check_update(variable, state[variable], value)
                 state[variable] = value
             values[f"{node.name}:0"] = changed[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.graph.passes.plan import VariableInfo
-from headwater.graph.resources.containers import Cell, Resources, session_container
+from headwater.graph.resources.containers import Cell, Resources, Signature, session_container
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -210,14 +210,22 @@ class TaskContext:
     variables: dict[str, VariableInfo]
     arguments: tuple[str, ...] = ()
 
-    def resource(self, container: str, shared_name: str, kind: type[R], make: Callable[[], R]) -> R:
+    def resource(
+        self,
+        container: str,
+        shared_name: str,
+        kind: type[R],
+        make: Callable[[], R],
+        signature: Signature | None = None,
+    ) -> R:
         """The task's resource of class ``kind`` that the operation stands for, made when it is not there.
 
-        One with a ``shared_name`` is shared by all sessions; one without belongs to this session alone.
+        One with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
+        `Resources.get_or_make`; one without belongs to this session alone.
         """
         if shared_name:
-            return self.resources.get_or_make(container, shared_name, kind, make)
-        return self.resources.get_or_make(session_container(self.step.session), self.op_name, kind, make)
+            return self.resources.get_or_make(container, shared_name, kind, make, signature)
+        return self.resources.get_or_make(session_container(self.step.session), self.op_name, kind, make, signature)
 
     def cell(self, variable: str) -> Cell:
         """The cell of one of the plan's variables."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError, OpError
-from headwater.graph.resources.containers import Resources
+from headwater.graph.resources.containers import Resources, Signature
 from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
 from headwater.graph.resources.kept import Kept, Key, State, StillWaitsError, is_handle
 from headwater.graph.resources.recording import KeptOperation, Outcome, Place
@@ -52,14 +52,16 @@ class CopiedResources(Resources):
         finally:
             self._touched = before
 
-    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
+    def get_or_make(
+        self, container: str, name: str, kind: type[R], make: Callable[[], R], signature: Signature | None = None
+    ) -> R:
         """See `Resources.get_or_make`.
 
         Raises:
           FailedPreconditionError: there would be no second copy of it.
         """
         if kind is Note:
-            return super().get_or_make(container, name, kind, make)
+            return super().get_or_make(container, name, kind, make, signature)
         touched = self._touched
         if not can_keep(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
@@ -69,7 +71,7 @@ class CopiedResources(Resources):
                 name, f"what a branch or a loop does with {name!r}, a {kind.__name__}, cannot be done there, too"
             )
         is_new = self.find(container, name, kind) is None
-        found = super().get_or_make(container, name, kind, make)
+        found = super().get_or_make(container, name, kind, make, signature)
         assert isinstance(found, Kept)
         if is_new:
             found.share(self.lock)
