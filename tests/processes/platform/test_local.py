@@ -155,6 +155,69 @@ def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, t
     backend.stop(stubborn, grace_s=1)
 
 
+SAVES = (
+    PREAMBLE
+    + """
+def save(*_):
+    print("saves", flush=True)
+    tell("hears")
+    with open(os.environ["GO_ON"]) as go_on:
+        go_on.read()
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+tell("runs")
+while True: signal.pause()
+"""
+)
+#: Commands around a program, as job files have them; ``$P`` is the program.
+COMMANDS = {
+    "program": [sys.executable, "{program}"],
+    "shell": ["/bin/sh", "-c", "$P; echo after"],
+    "pipeline": ["/bin/sh", "-c", "$P 2>&1 | cat"],
+    "script": ["/bin/sh", "-c", "/bin/sh -c '$P; echo inner'; echo outer"],
+    "trap in front": ["/bin/bash", "-c", "trap 'echo trapped' TERM; $P; exit 0"],
+    "trap behind": ["/bin/bash", "-c", "trap 'kill $!' TERM; $P & wait $!"],
+    "own group": ["/bin/sh", "-c", "timeout 600 $P; echo after"],
+    "launcher": [
+        sys.executable,
+        "-c",
+        "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]])",
+        "{program}",
+    ],
+}
+
+
+@pytest.mark.parametrize("asked", ["stopped", "preempted"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_program_behind_any_command_saves_at_the_end(
+    backend: TaskBackend, tmp_path: Path, told: Told, command: str, asked: str
+) -> None:
+    (tmp_path / "program.py").write_text(SAVES)
+    os.mkfifo(tmp_path / "go_on")
+    argv = [
+        word.replace("{program}", str(tmp_path / "program.py")).replace("$P", f"{sys.executable} {tmp_path}/program.py")
+        for word in COMMANDS[command]
+    ]
+    ordered = order(backend, tmp_path, argv, env={"GO_ON": str(tmp_path / "go_on")})
+    handle = backend.start(ordered)
+    assert told() == "runs"
+    if asked == "stopped":
+        backend.stop(handle, grace_s=60)
+    else:
+        os.kill(keeper_of(handle), signal.SIGTERM)
+    assert told() == "hears"
+    # While it saves, the request is made again, as a server that comes back does.
+    backend.stop(handle, grace_s=60)
+    assert isinstance(backend.poll(handle), Running)
+    (tmp_path / "go_on").write_text("go on")
+    ended = ends(backend, handle)
+    lines = printed(ordered.log_path).splitlines()
+    assert lines[:2] == ["saves", "saved"]
+    assert not {"after", "inner", "outer"} & set(lines)
+    assert ended.stopped
+
+
 def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
     handle = backend.start(order(backend, tmp_path, PAUSE))
     told()

@@ -64,6 +64,26 @@ while True: signal.pause()
     told.close()
 
 
+def test_a_program_behind_a_shell_and_a_pipeline_saves_too(tmp_path: Path, told: Told) -> None:
+    program = """
+def end(*_):
+    print("saved")
+    sys.exit(5)
+signal.signal(signal.SIGTERM, end)
+tell()
+while True: signal.pause()
+"""
+    (tmp_path / "program.py").write_text(PREAMBLE + program)
+    shell = ["/bin/sh", "-c", f"{sys.executable} -u {tmp_path}/program.py | cat; echo after"]
+    environment = os.environ | {"TELL": str(tmp_path / "tell")}
+    with subprocess.Popen([*FIRST, *shell], env=environment, stdout=subprocess.PIPE, text=True) as pod:
+        told()
+        pod.send_signal(signal.SIGTERM)
+        assert pod.communicate() == ("saved\n", None)
+    assert pod.returncode == 128 + signal.SIGTERM
+    told.close()
+
+
 def test_what_the_task_leaves_behind_is_not_waited_for(tmp_path: Path, told: Told) -> None:
     program = """
 child = subprocess.Popen([sys.executable, "-c", "import signal\\nwhile True: signal.pause()"])

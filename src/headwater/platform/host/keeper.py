@@ -33,11 +33,13 @@ from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import DataLossError, ResourceExhaustedError
 from headwater.platform.host import guard
+from headwater.platform.host.end_request import EndRequest, processes_below
 from headwater.platform.host.lines import LineBuffer, Stamper
 from headwater.platform.host.ports import NoPort, hold
 from headwater.platform.host.processes import (
     ProcessIdentity,
     ProcessTable,
+    adopt_orphans,
     how_it_ended,
     identity,
     proportional_bytes,
@@ -59,10 +61,11 @@ CANNOT_START = 127
 _PORT_TAKEN = 75
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _READ_SIZE = 64 * 1024
 _LAST_LINES = 20
 _MEMORY_INTERVAL_S = 1.0
+# Between two looks at the processes of a task that was asked to end: only children of ours tell us of their end.
+_END_INTERVAL_S = 0.1
 # What a task tells is written down so often at most.
 _TELL_S = 0.25
 _FULL = b"[headwater: the log is full; what follows is dropped]\n"
@@ -104,13 +107,15 @@ class Keeper:
         self._returncode: int | None = None
         self._reason = ""
         self._asked = ""
+        self._request: EndRequest | None = None
+        self._look_at_processes_at: float | None = None
         self._kill_at: float | None = None
         self._killed = False
         self._look_at_memory_at = time.monotonic() if order["memory_bytes"] else None
 
     def run(self, ready: IO[bytes]) -> None:
         """Starts the task, tells ``ready``, and returns when nothing of the task is left."""
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans()
         signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
         with contextlib.ExitStack() as stack:
@@ -135,11 +140,11 @@ class Keeper:
                 "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
             )
             _tell(ready)
-            while self._returncode is None:
+            while (code := self._code()) is None:
                 for key, _ in self._selector.select(self._timeout()):
                     key.data()
                 self._look_at_time()
-            if not self._asked and not self._order["relay"] and self._returncode == -signal.SIGTERM:
+            if not self._asked and not self._order["relay"] and code == -signal.SIGTERM:
                 # The same request has reached the task, and us a moment later.
                 self._asked = "preempted"
             guard.end_job(self._order["mark"])
@@ -149,7 +154,7 @@ class Keeper:
             while select.select([status], [], [], 0)[0]:
                 self._read_status(status)
             self._write_progress()
-            self._end(self._returncode, self._reason or how_it_ended(self._returncode))
+            self._end(code, self._reason or how_it_ended(code))
 
     def _start(self, status_address: str) -> None:
         order = self._order
@@ -199,15 +204,24 @@ class Keeper:
         if creator_end is None or not creator.is_alive():
             creator_ended()
 
+    def _code(self) -> int | None:
+        """How the task ended; None before, and while processes of it are left that were asked to end."""
+        answered = self._request is None or self._killed or self._request.answered
+        return self._returncode if answered else None
+
     def _timeout(self) -> float | None:
         tell_at = self._tell_at if self._untold else None
-        times = [at for at in (self._kill_at, self._look_at_memory_at, tell_at) if at is not None]
+        watched = (self._kill_at, self._look_at_memory_at, self._look_at_processes_at, tell_at)
+        times = [at for at in watched if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _look_at_time(self) -> None:
-        if self._returncode is not None:
+        if self._code() is not None:
             return
         now = time.monotonic()
+        if self._request is not None and self._look_at_processes_at is not None and now >= self._look_at_processes_at:
+            self._look_at_processes_at = now + _END_INTERVAL_S
+            self._signal_processes(self._request)
         if self._untold and now >= self._tell_at:
             self._write_progress()
         if self._kill_at is not None and now >= self._kill_at:
@@ -226,8 +240,9 @@ class Keeper:
         assert self._process is not None
         self._killed = True
         self._reason = reason
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._returncode is None:  # otherwise its number may be another's; the mark finds what it has started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _read_signals(self, signals: socket.socket) -> None:
         numbers = signals.recv(4096)
@@ -243,15 +258,21 @@ class Keeper:
             print(error.message, file=sys.stderr, flush=True)
             stop = {"grace_s": _DEFAULT_GRACE_S}  # it was the agent that asked
         grace_s = float(self._order.get("grace_s", _DEFAULT_GRACE_S) if stop is None else stop["grace_s"])
-        # A task must not get the same request twice: the second may end what it does about the first.
-        if not self._asked and self._returncode is None and self._order["relay"]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGTERM)
+        # A process must not get the same request twice: the second may end what it does about the first.
+        if self._request is None and self._returncode is None:
+            self._request = EndRequest()
+            self._look_at_processes_at = time.monotonic()
         # Without a record of it, it was not the agent that asked.
         self._asked = "preempted" if stop is None else "stopped"
         kill_at = time.monotonic() + grace_s
         if not self._killed:
             self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
+
+    def _signal_processes(self, request: EndRequest) -> None:
+        """Sends SIGTERM to the processes of the task whose turn it is."""
+        for process in request.look(processes_below(os.getpid())):
+            if self._order["relay"]:
+                process.send(signal.SIGTERM)
 
     def _reap(self) -> None:
         """Takes note of the end of the task, and of the ends of orphans that it left to us."""

@@ -23,7 +23,9 @@ from pathlib import Path
 
 from headwater.cluster.telemetry.printed import Told
 from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
+from headwater.platform.host.end_request import EndRequest, processes_below
 from headwater.platform.host.lines import LineBuffer
+from headwater.platform.host.processes import adopt_orphans
 from headwater.platform.host.programs import missing_program
 from headwater.platform.host.signals import signal_socket
 
@@ -31,6 +33,8 @@ from headwater.platform.host.signals import signal_socket
 MARK = "::headwater-progress:: "
 
 _EVERY_S = 2.0
+# Between two looks at the processes of a task that was asked to end.
+_END_INTERVAL_S = 0.1
 _READ_SIZE = 64 * 1024
 _CANNOT_START = 127
 
@@ -121,6 +125,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if missing:
         _print(f"headwater: {missing}\n".encode())
         return _CANNOT_START
+    adopt_orphans()
     signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     marker = Marker(_print, environment)
     with contextlib.ExitStack() as stack:
@@ -144,15 +149,23 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         os.set_blocking(pipe, False)
         for file in (signals, status, pipe):
             selector.register(file, selectors.EVENT_READ)
-        code: int | None = None
-        while code is None:
-            for key, _ in selector.select(marker.look()):
+        ending: EndRequest | None = None
+        while task.returncode is None or not (ending is None or ending.answered):
+            wait_s = marker.look()
+            if ending is not None:
+                wait_s = _END_INTERVAL_S if wait_s is None else min(wait_s, _END_INTERVAL_S)
+            for key, _ in selector.select(wait_s):
                 if key.fileobj is status:
                     marker.report(status.recv(MAX_DATAGRAM))
                 elif key.fileobj is signals:
-                    code = _after_signals(signals.recv(4096), task)
+                    if set(signals.recv(4096)) - {signal.SIGCHLD} and task.returncode is None:
+                        ending = ending or EndRequest()
+                    _reap(task)
                 elif not _copy(pipe, marker):
                     selector.unregister(pipe)
+            if ending is not None:
+                for process in ending.look(processes_below(os.getpid())):
+                    process.send(signal.SIGTERM)
         # What others still hold open, such as a process that the task left behind, is not waited for.
         while _copy(pipe, marker):
             pass
@@ -161,22 +174,15 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             while True:
                 marker.report(status.recv(MAX_DATAGRAM))
         marker.close()
-    return code if code >= 0 else 128 - code
+    return task.returncode if task.returncode >= 0 else 128 - task.returncode
 
 
-def _after_signals(numbers: bytes, task: subprocess.Popen[bytes]) -> int | None:
-    """Passes on what asks the task to end; how it ended, None where it has not."""
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signum in numbers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(task.pid, signum)
-    code: int | None = None
-    # A pod's first process is the parent of all that have lost theirs.
+def _reap(task: subprocess.Popen[bytes]) -> None:
+    """Notes the end of the task, and reaps orphans, whose parent a pod's first process is."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == task.pid:
-                code = task.returncode = os.waitstatus_to_exitcode(ended[1])
-    return code
+                task.returncode = os.waitstatus_to_exitcode(ended[1])
 
 
 def _copy(pipe: int, marker: Marker) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_CHILD_SUBREAPER = 36
 # Positions in /proc/PID/stat after the command's name, which may hold blanks and brackets itself.
 _STATE, _PARENT, _UTIME, _CSTIME, _START = 0, 1, 11, 14, 19
 
@@ -66,6 +68,11 @@ def identity(pid: int) -> ProcessIdentity:
     return ProcessIdentity(pid=pid, start=int(stat[_START]), boot=boot_id())
 
 
+def adopt_orphans() -> None:
+    """Makes this process the parent of all descendants that lose theirs, so that they stay its descendants."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def boot_id() -> str:
     """Differs from one start of the machine to the next."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -76,11 +83,17 @@ class ProcessTable:
 
     def __init__(self) -> None:
         self._children: dict[int, list[int]] = {}
+        self._parents: dict[int, int] = {}
         for entry in os.listdir(_PROC):
             if entry.isdecimal():
                 stat = _stat(int(entry))
                 if stat is not None:
+                    self._parents[int(entry)] = int(stat[_PARENT])
                     self._children.setdefault(int(stat[_PARENT]), []).append(int(entry))
+
+    def parent(self, pid: int) -> int:
+        """The process that ``pid`` is a child of; 0 where there was no process ``pid``."""
+        return self._parents.get(pid, 0)
 
     def descendants(self, pid: int) -> list[int]:
         """The processes that ``pid`` started, and those that they started, without itself."""
@@ -91,6 +104,39 @@ class ProcessTable:
             found += below
             pending += below
         return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessSignals:
+    """What a process does about signals.
+
+    Attributes:
+      command: the name of its program, at most 15 characters.
+      caught: signals for which it has a handler.
+      ignored: signals that it ignores.
+    """
+
+    command: str
+    caught: frozenset[int]
+    ignored: frozenset[int]
+
+
+def signals_of(pid: int) -> ProcessSignals | None:
+    """What process ``pid`` does about signals; None where it has ended."""
+    try:
+        text = (_PROC / str(pid) / "status").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return ProcessSignals(
+        command=fields["Name"].strip(), caught=_signal_set(fields["SigCgt"]), ignored=_signal_set(fields["SigIgn"])
+    )
+
+
+def _signal_set(mask: str) -> frozenset[int]:
+    """The numbers of the signals in a mask of /proc/PID/status, whose lowest bit is signal 1."""
+    bits = int(mask, 16)
+    return frozenset(number for number in range(1, 65) if bits >> (number - 1) & 1)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -1,0 +1,124 @@
+"""A request to end (SIGTERM) to a task of many processes: which of them receive it, and in which order.
+
+A task's command may be a shell around the program that saves at SIGTERM: ``/bin/sh -c "python train.py"``, a pipeline,
+a script, a launcher. A signal for the first process alone ends the shell, and the program never learns of it. A signal
+for the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
+
+- A program that handles SIGTERM receives it, once, and answers for all processes below it, as a supervisor does.
+- A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
+  command in the background is left to the trap, but waited for: many a trap passes the signal on and exits.
+- A process without a handler that has started others receives it, so that it starts nothing further.
+- Other processes without a handler have nothing to save. They receive it when nobody else is left to answer.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headwater.platform.host.processes import ProcessIdentity, ProcessTable, identity, signals_of
+
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskProcess:
+    """One process of a task.
+
+    Attributes:
+      identity: the process.
+      parent: the number of its parent.
+      handles: whether it has a handler for SIGTERM.
+      shell: whether it is a shell.
+      background: whether a shell has started it with ``&``: POSIX has such a command ignore SIGQUIT.
+    """
+
+    identity: ProcessIdentity
+    parent: int
+    handles: bool
+    shell: bool = False
+    background: bool = False
+
+
+class EndRequest:
+    """A request to end, from the first signal until every process that was to answer has ended."""
+
+    def __init__(self) -> None:
+        self._signalled: set[ProcessIdentity] = set()
+        self._left_to_others: set[ProcessIdentity] = set()
+        self._background: set[ProcessIdentity] = set()
+        self._answered = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether no process was left at the last look that had received the signal or had yet to."""
+        return self._answered
+
+    def look(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:
+        """Chooses the processes that are to receive SIGTERM now, and counts them as signalled.
+
+        Args:
+          processes: all living processes of the task, by number.
+        """
+        children: dict[int, list[TaskProcess]] = {}
+        for process in processes.values():
+            children.setdefault(process.parent, []).append(process)
+        first: list[TaskProcess] = []
+        last: list[TaskProcess] = []
+
+        def leave(process: TaskProcess) -> None:
+            self._left_to_others.add(process.identity)
+            for child in children.get(process.identity.pid, ()):
+                leave(child)
+
+        def visit(process: TaskProcess) -> None:
+            below = children.get(process.identity.pid, [])
+            if process.identity in self._left_to_others:
+                return
+            if process.handles and not process.shell:
+                first.append(process)
+                for child in below:
+                    leave(child)
+                return
+            (first if process.handles or below else last).append(process)
+            for child in below:
+                if process.handles and child.background:
+                    self._background.add(child.identity)
+                    leave(child)
+                else:
+                    visit(child)
+
+        for process in processes.values():
+            if process.parent not in processes:
+                visit(process)
+        chosen = [process for process in first if process.identity not in self._signalled]
+        # A shell with a trap may wait for one of the last.
+        if not chosen and not any(process.handles and not process.shell for process in first):
+            chosen = [process for process in last if process.identity not in self._signalled]
+        waited_for = any(process.identity in self._background for process in processes.values())
+        self._answered = not first and not last and not waited_for
+        self._signalled.update(process.identity for process in chosen)
+        return [process.identity for process in chosen]
+
+
+def processes_below(pid: int) -> dict[int, TaskProcess]:
+    """The living processes that ``pid`` and its descendants have started, by number."""
+    found: dict[int, TaskProcess] = {}
+    table = ProcessTable()
+    for number in table.descendants(pid):
+        try:
+            who = identity(number)
+        except ProcessLookupError:
+            continue
+        signals = signals_of(number)
+        if signals is None or not who.is_alive():
+            continue
+        found[number] = TaskProcess(
+            identity=who,
+            parent=table.parent(number),
+            handles=signal.SIGTERM in signals.caught,
+            shell=signals.command in _SHELLS,
+            background=signal.SIGQUIT in signals.ignored,
+        )
+    return found
