@@ -31,8 +31,9 @@ from headwater.platform.backends.base import (
     TaskRequest,
     TaskState,
 )
+from headwater.platform.completion import WORKING
 from headwater.platform.manager import Manager, ManagerSettings
-from headwater.platform.policy import WORKING, NotPossible
+from headwater.platform.policy import NotPossible
 from headwater.platform.spec import parse_job
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
 from headwater.platform.store import Store

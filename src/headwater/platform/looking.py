@@ -46,7 +46,16 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
         found = backend.poll(handle)
         progress = None if isinstance(found, Lost) else found.progress
         if progress is not None and _is_new(task, progress):
-            moves.append(Progressed(name, progress.step, progress.steps_per_s, progress.loss, progress.metrics))
+            moves.append(
+                Progressed(
+                    name,
+                    progress.step,
+                    progress.steps_per_s,
+                    progress.loss,
+                    progress.metrics,
+                    together=bool(progress.together),
+                )
+            )
         if progress is not None and progress.talk is not None and isinstance(found, Running):
             talks[name] = progress.talk
         if not isinstance(found, Running):
@@ -121,4 +130,5 @@ def _is_new(task: TaskState, progress: Progress) -> bool:
         or progress.steps_per_s != task.steps_per_s
         or (progress.loss is not None and progress.loss != task.loss)
         or (bool(progress.metrics) and progress.metrics != task.metrics)
+        or (bool(progress.together) and not task.together)
     )

@@ -4,7 +4,8 @@
 
     QUEUED ------ places found ------------------> RUNNING
        |--------- pending for too long ----------> FAILED
-    RUNNING ----- workers and chief are done ----> ENDING, then SUCCEEDED; ps and evaluator are asked to end
+    RUNNING ----- workers and chief are done ----> RUNNING until an evaluator ends, too, or its deadline is over
+       |--------- all of these are done ---------> ENDING, then SUCCEEDED; what still runs is asked to end
        |--------- a task failed, task scope -----> RUNNING; the task starts again after a pause
        |--------- a task failed, job scope ------> ENDING, then RESTARTING, then RUNNING
        |--------- failed once too often ---------> ENDING, then FAILED, with the first error
@@ -27,6 +28,7 @@ from dataclasses import replace
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, Lost
+from headwater.platform.completion import WORKING, done_at, is_killed, nothing_left, servers_ended, validates
 from headwater.platform.spec import ROLES, JobSpec, RestartSpec
 from headwater.platform.states import (
     AskRestart,
@@ -49,8 +51,6 @@ from headwater.platform.states import (
     Tick,
 )
 
-#: The roles whose end ends the job; all other tasks serve them.
-WORKING = ("worker", "chief")
 # How a task ends whose program is not there, or cannot be run: another start would end in the same way.
 _CANNOT_RUN = 127
 # How a task ends that somebody else asked to end.
@@ -167,6 +167,7 @@ def _progressed(state: JobState, event: Progressed, now: float) -> Decision:
         steps_per_s=event.steps_per_s,
         loss=task.loss if event.loss is None else event.loss,
         metrics=event.metrics or task.metrics,
+        together=task.together or event.together,
         progress_at=now if moved else task.progress_at,
     )
     return Decision(state.with_task(task))
@@ -191,6 +192,8 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
         return Decision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
+    if how.code and nothing_left(state, task, now, killed=not task.verdict and is_killed(how)):
+        return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     if task.phase is TaskPhase.ENDING:  # scaled away, and perhaps wanted again before it ended
@@ -204,6 +207,19 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     return _failed(state, task, fault_of(task, how, how.reason, now), now)
 
 
+def _ended_after_work(state: JobState, task: TaskState) -> Decision:
+    phase = TaskPhase.STOPPED if task.name.job in WORKING else TaskPhase.FAILED
+    text = f"{task.label} ended after the work was done: {task.reason}"
+    return Decision(
+        state.with_task(replace(task, phase=phase, reason=text, verdict="")), (Note("lost", text, task.label),)
+    )
+
+
+def _scope(state: JobState) -> str:
+    """What a failure starts again: the ``task``, or the ``job``, also where ``ps`` that a task needs have ended."""
+    return "job" if servers_ended(state) else state.spec.restart_scope
+
+
 def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
     """What becomes of a task that ends while its job does."""
     if how.code == 0:
@@ -215,7 +231,8 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     """A failure that counts: restarts what the job's rules say, or ends the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
-    healthy_since = task.started_at if state.spec.restart_scope == "task" else state.attempt_at
+    scope = _scope(state)
+    healthy_since = task.started_at if scope == "task" else state.attempt_at
     if healthy_since is not None and now - healthy_since >= rules.reset_after:
         task = replace(task, restarts=0, first=None)
         state = replace(state, restarts=0, first=None)
@@ -224,7 +241,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     task = replace(task, first=task.first or fault)
     state = replace(state.with_task(task), first=first)
     note = Note("failed", str(fault), task.label)
-    restarts = task.restarts if state.spec.restart_scope == "task" else state.restarts
+    restarts = task.restarts if scope == "task" else state.restarts
     hopeless = fault.code == _CANNOT_RUN
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
@@ -232,7 +249,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
         return Decision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
-    if state.spec.restart_scope == "task":
+    if scope == "task":
         task = _again(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
@@ -242,6 +259,8 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
 
 def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:
     """A task whose place is gone: it, or the whole job if others must know its address, needs another place."""
+    if state.phase is JobPhase.RUNNING and not task.verdict and nothing_left(state, task, now, killed=True):
+        return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
     if (
         state.phase is JobPhase.RUNNING
         and _may_go(state, task)
@@ -273,7 +292,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
-    elif state.spec.restart_scope == "task" and (not how.preempted or _may_go(state, task)):
+    elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
         # Its machine is taken away: the others go on until there is room for it elsewhere.
         placed = not how.preempted
         again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
@@ -390,7 +409,8 @@ def _tick(state: JobState, event: Tick, now: float) -> Decision:
 
 def _tick_running(state: JobState, now: float) -> Decision:
     limit = state.spec.deadlines.run
-    if limit is not None and state.started_at is not None and now >= state.started_at + limit:
+    over = limit is not None and state.started_at is not None and now >= state.started_at + limit
+    if over and done_at(state, now) is None:
         return _end(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
     notes: list[Note] = []
     for task in tuple(state.tasks.values()):
@@ -416,16 +436,12 @@ def _settle(state: JobState, now: float) -> Decision:
     """What follows from the state itself: tasks whose time has come start; what was to follow on the end does."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
-        working = [task for task in state.tasks.values() if task.name.job in WORKING]
-        # A worker for which there is no room is not waited for where workers come and go, or if it never began: jobs
-        # that all wait for one more, and keep the places of workers that are done, would wait for each other.
-        absent = {
-            task.name
-            for task in working
-            if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt)
-        }
-        wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and task.name not in absent]
-        if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
+        done = done_at(state, now)
+        if done is not None and validates(state, done, now):
+            reason = "all workers are done; waits for the evaluator"
+            notes = (Note("pending", reason),) if state.reason != reason else ()
+            state = replace(state, reason=reason)
+        elif done is not None:
             decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)
             state, notes = decision.state, decision.notes
     if state.phase is JobPhase.RUNNING:

@@ -236,12 +236,14 @@ class DeadlineSpec(_Model):
       pending: waiting for the resources that the job asks for.
       run: all of the job's run, restarts included.
       progress: without a further step, while a task that has reported steps runs.
+      evaluator: for an evaluator to validate the last of the training, from when the workers are done.
       grace: between asking a task to end and killing it.
     """
 
     pending: Duration | None = 86_400.0
     run: Duration | None = None
     progress: Duration | None = None
+    evaluator: Duration | None = 600.0
     grace: Duration = 30.0
 
 

@@ -95,6 +95,7 @@ class TaskState:
       steps_per_s: its speed, as reported.
       loss: its loss, as reported.
       metrics: further numbers that it reported, by name.
+      together: whether it has reported that it cannot go on without the others.
       host: where an engine runs it, as far as that tells.
       progress_at: when its step last changed.
     """
@@ -115,6 +116,7 @@ class TaskState:
     steps_per_s: float | None = None
     loss: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    together: bool = False
     host: str = ""
     progress_at: float | None = None
 
@@ -223,6 +225,7 @@ class Progressed:
     steps_per_s: float | None = None
     loss: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)

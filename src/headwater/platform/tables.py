@@ -97,6 +97,7 @@ class TaskRow(Base):
     usage: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     metrics: Mapped[JsonObject] = mapped_column(server_default="{}")
     host: Mapped[str] = mapped_column(Text, server_default="")
+    together: Mapped[bool] = mapped_column(server_default="0")
 
 
 class AttemptRow(Base):

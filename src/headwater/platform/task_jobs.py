@@ -181,6 +181,7 @@ class TaskJobs:
             or state.spec.restart_scope != "task"
             or state.workers >= state.spec.workers.count.most
             or further in state.tasks
+            or policy.done_at(state, now) is not None
             or any(not task.placed and task.phase is TaskPhase.WAITING for task in state.tasks.values())
             or now - self._grown_at.get(record.id, -math.inf) < _GROW_S
         ):

@@ -84,17 +84,80 @@ class Job:
         return self.state.phase
 
 
-def test_ps_and_evaluator_end_when_the_workers_and_the_chief_are_done() -> None:
+def test_ps_and_evaluator_have_until_the_evaluator_is_done_once_the_workers_and_the_chief_are() -> None:
     job = Job("ps: 1\nworkers: 2\nchief: true\nevaluator: true").placed()
     assert job.phase is JobPhase.RUNNING
     job.ended(worker(0), worker(1))
     assert job.phase is JobPhase.RUNNING
-    job.ended(CHIEF)
-    assert job.in_phase(TaskPhase.ENDING) == [PS, EVALUATOR]
+    job.ended(CHIEF).after(599.0)
+    assert job.phase is JobPhase.RUNNING
+    assert job.notes.count("pending: all workers are done; waits for the evaluator") == 1
+    job.ended(EVALUATOR)
+    assert job.in_phase(TaskPhase.ENDING) == [PS]
     job.all_ended()
     assert job.phase is JobPhase.SUCCEEDED
     assert job.state.ended_at == job.now
     assert not any(task.placed for task in job.state.tasks.values())
+
+
+@pytest.mark.parametrize("text", ["{evaluator: 5s}", "{evaluator: 1h, run: 5s}"])
+def test_an_evaluator_has_a_deadline_of_its_own(text: str) -> None:
+    job = Job(f"ps: 1\nevaluator: true\ndeadlines: {text}").placed().ended(worker(0)).after(4.9)
+    assert job.phase is JobPhase.RUNNING
+    job.after(0.2)
+    assert (job.in_phase(TaskPhase.ENDING), job.state.then) == ([PS, EVALUATOR], JobPhase.SUCCEEDED)
+    now = Job("ps: 1\nevaluator: true\ndeadlines: {evaluator: 0s}").placed().ended(worker(0))
+    assert now.in_phase(TaskPhase.ENDING) == [PS, EVALUATOR]
+
+
+@pytest.mark.parametrize("code", [1, -signal.SIGKILL, -signal.SIGTERM])
+def test_an_evaluator_that_fails_after_the_work_is_done_fails_no_job(code: int) -> None:
+    job = Job("ps: 1\nevaluator: true").placed().ended(worker(0)).ended(EVALUATOR, code=code)
+    assert (job.in_phase(TaskPhase.ENDING), job.state.then) == ([PS], JobPhase.SUCCEEDED)
+    assert f"lost: evaluator-0 ended after the work was done: exit code {code}" in job.notes
+
+
+@pytest.mark.parametrize("how", [-signal.SIGKILL, 128 + signal.SIGTERM, None])
+def test_a_worker_that_is_killed_when_all_ps_are_done_is_no_failure(how: int | None) -> None:
+    lost = Ended(worker(1), Lost(reason="its host is gone") if how is None else Exited(code=how, reason="killed"))
+    job = Job("ps: 2\nworkers: 3\nrestart: {limit: 0}").placed().ended(PS, TaskName("ps", 1), worker(0))
+    job.happens(lost)
+    assert job.phase is JobPhase.RUNNING
+    job.ended(worker(2))
+    assert job.phase is JobPhase.SUCCEEDED
+    early = Job("ps: 2\nworkers: 2\nrestart: {limit: 0}").placed().ended(PS, worker(0)).happens(lost)
+    assert early.state.then is not JobPhase.SUCCEEDED
+
+
+def test_a_worker_that_was_started_again_too_late_is_waited_for_no_longer_than_others_end() -> None:
+    def late() -> Job:
+        job = Job("ps: 1\nworkers: 2\nrestart: {limit: 1}\ndeadlines: {grace: 20s}").placed()
+        job.ended(worker(1), code=-signal.SIGKILL).after(1.0).started()
+        return job.ended(worker(0), PS)
+
+    hangs = late().after(19.9)
+    assert hangs.phase is JobPhase.RUNNING
+    hangs.after(0.1)
+    assert (hangs.in_phase(TaskPhase.ENDING), hangs.state.then) == ([worker(1)], JobPhase.SUCCEEDED)
+    assert late().ended(worker(1), code=1).phase is JobPhase.SUCCEEDED
+    waiting = Job("ps: 1\nworkers: 2").placed().ended(worker(1), code=-signal.SIGKILL).ended(worker(0), PS)
+    assert waiting.phase is JobPhase.SUCCEEDED
+
+
+def test_mirrored_workers_are_done_when_the_first_is() -> None:
+    together = Progressed(worker(1), step=3, together=True)
+    job = Job("workers: 2").placed().happens(together).ended(worker(0)).ended(worker(1), code=-signal.SIGKILL)
+    assert job.phase is JobPhase.SUCCEEDED
+    alone = Job("workers: 2").placed().ended(worker(0)).ended(worker(1), code=-signal.SIGKILL)
+    assert alone.state.phase is JobPhase.RESTARTING
+    chief = Job("workers: 2").placed().happens(together).ended(worker(1)).ended(worker(0), code=-signal.SIGKILL)
+    assert chief.state.phase is JobPhase.RESTARTING
+
+
+@pytest.mark.parametrize(("name", "code"), [(worker(0), -signal.SIGKILL), (worker(1), 1)])
+def test_a_task_is_not_started_again_alone_after_its_ps_have_ended(name: TaskName, code: int) -> None:
+    job = Job("ps: 1\nworkers: 2").placed().ended(PS).ended(name, code=code).all_ended()
+    assert (job.phase, job.state.restarts) == (JobPhase.RESTARTING, 1)
 
 
 def test_with_ps_a_task_restarts_alone_after_growing_pauses() -> None:

@@ -239,3 +239,37 @@ def test_the_chief_of_an_elastic_job_is_not_replaced() -> None:
         decision = decide(state, Ended(task, -9), 1.0)
         assert decision.state.phase is Phase.ENDING
         assert decision.state.exit_code == 137
+
+
+KILLED = -signal.SIGKILL
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_a_worker_that_is_killed_when_the_ps_are_done_is_no_failure(elastic: bool) -> None:
+    started = begin(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=elastic).state
+    for order in ((Ended(PS, 0), Ended(SECOND, KILLED), Ended(FIRST, 0)), (Ended(FIRST, 0), Ended(PS, 0))):
+        state = after(started, *order)
+        if state.phase is Phase.RUNNING:
+            last = decide(state, Ended(SECOND, KILLED), 1.0)
+            assert last.reason == "worker 1 is lost (killed by SIGKILL), but the work is done; all workers are done"
+            state = last.state
+        assert (state.phase, state.exit_code, state.failure) == (Phase.OVER, 0, None)
+    assert after(started, Ended(PS, 0), Ended(FIRST, KILLED)).exit_code == 137
+    assert after(started, Ended(PS, 0), Ended(FIRST, 0), Ended(SECOND, 3)).exit_code == 3
+
+
+def test_a_worker_in_the_place_of_a_lost_one_is_not_waited_for_when_the_work_is_done() -> None:
+    started = begin(TASKS, grace_s=GRACE_S, max_restarts=3, elastic=True).state
+    replaced = after(started, Ended(SECOND, KILLED), Ended(FIRST, 0))
+    decision = decide(replaced, Ended(PS, 0), 1.0)
+    assert decision.actions == terminate([SECOND])
+    over = after(decision.state, Ended(SECOND, -signal.SIGTERM))
+    assert (over.phase, over.exit_code) == (Phase.OVER, 0)
+
+
+def test_mirrored_workers_are_done_when_the_first_is() -> None:
+    started = begin([FIRST, SECOND], grace_s=GRACE_S, max_restarts=3).state
+    together = after(started, NeedEachOther(), Ended(FIRST, 0), Ended(SECOND, KILLED))
+    assert (together.phase, together.exit_code) == (Phase.OVER, 0)
+    assert after(started, NeedEachOther(), Ended(SECOND, 0), Ended(FIRST, KILLED)).phase is Phase.RUNNING
+    assert after(started, Ended(FIRST, 0), Ended(SECOND, KILLED)).exit_code == 137

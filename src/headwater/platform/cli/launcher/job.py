@@ -2,7 +2,8 @@
 
 The life of a job::
 
-    RUNNING --- all workers ended with 0 --------------> ENDING (exit code 0; the ps tasks are told to end)
+    RUNNING --- all workers ended with 0, or were
+       |        killed when the work was complete -----> ENDING (exit code 0; the ps tasks are told to end)
        |------- a task failed ------------------------> ENDING (its exit code; all others are told to end)
        |------- interrupted by a signal --------------> ENDING (128 + its number; all are told to end)
        `------- one of tasks that need each other is lost -> RESTARTING (the others notice, and end)
@@ -82,6 +83,7 @@ class JobState:
       restarts: how often all tasks have been started again.
       max_restarts: how often that is done at most; likewise how often a lost worker is replaced.
       elastic: whether workers may come and go.
+      replaced: tasks in whose place another worker has been started.
     """
 
     running: frozenset[TaskName]
@@ -97,6 +99,7 @@ class JobState:
     restarts: int = 0
     max_restarts: int = 0
     elastic: bool = False
+    replaced: frozenset[TaskName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,10 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     state = replace(state, running=state.running - {task}, working=state.working - {task})
     decision = Decision(state)
     if state.phase is Phase.RUNNING:
+        reason = ""
+        if failure is not None and _nothing_left(state, task, returncode):
+            reason = f"{label(task)} is lost ({failure.reason}), but the work is done"
+            decision, failure = Decision(state, reason=reason), None
         if failure is not None and _can_restart(state, returncode):
             decision = _restart(state, task, failure, now)
         elif failure is not None and _can_replace(state, task, returncode):
@@ -231,8 +238,8 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             decision = _end(
                 state, failure.exit_code, f"{label(task)} failed ({failure.reason}): ending the others", now
             )
-        elif not state.working:
-            decision = _end(state, 0, "all workers are done", now)
+        elif not state.working or (_is_complete(state) and state.working <= state.replaced):
+            decision = _end(state, 0, "; ".join(filter(None, (reason, "all workers are done"))), now)
     elif state.phase is Phase.RESTARTING:
         if failure is not None and not _lost(returncode):
             # What has failed by itself would fail again. It may be seen to end after those that it let down.
@@ -249,6 +256,32 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     if not decision.state.running:
         return replace(decision, state=replace(decision.state, phase=Phase.OVER))
     return decision
+
+
+def _leader(state: JobState) -> TaskName:
+    """The chief, or the worker that is chief where there is none."""
+    chiefs = [task for task in state.tasks if task.job == "chief"]
+    return chiefs[0] if chiefs else TaskName("worker", 0)
+
+
+def _servers_ended(state: JobState) -> bool:
+    """Whether the job has ``ps``, and all have ended by themselves, as they do when its work is complete."""
+    return any(task.job == PS for task in state.tasks) and not any(task.job == PS for task in state.running)
+
+
+def _is_complete(state: JobState) -> bool:
+    """Whether no task is left that a worker started now could work with."""
+    return _servers_ended(state) and _leader(state) not in state.running
+
+
+def _nothing_left(state: JobState, task: TaskName, returncode: int) -> bool:
+    """Whether a running job's work is complete without ``task``, which has failed."""
+    if task.job == PS or task == _leader(state):
+        return False
+    if not _lost(returncode):
+        return task in state.replaced and _is_complete(state)
+    # Mirrored workers make all steps together: when the first is done, so are the others.
+    return _servers_ended(state) or (state.together and _leader(state) not in state.running)
 
 
 def _lost(returncode: int) -> bool:
@@ -273,7 +306,13 @@ def _replace(state: JobState, task: TaskName, failure: Failure) -> Decision:
         f"{label(task)} is lost ({failure.reason}): the others go on, and another worker takes its place, "
         f"for time {number} of at most {state.max_restarts}"
     )
-    state = replace(state, running=state.running | {task}, working=state.working | {task}, restarts=number)
+    state = replace(
+        state,
+        running=state.running | {task},
+        working=state.working | {task},
+        restarts=number,
+        replaced=state.replaced | {task},
+    )
     return Decision(state, (Replace(task),), reason)
 
 
@@ -293,7 +332,13 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> D
 def _start_again(state: JobState) -> Decision:
     tasks = state.tasks
     state = replace(
-        state, phase=Phase.RUNNING, running=frozenset(tasks), working=_working(tasks), kill_at=None, killed=False
+        state,
+        phase=Phase.RUNNING,
+        running=frozenset(tasks),
+        working=_working(tasks),
+        kill_at=None,
+        killed=False,
+        replaced=frozenset(),
     )
     return Decision(state, (Renew(), *(Start(task) for task in tasks)), "starting all tasks again")
 

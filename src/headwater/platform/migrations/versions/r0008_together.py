@@ -1,0 +1,24 @@
+"""Tasks that have reported that they cannot go on without the others."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """From revision 0007 to 0008."""
+    with op.batch_alter_table("tasks") as tasks:
+        # Not ``sa.false()``: SQLite would make the table again, without what its rows refer to.
+        tasks.add_column(sa.Column("together", sa.Boolean(), nullable=False, server_default="0"))
+
+
+def downgrade() -> None:
+    """From revision 0008 to 0007."""
+    with op.batch_alter_table("tasks") as tasks:
+        tasks.drop_column("together")
