@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import signal
+from dataclasses import replace
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited
-from headwater.platform.states import JobState, TaskPhase, TaskState
+from headwater.platform.states import JobState, Note, TaskPhase, TaskState
 
 #: The roles whose end ends the job; all other tasks serve them.
 WORKING = ("worker", "chief")
@@ -99,3 +100,10 @@ def validates(state: JobState, done: float, now: float) -> bool:
         until = min(until, state.started_at + deadlines.run)
     running = (TaskPhase.STARTING, TaskPhase.RUNNING)
     return now < until and any(task.name.job == "evaluator" and task.phase in running for task in state.tasks.values())
+
+
+def waits_for_evaluator(state: JobState) -> tuple[JobState, tuple[Note, ...]]:
+    """A job that is complete but for its evaluator, and what its history says of that the first time."""
+    reason = "all workers are done; waits for the evaluator"
+    notes = (Note("pending", reason),) if state.reason != reason else ()
+    return replace(state, reason=reason), notes

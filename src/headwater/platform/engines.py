@@ -25,6 +25,7 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.base import (
     TaskState as Found,
 )
+from headwater.platform.completion import done_at, validates, waits_for_evaluator
 from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
@@ -195,6 +196,10 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             )
             notes.append(Note("started", "the engine runs it"))
         return Decision(state, tuple(notes))
+    done = done_at(state, now) if report.phase == "succeeded" and state.phase is JobPhase.RUNNING else None
+    if done is not None and validates(state, done, now):
+        state, waits = waits_for_evaluator(state)
+        return Decision(state, (*notes, *waits))
     tasks = {name: _final(task, report, now) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks)
     if state.phase is not JobPhase.ENDING:

@@ -28,7 +28,15 @@ from dataclasses import replace
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, Lost
-from headwater.platform.completion import WORKING, done_at, is_killed, nothing_left, servers_ended, validates
+from headwater.platform.completion import (
+    WORKING,
+    done_at,
+    is_killed,
+    nothing_left,
+    servers_ended,
+    validates,
+    waits_for_evaluator,
+)
 from headwater.platform.spec import ROLES, JobSpec, RestartSpec
 from headwater.platform.states import (
     AskRestart,
@@ -438,9 +446,7 @@ def _settle(state: JobState, now: float) -> Decision:
     if state.phase is JobPhase.RUNNING:
         done = done_at(state, now)
         if done is not None and validates(state, done, now):
-            reason = "all workers are done; waits for the evaluator"
-            notes = (Note("pending", reason),) if state.reason != reason else ()
-            state = replace(state, reason=reason)
+            state, notes = waits_for_evaluator(state)
         elif done is not None:
             decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)
             state, notes = decision.state, decision.notes

@@ -23,6 +23,7 @@ from headwater.platform.spec import JobSpec, Role, RoleSpec
 WORKING: tuple[Role, ...] = ("chief", "worker")
 
 _MIB = 1 << 20
+_LONG_S = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +83,8 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         description=json.dumps(description),
         attempt=how.attempt,
         limit=limit,
+        # Slurm's own limit ends a job without another one, at the latest.
+        evaluator=_LONG_S if spec.deadlines.evaluator is None else math.ceil(spec.deadlines.evaluator),
         patience=math.ceil(spec.deadlines.grace) + 10,
         backoff=math.ceil(spec.restart.backoff),
         max_backoff=math.ceil(spec.restart.max_backoff),
@@ -163,6 +166,7 @@ while :; do
     mkdir -p "$folder/rounds/$round"
     working=()
     names=()
+    evaluator=
     interrupted=0
     code=0
 {steps}
@@ -171,6 +175,13 @@ while :; do
         {tick}wait -n
     done
     ended "${{working[@]}}" && told && wait_for_further
+    # It has the last of the training to validate; a task that fails meanwhile ends the wait.
+    validated=$((SECONDS + {evaluator}))
+    while [ -n "$evaluator" ] && ! ended "$evaluator" && ended "${{working[@]}}" && told && ! failed && [ "$asked" -eq 0
+    ]; do
+        [ "$SECONDS" -ge "$validated" ] && break
+        sleep 0.5 & wait -n
+    done
     # Once more: an end after this one happens because it is asked for.
     failed || told || interrupted=1
     end_further
@@ -247,4 +258,6 @@ def _step(spec: JobSpec, role: Role, count: int, component: int | None, how: Slu
     # The job outlives its evaluator, however that ends.
     counted = "" if role == "evaluator" else f"step {role} "
     line = f'{counted}{shlex.join(command)} "$folder" {role} &'
+    if role == "evaluator":
+        return f"{line} evaluator=$!"
     return f"{line} working+=($!) names+=({role})" if role in WORKING else line

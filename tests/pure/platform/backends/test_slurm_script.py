@@ -133,3 +133,24 @@ def test_which_workers_come_and_go(
     description = json.loads(lines(text, '{"job_id"')[0])
     assert (description["counts"], description["further"]) == (counts, further)
     assert ("sbatch" in text) == bool(further)
+
+
+def test_the_evaluator_has_a_deadline_of_its_own() -> None:
+    text = script(evaluator=True, deadlines={"evaluator": "90s"})
+    assert [line for line in lines(text, "srun") if line.endswith("evaluator & evaluator=$!")]
+    assert "validated=$((SECONDS + 90))" in text
+    # The loop of the script itself, with shell functions for what Slurm and the tasks do.
+    loop = text[text.index("    validated=") : text.index("    # Once more:")]
+    for evaluator, elapsed in (("sleep 0.01", 0), ("sleep 60", 1)):
+        program = f"""
+            ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
+            told() {{ :; }}
+            failed() {{ return 1; }}
+            asked=0 working=() SECONDS=0
+            {evaluator} & evaluator=$!
+            {loop.replace("+ 90", "+ 1")}
+            echo $SECONDS
+            kill $evaluator 2>/dev/null
+        """
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True)
+        assert int(done.stdout) >= elapsed, done.stderr

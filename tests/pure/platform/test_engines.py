@@ -1,0 +1,36 @@
+"""What an engine's report means for a job's state."""
+
+from __future__ import annotations
+
+from headwater.cluster.names import TaskName
+from headwater.platform import policy
+from headwater.platform.backends.base import Exited, JobReport, Running, TaskState
+from headwater.platform.engines import reported
+from headwater.platform.spec import parse_job
+from headwater.platform.states import JobPhase, TaskPhase
+
+PS, WORKER, EVALUATOR = TaskName("ps", 0), TaskName("worker", 0), TaskName("evaluator", 0)
+
+
+def test_an_engine_goes_on_with_an_evaluator_until_its_deadline() -> None:
+    job = "name: a\nprogram: b\nps: 1\nevaluator: true\ndeadlines: {evaluator: 1m}\nbackend: kubernetes"
+    state = policy.begin(parse_job(job), 1000.0)
+    tasks: dict[TaskName, TaskState] = {name: Running(started_at=1000.0) for name in state.tasks}
+
+    def report(phase: str, now: float) -> None:
+        nonlocal state
+        state = reported(state, JobReport(phase=phase, tasks=tasks), now).state  # type: ignore[arg-type]
+
+    report("running", 1000.0)
+    tasks[WORKER] = Exited(code=0, reason="exit code 0", at=1010.0)
+    report("succeeded", 1011.0)
+    assert (state.phase, state.reason) == (JobPhase.RUNNING, "all workers are done; waits for the evaluator")
+    assert state.tasks[EVALUATOR].phase is TaskPhase.RUNNING
+    late = state
+    tasks[EVALUATOR] = Exited(code=0, reason="exit code 0", at=1020.0)
+    report("succeeded", 1021.0)
+    assert state.phase is JobPhase.SUCCEEDED
+    state = late
+    tasks[EVALUATOR] = Running(started_at=1000.0)
+    report("succeeded", 1070.0)
+    assert state.phase is JobPhase.SUCCEEDED
