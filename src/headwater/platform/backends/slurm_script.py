@@ -177,9 +177,8 @@ while :; do
     ended "${{working[@]}}" && told && wait_for_further
     # It has the last of the training to validate; a task that fails meanwhile ends the wait.
     validated=$((SECONDS + {evaluator}))
-    while [ -n "$evaluator" ] && ! ended "$evaluator" && ended "${{working[@]}}" && told && ! failed && [ "$asked" -eq 0
-    ]; do
-        [ "$SECONDS" -ge "$validated" ] && break
+    while [ -n "$evaluator" ] && ! ended "$evaluator" && ended "${{working[@]}}" && told && ! failed; do
+        [ "$asked" -eq 1 ] || [ "$SECONDS" -ge "$validated" ] && break
         sleep 0.5 & wait -n
     done
     # Once more: an end after this one happens because it is asked for.
