@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.shapes import dimension_at_index as dimension_at_index
+from headwater.shapes import dimension_value as dimension_value
 from headwater.tf1.compat import tf as v1
 from headwater.tf1.compat.text import as_bytes as as_bytes
 from headwater.tf1.compat.text import as_str as as_str
@@ -13,8 +15,6 @@ from headwater.tf1.compat.text import forward_compatible as forward_compatible
 from headwater.tf1.compat.text import integral_types as integral_types
 from headwater.tf1.compat.text import path_to_str as path_to_str
 from headwater.tf1.compat.text import real_types as real_types
-from headwater.shapes import dimension_at_index as dimension_at_index
-from headwater.shapes import dimension_value as dimension_value
 
 __all__ = [
     "as_bytes",

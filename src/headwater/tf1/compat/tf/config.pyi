@@ -1,9 +1,6 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.compat.tf import config_experimental as experimental
-from headwater.tf1.compat.tf import config_optimizer as optimizer
-from headwater.tf1.compat.tf import config_threading as threading
 from headwater.graph.runtime.device_settings import LogicalDevice as LogicalDevice
 from headwater.graph.runtime.device_settings import PhysicalDevice as PhysicalDevice
 from headwater.graph.runtime.device_settings import get_visible_devices as get_visible_devices
@@ -13,6 +10,9 @@ from headwater.graph.runtime.device_settings import set_visible_devices as set_v
 from headwater.graph.session.default_config import get_soft_device_placement as get_soft_device_placement
 from headwater.graph.session.default_config import list_devices as experimental_list_devices
 from headwater.graph.session.default_config import set_soft_device_placement as set_soft_device_placement
+from headwater.tf1.compat.tf import config_experimental as experimental
+from headwater.tf1.compat.tf import config_optimizer as optimizer
+from headwater.tf1.compat.tf import config_threading as threading
 
 __all__ = [
     "LogicalDevice",

@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.session.default_config import get_log_device_placement as get_log_device_placement
+from headwater.graph.session.default_config import set_log_device_placement as set_log_device_placement
 from headwater.tf1.functional.checks import Assert as Assert
 from headwater.tf1.functional.checks import assert_equal as assert_equal
 from headwater.tf1.functional.checks import assert_greater as assert_greater
@@ -30,8 +32,6 @@ from headwater.tf1.functional.math import is_non_decreasing as is_non_decreasing
 from headwater.tf1.functional.math import is_numeric_tensor as is_numeric_tensor
 from headwater.tf1.functional.math import is_strictly_increasing as is_strictly_increasing
 from headwater.tf1.functional.shape_checks import assert_shapes as assert_shapes
-from headwater.graph.session.default_config import get_log_device_placement as get_log_device_placement
-from headwater.graph.session.default_config import set_log_device_placement as set_log_device_placement
 
 __all__ = [
     "Assert",

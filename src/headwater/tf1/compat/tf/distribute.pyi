@@ -1,9 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.compat.tf import cluster_resolver as cluster_resolver
-from headwater.tf1.compat.tf import distribute_coordinator as coordinator
-from headwater.tf1.compat.tf import distribute_experimental as experimental
+from headwater.graph.server.server import Server as Server
 from headwater.keras.mirrored.inputs import DistributedDataset as DistributedDataset
 from headwater.keras.mirrored.settings import CrossDeviceOps as CrossDeviceOps
 from headwater.keras.mirrored.settings import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
@@ -28,7 +26,9 @@ from headwater.keras.strategy import in_cross_replica_context as in_cross_replic
 from headwater.keras.strategy import set_strategy as experimental_set_strategy
 from headwater.keras.values import PerReplica as DistributedValues
 from headwater.keras.values import ReduceOp as ReduceOp
-from headwater.graph.server.server import Server as Server
+from headwater.tf1.compat.tf import cluster_resolver as cluster_resolver
+from headwater.tf1.compat.tf import distribute_coordinator as coordinator
+from headwater.tf1.compat.tf import distribute_experimental as experimental
 
 __all__ = [
     "CrossDeviceOps",

@@ -1,6 +1,10 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.data.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
+from headwater.data.io.tfrecord import TFRecordOptions as TFRecordOptions
+from headwater.data.io.tfrecord import TFRecordWriter as TFRecordWriter
+from headwater.data.io.tfrecord import tf_record_iterator as tf_record_iterator
 from headwater.tf1.compat import gfile as gfile
 from headwater.tf1.functional.image_files import decode_and_crop_jpeg as decode_and_crop_jpeg
 from headwater.tf1.functional.image_files import decode_bmp as decode_bmp
@@ -40,10 +44,6 @@ from headwater.tf1.input.sequences import parse_sequence_example as parse_sequen
 from headwater.tf1.input.sequences import parse_single_sequence_example as parse_single_sequence_example
 from headwater.tf1.input.sequences import serialize_many_sparse as serialize_many_sparse
 from headwater.tf1.input.sequences import serialize_sparse as serialize_sparse
-from headwater.data.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
-from headwater.data.io.tfrecord import TFRecordOptions as TFRecordOptions
-from headwater.data.io.tfrecord import TFRecordWriter as TFRecordWriter
-from headwater.data.io.tfrecord import tf_record_iterator as tf_record_iterator
 from headwater.tf1.training.input_producers import match_filenames_once as match_filenames_once
 from headwater.tf1.training.training_util import write_graph as write_graph
 

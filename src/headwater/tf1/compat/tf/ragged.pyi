@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.ragged_value import RaggedTensorValue as RaggedTensorValue
 from headwater.tf1.functional.ragged import boolean_mask as boolean_mask
 from headwater.tf1.functional.ragged import constant as constant
 from headwater.tf1.functional.ragged import constant_value as constant_value
@@ -11,7 +12,6 @@ from headwater.tf1.functional.ragged import segment_ids_to_row_splits as segment
 from headwater.tf1.functional.ragged import stack as stack
 from headwater.tf1.functional.ragged import stack_dynamic_partitions as stack_dynamic_partitions
 from headwater.tf1.functional.ragged_tensor import map_flat_values as map_flat_values
-from headwater.graph.ragged_value import RaggedTensorValue as RaggedTensorValue
 
 __all__ = [
     "RaggedTensorValue",

@@ -1,6 +1,13 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.data.io.saved_model import ASSETS as ASSETS_DIRECTORY
+from headwater.data.io.saved_model import ASSETS_KEY as ASSETS_KEY
+from headwater.data.io.saved_model import FILE_NAME as SAVED_MODEL_FILENAME_PB
+from headwater.data.io.saved_model import SCHEMA_VERSION as SAVED_MODEL_SCHEMA_VERSION
+from headwater.data.io.saved_model import TEXT_FILE_NAME as SAVED_MODEL_FILENAME_PBTXT
+from headwater.data.io.saved_model import VARIABLES_DIRECTORY as VARIABLES_DIRECTORY
+from headwater.data.io.saved_model import VARIABLES_FILENAME as VARIABLES_FILENAME
 from headwater.tf1.compat.tf import saved_model_parts as builder
 from headwater.tf1.compat.tf import saved_model_parts as constants
 from headwater.tf1.compat.tf import saved_model_parts as loader
@@ -9,13 +16,6 @@ from headwater.tf1.compat.tf import saved_model_parts as signature_constants
 from headwater.tf1.compat.tf import saved_model_parts as signature_def_utils
 from headwater.tf1.compat.tf import saved_model_parts as tag_constants
 from headwater.tf1.compat.tf import saved_model_parts as utils
-from headwater.data.io.saved_model import ASSETS as ASSETS_DIRECTORY
-from headwater.data.io.saved_model import ASSETS_KEY as ASSETS_KEY
-from headwater.data.io.saved_model import FILE_NAME as SAVED_MODEL_FILENAME_PB
-from headwater.data.io.saved_model import SCHEMA_VERSION as SAVED_MODEL_SCHEMA_VERSION
-from headwater.data.io.saved_model import TEXT_FILE_NAME as SAVED_MODEL_FILENAME_PBTXT
-from headwater.data.io.saved_model import VARIABLES_DIRECTORY as VARIABLES_DIRECTORY
-from headwater.data.io.saved_model import VARIABLES_FILENAME as VARIABLES_FILENAME
 from headwater.tf1.training.saved_model import CLASSIFY_INPUTS as CLASSIFY_INPUTS
 from headwater.tf1.training.saved_model import CLASSIFY_METHOD_NAME as CLASSIFY_METHOD_NAME
 from headwater.tf1.training.saved_model import CLASSIFY_OUTPUT_CLASSES as CLASSIFY_OUTPUT_CLASSES

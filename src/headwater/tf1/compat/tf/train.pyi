@@ -3,8 +3,6 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.cluster.server_def import ServerDef as ServerDef
 from headwater.cluster.spec import ClusterSpec as ClusterSpec
-from headwater.tf1.compat.tf import queue_runner as queue_runner
-from headwater.tf1.compat.tf import train_experimental as experimental
 from headwater.data.io.event_file import summary_iterator as summary_iterator
 from headwater.data.io.protos.checkpoint_state_pb2 import CheckpointState as CheckpointState
 from headwater.data.io.protos.example_pb2 import Example as Example
@@ -17,6 +15,8 @@ from headwater.data.io.protos.feature_pb2 import Features as Features
 from headwater.data.io.protos.feature_pb2 import FloatList as FloatList
 from headwater.data.io.protos.feature_pb2 import Int64List as Int64List
 from headwater.graph.server.server import Server as Server
+from headwater.tf1.compat.tf import queue_runner as queue_runner
+from headwater.tf1.compat.tf import train_experimental as experimental
 from headwater.tf1.training.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
 from headwater.tf1.training.basic_session_run_hooks import CheckpointSaverListener as CheckpointSaverListener
 from headwater.tf1.training.basic_session_run_hooks import FeedFnHook as FeedFnHook

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.graph.server.standard_server import run_standard_tensorflow_server as run_standard_tensorflow_server
 from headwater.keras.mirrored.settings import CrossDeviceOps as CrossDeviceOps
 from headwater.keras.old_strategies import CollectiveAllReduceStrategy as CollectiveAllReduceStrategy
 from headwater.keras.old_strategies import MirroredStrategy as MirroredStrategy
@@ -13,7 +14,6 @@ from headwater.keras.strategy import get_strategy as get_strategy
 from headwater.keras.strategy import has_strategy as has_distribution_strategy
 from headwater.keras.strategy import has_strategy as has_strategy
 from headwater.keras.strategy import in_cross_replica_context as in_cross_replica_context
-from headwater.graph.server.standard_server import run_standard_tensorflow_server as run_standard_tensorflow_server
 from headwater.tf1.training.estimator.run_config import DistributeConfig as DistributeConfig
 
 __all__ = [

@@ -1,20 +1,13 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.data.spec import TensorSpec as TensorSpec
 from headwater.tf1.compat.contrib_framework import init_from_checkpoint as init_from_checkpoint
 from headwater.tf1.compat.contrib_framework import list_variables as list_variables
 from headwater.tf1.compat.contrib_framework import load_checkpoint as load_checkpoint
 from headwater.tf1.compat.contrib_framework import load_variable as load_variable
 from headwater.tf1.compat.contrib_framework import py_func as py_func
 from headwater.tf1.compat.contrib_framework import smart_cond as smart_cond
-from headwater.data.spec import TensorSpec as TensorSpec
-from headwater.tf1.functional.checks import assert_same_float_dtype as assert_same_float_dtype
-from headwater.tf1.functional.checks import assert_scalar as assert_scalar
-from headwater.tf1.functional.conditions import smart_constant_value as smart_constant_value
-from headwater.tf1.functional.default_graph import is_tensor as is_tensor
-from headwater.tf1.functional.searching import argsort as argsort
-from headwater.tf1.functional.searching import sort as sort
-from headwater.tf1.functional.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope as add_arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scope as arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scoped_arguments as arg_scoped_arguments
@@ -37,6 +30,13 @@ from headwater.tf1.contrib.slim.variables import global_variable as global_varia
 from headwater.tf1.contrib.slim.variables import local_variable as local_variable
 from headwater.tf1.contrib.slim.variables import model_variable as model_variable
 from headwater.tf1.contrib.slim.variables import variable as variable
+from headwater.tf1.functional.checks import assert_same_float_dtype as assert_same_float_dtype
+from headwater.tf1.functional.checks import assert_scalar as assert_scalar
+from headwater.tf1.functional.conditions import smart_constant_value as smart_constant_value
+from headwater.tf1.functional.default_graph import is_tensor as is_tensor
+from headwater.tf1.functional.searching import argsort as argsort
+from headwater.tf1.functional.searching import sort as sort
+from headwater.tf1.functional.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
 from headwater.tf1.training.training_util import assert_global_step as assert_global_step
 from headwater.tf1.training.training_util import create_global_step as create_global_step
 from headwater.tf1.training.training_util import get_global_step as get_global_step

@@ -1,15 +1,6 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.feature_columns.dense import bucketized_column as bucketized_column
-from headwater.tf1.feature_columns.dense import indicator_column as one_hot_column
-from headwater.tf1.feature_columns.old import create_feature_spec_for_parsing as create_feature_spec_for_parsing
-from headwater.tf1.feature_columns.old import crossed_column as crossed_column
-from headwater.tf1.feature_columns.old import embedding_column as embedding_column
-from headwater.tf1.feature_columns.old import real_valued_column as real_valued_column
-from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
-from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
-from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
 from headwater.tf1.contrib.slim.initializers import variance_scaling_initializer as variance_scaling_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer_conv2d
@@ -47,6 +38,15 @@ from headwater.tf1.contrib.slim.plain import one_hot_encoding as one_hot_encodin
 from headwater.tf1.contrib.slim.plain import repeat as repeat
 from headwater.tf1.contrib.slim.plain import softmax as softmax
 from headwater.tf1.contrib.slim.plain import stack as stack
+from headwater.tf1.feature_columns.dense import bucketized_column as bucketized_column
+from headwater.tf1.feature_columns.dense import indicator_column as one_hot_column
+from headwater.tf1.feature_columns.old import create_feature_spec_for_parsing as create_feature_spec_for_parsing
+from headwater.tf1.feature_columns.old import crossed_column as crossed_column
+from headwater.tf1.feature_columns.old import embedding_column as embedding_column
+from headwater.tf1.feature_columns.old import real_valued_column as real_valued_column
+from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
+from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
+from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss

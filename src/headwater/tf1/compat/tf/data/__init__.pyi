@@ -1,11 +1,11 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
-from headwater.tf1.compat.tf.data import experimental as experimental
 from headwater.data.node import INFINITE as INFINITE_CARDINALITY
 from headwater.data.node import UNKNOWN as UNKNOWN_CARDINALITY
 from headwater.data.options import Options as Options
 from headwater.data.prefetch import AUTOTUNE as AUTOTUNE
+from headwater.tf1.compat.tf.data import experimental as experimental
 from headwater.tf1.input.dataset import Dataset as Dataset
 from headwater.tf1.input.dataset import FixedLengthRecordDataset as FixedLengthRecordDataset
 from headwater.tf1.input.dataset import TFRecordDataset as TFRecordDataset
