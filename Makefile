@@ -135,6 +135,7 @@ check-style: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/python tools/package_picture.py --check
 	$(BIN)/python tools/stubs.py --check
 
