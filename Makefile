@@ -136,6 +136,7 @@ check-style: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/check_prose.py
+	$(BIN)/python tools/check_commits.py
 	$(BIN)/python tools/package_picture.py --check
 	$(BIN)/python tools/stubs.py --check
 

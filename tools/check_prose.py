@@ -2,7 +2,7 @@
 
 The patterns are counted per 10,000 words and compared with ceilings. They are a tripwire: a text below the ceilings can
 still be hard to read. ``python tools/check_prose.py`` fails where a count is above its ceiling, or a docstring begins
-with a question word; ``--table`` prints all counts, by package too; ``--list NAME [PATH]`` prints the places of a pattern.
+with a question word; ``--table`` prints all counts, by package too; ``--list NAME [PATH]`` prints a pattern's places.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ class Text:
 def texts_of_source(path: Path, name: str) -> Iterator[Text]:
     """Yields docstrings, comments and texts of several words of a Python file."""
     source = path.read_text(encoding="utf-8")
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings: set[int] = set()
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        for number, part in enumerate(body if isinstance(body, list) else ()):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for number, part in enumerate(node.body):
             value = part.value if isinstance(part, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 docstrings.add(id(value))
-                first = number == 0 and isinstance(node, documented)
-                yield Text(name, value.lineno, value.value, is_docstring=first)
+                yield Text(name, value.lineno, value.value, is_docstring=number == 0)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            if len(node.value.split()) >= 4:
-                yield Text(name, node.lineno, node.value)
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        if len(node.value.split()) >= 4:
+            yield Text(name, node.lineno, node.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Text(name, token.start[0], token.string.lstrip("#:! "))
