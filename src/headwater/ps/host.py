@@ -24,7 +24,7 @@ from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import new_generation
-from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.attendance import Attendance
 from headwater.ps.consistency import Consistency, Restarted, waiting_text, without_count
@@ -325,7 +325,8 @@ class HostedParameters:
             watchdog.closed(worker, name)
         try:
             answer = self._handle(talk, frame)
-        except (OpError, MemoryError) as error:
+        except Exception as error:
+            # Of whatever kind: a worker that got no answer would ask again and again.
             if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)

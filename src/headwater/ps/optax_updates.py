@@ -77,8 +77,9 @@ class OptaxUpdater:
         return ", ".join(sorted(kinds - {"Empty"})) or "optax"
 
     def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
-        state = {} if self._state is None else self._named_state()
-        return [(name, tuple(leaf.shape), str(leaf.dtype)) for name, leaf in state.items()]
+        # Types only: an update may be about to take the buffers.
+        types = _jax.eval_shape(_plain, _tree.tree_map(_jax.typeof, self._state))
+        return [(name, tuple(leaf.shape), str(leaf.dtype)) for name, leaf in _named(types).items()]
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
@@ -86,8 +87,9 @@ class OptaxUpdater:
         # What optax makes may be one array in two places, which no update could take apart again.
         self._state = _tree.tree_map(_jnp.array, self._state)
         if state is not None:
-            leaves = fill_state(self._named_state(), state)
-            self._state = _tree.tree_unflatten(_tree.tree_structure(self._state), leaves)
+            leaves = fill_state(_named(_plain(self._state)), state)
+            arrays = _tree.tree_unflatten(_tree.tree_structure(self._state), leaves)
+            self._state = _tree.tree_map(_like, self._state, arrays)
 
     def assign(self, values: Sequence[Array]) -> None:
         self._blocks.set(values)
@@ -95,11 +97,8 @@ class OptaxUpdater:
     def values(self, extras: Sequence[int] | None) -> list[Array]:
         return self._blocks.get(extras)
 
-    def _named_state(self) -> dict[str, Any]:
-        return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(self._state)}
-
     def state(self) -> dict[str, Array]:
-        return {name: np.asarray(leaf) for name, leaf in self._named_state().items()}
+        return {name: np.asarray(leaf) for name, leaf in _named(_plain(self._state)).items()}
 
     def apply(
         self,
@@ -137,6 +136,29 @@ class OptaxUpdater:
         return ()
 
 
+def _is_key(leaf: Any) -> bool:
+    """Whether a leaf is an array of random keys, whose numbers are an array of another shape."""
+    return bool(_jnp.issubdtype(_jax.typeof(leaf).dtype, _jax.dtypes.prng_key))
+
+
+def _plain(state: Any) -> Any:
+    """``state`` with the numbers of random keys in their place."""
+
+    def plain(leaf: Any) -> Any:
+        return _jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+    return _tree.tree_map(plain, state)
+
+
+def _like(leaf: Any, array: Any) -> Any:
+    """``array`` as what ``leaf`` is: its numbers, or the random keys that these are the numbers of."""
+    return _jax.random.wrap_key_data(array, impl=_jax.random.key_impl(leaf)) if _is_key(leaf) else array
+
+
+def _named(tree: Any) -> dict[str, Any]:
+    return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(tree)}
+
+
 def _parts(state: Any) -> Iterator[Any]:
     """The states of the transformations that an optax optimizer is made of."""
     if isinstance(state, tuple):
@@ -158,13 +180,51 @@ def update_digest(optimizer: GradientTransformation, params: Any) -> str:
     closed = _jax.make_jaxpr(optimizer.update)(params, state, params)
     digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", str(closed)).encode())
     for constant in closed.consts:
-        digest.update(np.asarray(constant).tobytes())
+        digest.update(np.asarray(_plain(constant)).tobytes())
     return digest.hexdigest()[:16]
 
 
 def leaf_specs(params: Any) -> list[VariableSpec]:
-    """The leaves of a tree as a layout sees them, named by their paths."""
-    return [
-        VariableSpec(name=_tree.keystr(path), shape=tuple(np.shape(leaf)), dtype=str(_jnp.result_type(leaf)))
-        for path, leaf in _tree.tree_leaves_with_path(params)
-    ]
+    """The leaves of a tree as a layout sees them, named by their paths.
+
+    Raises:
+      ValueError: a leaf is no array of real or complex numbers.
+    """
+    return [_leaf_spec(_tree.keystr(path), leaf) for path, leaf in _tree.tree_leaves_with_path(params)]
+
+
+def _leaf_spec(name: str, leaf: Any) -> VariableSpec:
+    try:
+        dtype = _jax.typeof(leaf).dtype
+    except TypeError as error:
+        raise ValueError(f"params{name} is of type {type(leaf).__name__}, and no array of numbers") from error
+    if not _jnp.issubdtype(dtype, _jnp.inexact):
+        raise ValueError(
+            f"params{name} is of type {dtype}, which has no gradient: parameters are real numbers; keep counters, "
+            "masks, seeds and random keys outside of params"
+        )
+    return VariableSpec(name=name, shape=tuple(np.shape(leaf)), dtype=str(dtype))
+
+
+def check_update(optimizer: GradientTransformation, params: Any) -> None:
+    """Refuses an optimizer whose update takes more than gradients, its state and parameters.
+
+    Args:
+      optimizer: of optax.
+      params: a tree, whose leaves have shapes and types.
+
+    Raises:
+      ValueError: it does; the message names the arguments.
+    """
+    state = _jax.eval_shape(optimizer.init, params)
+    try:
+        _jax.eval_shape(optimizer.update, params, state, params)
+    except TypeError as error:
+        function, missing, names = str(error).partition("missing ")
+        _, keyword_only, names = names.partition("keyword-only argument")
+        if not missing or not keyword_only:
+            raise
+        raise ValueError(
+            f"the optimizer cannot run on parameter servers: {function.partition('.')[0]} takes the further argument"
+            f"{names}, which push does not bring. Use a schedule by steps instead, or `optax.inject_hyperparams`"
+        ) from error

@@ -31,9 +31,9 @@ from headwater.ps.client import ParameterSnapshot
 from headwater.ps.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.ps.conversation import Traffic
 from headwater.ps.global_norms import SumsError, find_sums, sums_of_gradients
-from headwater.ps.layout import DEFAULT_PARTITIONER, Partitioner, VariableSpec, make_layout
+from headwater.ps.layout import DEFAULT_PARTITIONER, Partitioner, make_layout
 from headwater.ps.local_servers import LocalServers
-from headwater.ps.optax_updates import OptaxUpdater, leaf_specs, update_digest
+from headwater.ps.optax_updates import OptaxUpdater, check_update, leaf_specs, update_digest
 from headwater.ps.process import ParameterTask, process_task
 from headwater.ps.recovery import Recovery, saves_of
 from headwater.ps.replicas.limits import require_replicas
@@ -142,11 +142,10 @@ class ParameterServer:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
         members = find_members()
-        leaves, self._structure = _tree.tree_flatten(params)
+        self._structure = _tree.tree_structure(params)
         servers = len(members.servers) if members else 1
-        specs = leaf_specs(params)
-        _require_reals(specs)
-        self._names = [spec.name for spec in specs]
+        self._specs = specs = leaf_specs(params)
+        leaves = self._values_of(params)
         self._nonfinite = nonfinite
         self._params: Any = None
         shapes = _tree.tree_unflatten(
@@ -170,6 +169,7 @@ class ParameterServer:
         shards = shards_of(shards, servers if members else 0, replicas=replicas, saves=own is not None)
         self._shards = shards
         servers = shards or servers
+        check_update(optimizer, shapes)
         layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
         self._replicas = replicas
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
@@ -284,7 +284,7 @@ class ParameterServer:
         return arrays
 
     def _require_finite(self, gradients: Sequence[Array]) -> None:
-        for name, gradient in zip(self._names, gradients, strict=True):
+        for spec, gradient in zip(self._specs, gradients, strict=True):
             with np.errstate(all="ignore"):
                 total = np.sum(gradient)
             # The sum is cheap; it may be too large where the gradients are not.
@@ -293,14 +293,22 @@ class ParameterServer:
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"the gradient of params{name} has {bad} numbers of {gradient.size} that are not finite: nothing "
-                    "was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
+                    f"the gradient of params{spec.name} has {bad} numbers of {gradient.size} that are not finite: "
+                    "nothing was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
                     "gradients, say ParameterServer(nonfinite='push')",
                 )
 
+    def _values_of(self, params: Any) -> list[Any]:
+        """The leaves of ``params`` as arrays of the types that the ``ps`` have; Python's numbers have no type."""
+        leaves = zip(self._specs, _tree.tree_leaves(params), strict=True)
+        return [
+            leaf if getattr(leaf, "dtype", None) == spec.dtype else np.asarray(leaf, spec.dtype)
+            for spec, leaf in leaves
+        ]
+
     def assign(self, params: Any) -> None:
         """Replaces the parameters on all ``ps``; the optimizer's state stays."""
-        self._client.assign(_tree.tree_leaves(params))
+        self._client.assign(self._values_of(params))
         self._params = None
 
     def snapshot(self) -> ParameterSnapshot:
@@ -490,12 +498,3 @@ class ParameterServer:
         if self._reporter is not None:
             self._reporter.close()
         return self.pull()
-
-
-def _require_reals(specs: Sequence[VariableSpec]) -> None:
-    for spec in specs:
-        if not _jnp.issubdtype(np.dtype(spec.dtype), _jnp.inexact):
-            raise ValueError(
-                f"params{spec.name} is of type {spec.dtype}, which has no gradient: parameters are real numbers; keep "
-                "counters, masks and seeds outside of params"
-            )

@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.cluster.task import kinds
 from headwater.cluster.transport.frames import Frame
-from headwater.errors import InvalidArgumentError, OpError
+from headwater.errors import InvalidArgumentError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
 from headwater.ps.attendance import Attendance
@@ -125,7 +125,7 @@ class Steps:
                     self._say_uneven()
                 try:
                     updates.perform(decision)
-                except OpError:  # the update could not be made: a repetition is told the same
+                except Exception:  # the update could not be made: a repetition is told the same
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()

@@ -24,7 +24,6 @@ from headwater.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
-    OpError,
     UnavailableError,
 )
 from headwater.ps.table_protocol import (
@@ -254,7 +253,7 @@ class TableService:
         while True:
             try:
                 answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
-            except (OpError, MemoryError) as error:
+            except Exception as error:  # noqa: BLE001 - as in `headwater.ps.host`
                 answer = error_frame(0, error, self._task)
             self._secure(channel)
             channel.send(answer)

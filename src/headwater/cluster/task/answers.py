@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+
 from headwater.cluster.task.kinds import ERROR, describe
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, make_error
+
+_log = logging.getLogger("headwater")
 
 _MAX_MESSAGE = 1 << 14
 
 
 def error_frame(step: int, error: BaseException, task: str) -> Frame:
-    """An error as a frame; what is none of ours becomes InternalError, or for lack of memory ResourceExhaustedError.
+    """An error as a frame; any other than ours is logged, and becomes InternalError or ResourceExhaustedError.
 
     Args:
       step: number of the step that failed; 0 where there are no steps of graphs.
@@ -20,6 +24,7 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
     if isinstance(error, MemoryError):
         error = ResourceExhaustedError(None, None, f"{task} has no memory: {error or 'it cannot allocate'}")
     if not isinstance(error, OpError):
+        _log.error("%s could not answer", task, exc_info=error)
         error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
     return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())
 

@@ -229,7 +229,7 @@ class CopyHolder:
                     answer = Frame(kinds.DONE, self._move(shard, primary, second))
                 case _:
                     raise bad_header(first, channel.peer)
-        except OpError as error:
+        except Exception as error:
             if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)

@@ -347,7 +347,7 @@ class ShardHolder:
                     answer = Frame(kinds.DONE, (self._has_taken(self._known(shard), term),))
                 case _:
                     raise bad_header(first, channel.peer)
-        except OpError as error:
+        except Exception as error:
             if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
