@@ -256,6 +256,24 @@ def test_real_training_with_the_commands(running: Server, tmp_path: Path) -> Non
     assert "is deleted" in command("delete", job_id)
 
 
+def test_a_command_that_follows_a_job_says_how_it_ended(running: Server, tmp_path: Path) -> None:
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text(json.dumps(shell_job("echo the cause; exit 3", restart={"policy": "never"})))
+    environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*HEADWATER, *arguments], env=environ, capture_output=True, text=True)
+
+    submitted = command("submit", str(job_file), "--follow")
+    job_id = submitted.stdout.splitlines()[0]
+    failed = (1, f"headwater: {job_id} has failed: worker-0 failed: exit code 3: the cause\n")
+    assert (submitted.returncode, submitted.stderr) == failed
+    followed = command("logs", job_id, "--follow")
+    assert (followed.returncode, followed.stderr) == failed
+    assert "the cause" in followed.stdout
+    assert command("logs", job_id).returncode == 0
+
+
 def run_job(tmp_path: Path, script: str, **fields: object) -> Process:
     path = tmp_path / "job.yaml"
     path.write_text(json.dumps(shell_job(script, **fields)))

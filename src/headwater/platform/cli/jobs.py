@@ -42,6 +42,8 @@ _COLOURS = {
 # As many as there are colours for.
 _MOST_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
+# A stream ends before the job is over when its server does.
+_ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -132,7 +134,7 @@ def submit(
             print(job["id"])
         if follow:
             _follow(client, job["id"], None, None, as_json)
-            raise typer.Exit(_exit_code(client.get(f"/jobs/{job['id']}")))
+            _require_success(client.get(f"/jobs/{job['id']}"))
 
 
 def _combinations(values: list[str]) -> list[list[str]]:
@@ -264,9 +266,12 @@ def logs(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Shows what a job's tasks have printed."""
+    """Shows what a job's tasks have printed; with --follow the exit code is 1 unless the job succeeds."""
     with connected(server) as client:
-        _follow(client, client.job_id(job), task, tail, as_json, follow=follow)
+        job_id = client.job_id(job)
+        _follow(client, job_id, task, tail, as_json, follow=follow)
+        if follow:
+            _require_success(client.get(f"/jobs/{job_id}"))
 
 
 def stop(
@@ -415,8 +420,11 @@ def _status(job: Any) -> Table:
     return grid
 
 
-def _exit_code(job: Any) -> int:
-    return 0 if job["phase"] == "succeeded" else _JOB_FAILED
+def _require_success(job: Any) -> None:
+    """Ends the command with exit code 1, and the reason, unless a job that was followed has succeeded."""
+    if job["phase"] != "succeeded":
+        reason = f": {job['reason']}" if job["reason"] else ""
+        fail(f"{job['id']} {'is' if job['phase'] in _ONGOING else 'has'} {job['phase']}{reason}", code=_JOB_FAILED)
 
 
 def _phase(shown: Any) -> Text:
