@@ -1,0 +1,117 @@
+"""The table of kernels: functions of host arrays that compute what an operation's lowering computes in an executable.
+
+A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and gives one array or
+a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal those
+of the lowering: integers and booleans exactly, other numbers up to rounding. It imports no JAX.
+
+Example:
+  A kernel, its gradient, and an update of a variable::
+
+      @kernel("Tanh")
+      def tanh(x): return np.tanh(x)
+
+      @gradient_kernel("Tanh")
+      def tanh_gradient(inputs, output_gradients, needed, attrs):
+          y = np.tanh(inputs[0])
+          return (output_gradients[0] * (1 - y * y),)
+
+      @update_kernel("AssignAdd")
+      def assign_add(ref, value, *, use_locking=False): ref += value
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from headwater.graph.kernels import KERNEL_MODULES
+
+F = TypeVar("F", bound=Callable[..., Any])
+Kernel = Callable[..., Any]
+GradientKernel = Callable[[Sequence[Any], Sequence[Any], Sequence[bool], Mapping[str, Any]], Sequence[Any]]
+
+_kernels: Final[dict[str, Kernel]] = {}
+_gradients: Final[dict[str, GradientKernel]] = {}
+_updates: Final[dict[str, Kernel]] = {}
+_loading: Final = threading.RLock()
+_loaded = False
+
+
+class NoKernel(Exception):
+    """Raised by a kernel before it changes anything, for element types or attributes that it does not implement."""
+
+
+def kernel(*names: str) -> Callable[[F], F]:
+    """Registers ``f(*inputs, **attrs)`` as the kernel of operation types, which gives an array or a tuple of arrays.
+
+    The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters.
+    """
+    return _adding(_kernels, names)
+
+
+def gradient_kernel(*names: str) -> Callable[[F], F]:
+    """Registers the vector-Jacobian product of operation types.
+
+    The function is called as ``f(inputs, output_gradients, needed, attrs)``: the forward operation's inputs; for each
+    of its outputs the gradient, or None; for each input whether its gradient is wanted; the forward operation's
+    attributes. It gives one array per input, of the input's shape and type, and anything for one not ``needed``.
+    """
+    return _adding(_gradients, names)
+
+
+def update_kernel(*names: str) -> Callable[[F], F]:
+    """Registers an update of variables in place: ``f(*inputs, **attrs)``, which gives None.
+
+    Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays that nobody else has: the
+    function changes their elements, and must not keep them. Other references are read only. It checks shapes before
+    it changes anything. ``Assign``, whose result may have another shape, is the engine's own.
+    """
+    return _adding(_updates, names)
+
+
+def kernel_of(name: str) -> Kernel | None:
+    """The kernel of an operation type; None where there is none."""
+    _load()
+    return _kernels.get(name)
+
+
+def gradient_kernel_of(name: str) -> GradientKernel | None:
+    """The vector-Jacobian product of an operation type; None where there is none."""
+    _load()
+    return _gradients.get(name)
+
+
+def update_kernel_of(name: str) -> Kernel | None:
+    """The update in place of an operation type; None where there is none."""
+    _load()
+    return _updates.get(name)
+
+
+def kernel_names() -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """The operation types that have a kernel, a vector-Jacobian product, and an update in place, each sorted."""
+    _load()
+    return sorted(_kernels), sorted(_gradients), sorted(_updates)
+
+
+def _adding(table: dict[str, Any], names: Sequence[str]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for name in names:
+            if name in table:
+                raise ValueError(f"operation type {name!r} has two kernels")
+            table[name] = function
+        return function
+
+    return add
+
+
+def _load() -> None:
+    """Imports the modules of kernels when the first is needed."""
+    global _loaded
+    if not _loaded:
+        with _loading:
+            if not _loaded:
+                for module in KERNEL_MODULES:
+                    importlib.import_module(f"headwater.graph.kernels.{module}")
+                _loaded = True
