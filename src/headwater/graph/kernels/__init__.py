@@ -5,4 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 #: The modules of this package that register kernels.
-KERNEL_MODULES: Final[tuple[str, ...]] = ()
+KERNEL_MODULES: Final[tuple[str, ...]] = (
+    "arrays",
+    "elementwise",
+    "indexing",
+    "matrices",
+    "nn",
+    "optimizers",
+    "reductions",
+    "segments",
+    "slices",
+    "updates",
+)

@@ -23,17 +23,18 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from headwater.graph.kernels import KERNEL_MODULES
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kernel = Callable[..., Any]
-GradientKernel = Callable[[Sequence[Any], Sequence[Any], Sequence[bool], Mapping[str, Any]], Sequence[Any]]
+GradientKernel = Callable[..., Sequence[Any]]
 
 _kernels: Final[dict[str, Kernel]] = {}
 _gradients: Final[dict[str, GradientKernel]] = {}
+_using_outputs: Final[set[str]] = set()
 _updates: Final[dict[str, Kernel]] = {}
 _loading: Final = threading.RLock()
 _loaded = False
@@ -51,13 +52,20 @@ def kernel(*names: str) -> Callable[[F], F]:
     return _adding(_kernels, names)
 
 
-def gradient_kernel(*names: str) -> Callable[[F], F]:
+def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
     """Registers the vector-Jacobian product of operation types.
 
     The function is called as ``f(inputs, output_gradients, needed, attrs)``: the forward operation's inputs; for each
     of its outputs the gradient, or None; for each input whether its gradient is wanted; the forward operation's
     attributes. It gives one array per input, of the input's shape and type, and anything for one not ``needed``.
+
+    Args:
+      names: of the forward operation types.
+      outputs: whether the function takes the tuple of the forward operation's outputs as a fifth argument. They are
+        computed once for the operation and its gradient.
     """
+    if outputs:
+        _using_outputs.update(names)
     return _adding(_gradients, names)
 
 
@@ -81,6 +89,11 @@ def gradient_kernel_of(name: str) -> GradientKernel | None:
     """The vector-Jacobian product of an operation type; None where there is none."""
     _load()
     return _gradients.get(name)
+
+
+def takes_outputs(name: str) -> bool:
+    """Whether the vector-Jacobian product of an operation type takes the operation's outputs."""
+    return name in _using_outputs
 
 
 def update_kernel_of(name: str) -> Kernel | None:

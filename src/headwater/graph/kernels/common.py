@@ -1,0 +1,60 @@
+"""What several families of kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from headwater.graph.registry import HostArray
+
+Arrays: TypeAlias = Sequence[Any]
+"""Arrays, or None where there is no gradient; a kernel gets and gives NumPy's scalars in place of arrays, too."""
+Needed: TypeAlias = Sequence[bool]
+
+
+def ints(value: object) -> tuple[int, ...]:
+    """An integer input of any rank, as Python integers."""
+    return tuple(np.asarray(value).ravel().tolist())
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are real floating-point numbers; bfloat16 and its like have NumPy's kind ``V``."""
+    return dtype.kind in "fV"
+
+
+def axis_in(axis: Any, rank: int) -> int:
+    """``axis`` counted from the front; ValueError when there is none such."""
+    place = int(axis)
+    if not -rank <= place < rank:
+        raise ValueError(f"axis = {place} is not in [-{rank}, {rank})")
+    return place % rank
+
+
+def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
+    """The gradient of something of ``shape`` that was broadcast, given that of the result: summed where it repeats."""
+    if gradient.shape == shape:
+        return gradient
+    more = gradient.ndim - len(shape)
+    if not more and len(shape) == 1:
+        return np.add.reduce(gradient, axis=0, dtype=gradient.dtype, keepdims=True)
+    if gradient.shape[more:] == shape:
+        return np.add.reduce(gradient, axis=tuple(range(more)), dtype=gradient.dtype)
+    axes = (*range(more), *(more + i for i, size in enumerate(shape) if size == 1 and gradient.shape[more + i] != 1))
+    return np.add.reduce(gradient, axis=axes, dtype=gradient.dtype).reshape(shape)
+
+
+def conjugate(x: HostArray) -> HostArray:
+    """The complex conjugate; ``x`` itself where it is real."""
+    return x.conj() if x.dtype.kind == "c" else x
+
+
+def given(gradient: HostArray | None, shape: Sequence[int], dtype: np.dtype[Any]) -> HostArray:
+    """The gradient of an output, zeros where the graph has none."""
+    return np.zeros(shape, dtype) if gradient is None else gradient
+
+
+def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """``shape`` with size 1 along ``axes``."""
+    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))

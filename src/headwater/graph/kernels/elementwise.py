@@ -1,0 +1,480 @@
+"""Functions of each element on its own: arithmetic, comparison, logic, rounding, casts; and their gradients.
+
+The gradient of y = f(x), given that of y, is  g · conj(f'(x)). Each function stands here beside its slope f'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, conjugate, is_floating, sum_to
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+from headwater.shapes import merge_dims
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+    from headwater.graph.registry import Attrs, HostArray
+    from headwater.shapes import TensorShape
+
+Function = Callable[..., Any]
+
+# One argument -----------------------------------------------------------------------------------------------------
+
+
+def _unary(op_type: str, compute: Function, slope: Function | None = None) -> None:
+    kernel(op_type)(lambda x: compute(x))
+    if slope is not None:
+        _slope_of_unary(op_type, slope)
+
+
+def _slope_of_unary(op_type: str, slope: Function) -> None:
+    @gradient_kernel(op_type)
+    def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        return (grads[0] * conjugate(slope(inputs[0])),)
+
+
+def _abs(x: HostArray) -> HostArray:
+    if x.dtype.kind == "c":
+        raise NoKernel
+    return np.abs(x)
+
+
+def sigmoid(x: HostArray) -> HostArray:
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def _sigmoid_slope(x: HostArray) -> HostArray:
+    y = sigmoid(x)
+    return y * (1 - y)
+
+
+def _tanh_slope(x: HostArray) -> HostArray:
+    y = np.tanh(x)
+    return 1 - y * y
+
+
+def _tan_slope(x: HostArray) -> HostArray:
+    y = np.tan(x)
+    return 1 + y * y
+
+
+def _rsqrt(x: HostArray) -> HostArray:
+    return 1 / np.sqrt(x)
+
+
+_unary("Abs", _abs, np.sign)
+_unary("Neg", np.negative)
+_unary("Square", np.square, lambda x: 2 * x)
+_unary("Sign", np.sign, np.zeros_like)
+_unary("Exp", np.exp, np.exp)
+_unary("Expm1", np.expm1, np.exp)
+_unary("Log", np.log, lambda x: 1 / x)
+_unary("Log1p", np.log1p, lambda x: 1 / (1 + x))
+_unary("Sqrt", np.sqrt, lambda x: 0.5 / np.sqrt(x))
+_unary("Rsqrt", _rsqrt, lambda x: -0.5 * _rsqrt(x) / x)
+_unary("Reciprocal", lambda x: 1 / x, lambda x: -1 / (x * x))
+_unary("Inv", lambda x: 1 / x, lambda x: -1 / (x * x))
+_unary("Sin", np.sin, np.cos)
+_unary("Cos", np.cos, lambda x: -np.sin(x))
+_unary("Tan", np.tan, _tan_slope)
+_unary("Asin", np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
+_unary("Acos", np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
+_unary("Atan", np.arctan, lambda x: 1 / (1 + x * x))
+_unary("Sinh", np.sinh, np.cosh)
+_unary("Cosh", np.cosh, np.sinh)
+_unary("Tanh", np.tanh, _tanh_slope)
+_unary("Asinh", np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1))
+_unary("Acosh", np.arccosh, lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)))
+_unary("Atanh", np.arctanh, lambda x: 1 / (1 - x * x))
+_unary("Sigmoid", sigmoid, _sigmoid_slope)
+for _type, _function in {"Floor": np.floor, "Ceil": np.ceil, "Rint": np.rint}.items():
+    _unary(_type, _function)
+for _type, _function in {"IsNan": np.isnan, "IsInf": np.isinf, "IsFinite": np.isfinite}.items():
+    _unary(_type, _function)
+_unary("Round", lambda x: x if x.dtype.kind in "iub" else np.rint(x))
+_unary("LogicalNot", np.logical_not)
+_unary("Invert", np.invert)
+_unary("Snapshot", lambda x: x)
+
+
+@gradient_kernel("Neg")
+def negative_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient's negative."""
+    return (-grads[0],)
+
+
+@gradient_kernel("EnsureShape", "Snapshot")
+def same_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient itself."""
+    return (grads[0],)
+
+
+@kernel("Conj")
+def conj(input: HostArray) -> HostArray:
+    """The complex conjugate."""
+    return np.conj(input)
+
+
+@gradient_kernel("Conj")
+def conj_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The conjugate of the gradient."""
+    return (np.conj(grads[0]),)
+
+
+# Two arguments, which broadcast -----------------------------------------------------------------------------------
+
+
+def _binary(op_type: str, compute: Function, slopes: tuple[Function, Function] | None = None) -> None:
+    """``slopes`` are the derivatives by x and by y, times a gradient: functions of the gradient, x and y."""
+    kernel(op_type)(lambda x, y: compute(x, y))
+    if slopes is None:
+        return
+    for_x, for_y = slopes
+
+    @gradient_kernel(op_type)
+    def gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        (x, y), g = inputs, grads[0]
+        return (
+            sum_to(for_x(g, x, y), x.shape) if needed[0] else None,
+            sum_to(for_y(g, x, y), y.shape) if needed[1] else None,
+        )
+
+
+def _truncate_div(x: HostArray, y: HostArray) -> HostArray:
+    if x.dtype.kind not in "iu":
+        return np.trunc(x / y)
+    quotient = np.floor_divide(x, y)
+    return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
+
+
+def _floor_div(x: HostArray, y: HostArray) -> HostArray:
+    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(x / y)
+
+
+def _div(x: HostArray, y: HostArray) -> HostArray:
+    return _truncate_div(x, y) if x.dtype.kind in "iu" else x / y
+
+
+def _real_div(x: HostArray, y: HostArray) -> HostArray:
+    if x.dtype.kind in "iu":
+        raise NoKernel
+    return x / y
+
+
+def _divided_by(g: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    """-g x / y²."""
+    quotient = x / y
+    return -g * conjugate(quotient / y)
+
+
+def _squared_difference(x: HostArray, y: HostArray) -> HostArray:
+    difference = x - y
+    return difference * conjugate(difference)
+
+
+def _power(x: HostArray, y: HostArray) -> HostArray:
+    if x.dtype.kind in "iu" and (y < 0).any():
+        raise NoKernel
+    return np.power(x, y)
+
+
+def _power_by_x(g: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    return g * conjugate(y * np.power(x, np.where(y == 0, 1, y - 1)))
+
+
+def _power_by_y(g: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    # log(x) counts as 0 for x ≤ 0, as TensorFlow has it.
+    defined = x != 0 if x.dtype.kind == "c" else x > 0
+    return g * conjugate(np.power(x, y) * np.log(np.where(defined, x, 1).astype(x.dtype)))
+
+
+def _over_or_zero(condition: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    """x / y, and 0 where the condition fails."""
+    return np.where(condition, x / y, 0).astype(x.dtype, copy=False)
+
+
+def _xlogy(x: HostArray, y: HostArray) -> HostArray:
+    return np.where(x != 0, x * np.log(y), 0).astype(x.dtype, copy=False)
+
+
+def _of_chosen(g: HostArray, chosen: HostArray) -> HostArray:
+    """``g`` where chosen, else 0."""
+    return np.where(chosen, g, g.dtype.type(0))
+
+
+_SUM = (lambda g, x, y: g), (lambda g, x, y: g)
+_QUOTIENT = (lambda g, x, y: g / conjugate(y)), _divided_by
+_binary("Add", np.add, _SUM)
+_binary("AddV2", np.add, _SUM)
+_binary("Sub", np.subtract, (lambda g, x, y: g, lambda g, x, y: -g))
+_binary("Mul", np.multiply, (lambda g, x, y: g * conjugate(y), lambda g, x, y: g * conjugate(x)))
+_binary("RealDiv", _real_div, _QUOTIENT)
+_binary("Div", _div, _QUOTIENT)
+_binary("FloorDiv", _floor_div)
+_binary("FloorMod", np.mod, (lambda g, x, y: g + np.zeros_like(y), lambda g, x, y: -g * np.floor(x / y)))
+_binary("Mod", np.fmod, (lambda g, x, y: g + np.zeros_like(y), lambda g, x, y: -g * np.trunc(x / y)))
+_binary("TruncateDiv", _truncate_div)
+_binary("TruncateMod", np.fmod)
+_binary("Pow", _power, (_power_by_x, _power_by_y))
+# Where both are equal the whole gradient goes to x, and NaN in x stays.
+_binary(
+    "Maximum",
+    lambda x, y: np.where(x < y, y, x),
+    (lambda g, x, y: _of_chosen(g, ~(x < y)), lambda g, x, y: _of_chosen(g, x < y)),
+)
+_binary(
+    "Minimum",
+    lambda x, y: np.where(x > y, y, x),
+    (lambda g, x, y: _of_chosen(g, ~(x > y)), lambda g, x, y: _of_chosen(g, x > y)),
+)
+_binary(
+    "SquaredDifference",
+    _squared_difference,
+    (lambda g, x, y: 2 * g * _real_only(x - y), lambda g, x, y: -2 * g * _real_only(x - y)),
+)
+_binary(
+    "DivNoNan",
+    lambda x, y: _over_or_zero(y != 0, x, y),
+    (
+        lambda g, x, y: _over_or_zero(y != 0, g, conjugate(y)),
+        lambda g, x, y: np.where(y != 0, _divided_by(g, x, y), 0).astype(x.dtype, copy=False),
+    ),
+)
+_binary(
+    "MulNoNan",
+    lambda x, y: np.where(y != 0, x * y, 0).astype(x.dtype, copy=False),
+    (lambda g, x, y: g * conjugate(y), lambda g, x, y: g * conjugate(x)),
+)
+_binary(
+    "Xdivy",
+    lambda x, y: _over_or_zero(x != 0, x, y),
+    (
+        lambda g, x, y: _over_or_zero(x != 0, g, conjugate(y)),
+        lambda g, x, y: np.where(x != 0, _divided_by(g, x, y), 0).astype(x.dtype, copy=False),
+    ),
+)
+_binary(
+    "Xlogy",
+    _xlogy,
+    (
+        lambda g, x, y: np.where(x != 0, g * conjugate(np.log(y)), 0).astype(x.dtype, copy=False),
+        lambda g, x, y: np.where(x != 0, g * conjugate(x / y), 0).astype(x.dtype, copy=False),
+    ),
+)
+_binary(
+    "Atan2",
+    np.arctan2,
+    (lambda g, y, x: g * x / (x * x + y * y), lambda g, y, x: -g * y / (x * x + y * y)),
+)
+_binary("NextAfter", np.nextafter)
+for _type, _function in {
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "LeftShift": np.left_shift,
+    "RightShift": np.right_shift,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "LogicalAnd": np.logical_and,
+    "LogicalOr": np.logical_or,
+}.items():
+    _binary(_type, _function)
+
+
+def _real_only(x: HostArray) -> HostArray:
+    if x.dtype.kind == "c":
+        raise NoKernel
+    return x
+
+
+def _compare(op_type: str, compute: Function, otherwise: bool) -> None:
+    @kernel(op_type)
+    def compared(x: HostArray, y: HostArray, *, incompatible_shape_error: bool = True) -> Any:  # pyright: ignore[reportUnusedFunction]
+        if not incompatible_shape_error:
+            try:
+                np.broadcast_shapes(x.shape, y.shape)
+            except ValueError:
+                return np.array(otherwise)
+        return compute(x, y)
+
+
+_compare("Equal", np.equal, otherwise=False)
+_compare("NotEqual", np.not_equal, otherwise=True)
+
+
+@kernel("ApproximateEqual")
+def approximate_equal(x: HostArray, y: HostArray, *, tolerance: float = 1e-5) -> Any:
+    """|x - y| < tolerance."""
+    return np.abs(x - y) < tolerance
+
+
+# Three and more ---------------------------------------------------------------------------------------------------
+
+
+@kernel("ClipByValue")
+def clip_by_value(t: HostArray, clip_value_min: HostArray, clip_value_max: HostArray) -> HostArray:
+    """min(max(t, low), high)."""
+    higher = np.where(t < clip_value_min, clip_value_min, t)
+    return np.where(higher > clip_value_max, clip_value_max, higher)
+
+
+@gradient_kernel("ClipByValue")
+def clip_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
+    """Each element's gradient for the input that it is a copy of."""
+    t, low, high = inputs
+    raised = t < low
+    lowered = np.where(raised, low, t) > high
+    masks = (~(raised | lowered), raised & ~lowered, lowered)
+    return [
+        sum_to(_of_chosen(grads[0], mask), value.shape) if wanted else None
+        for mask, value, wanted in zip(masks, inputs, needed, strict=True)
+    ]
+
+
+@kernel("AddN", "AccumulateNV2")
+def add_n(*inputs: HostArray) -> HostArray:
+    """The sum of all inputs, which have one shape."""
+    return reduce(np.add, inputs)
+
+
+@gradient_kernel("AddN", "AccumulateNV2")
+def add_n_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The same for each."""
+    return [grads[0]] * len(inputs)
+
+
+def _rows_of(condition: HostArray, rank: int) -> HostArray:
+    return condition.reshape((-1,) + (1,) * (rank - 1)) if condition.ndim == 1 and rank > 1 else condition
+
+
+@kernel("Select")
+def select(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
+    """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
+    return np.where(_rows_of(condition, t.ndim), t, e)
+
+
+@kernel("SelectV2")
+def select_v2(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
+    """``t`` where the condition holds, else ``e``; all three broadcast."""
+    return np.where(condition, t, e)
+
+
+def _chosen(condition: HostArray, inputs: Arrays, g: HostArray, needed: Needed) -> Arrays:
+    zero = g.dtype.type(0)
+    return (
+        None,
+        sum_to(np.where(condition, g, zero), inputs[1].shape) if needed[1] else None,
+        sum_to(np.where(condition, zero, g), inputs[2].shape) if needed[2] else None,
+    )
+
+
+@gradient_kernel("Select")
+def select_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
+    """Each element's gradient for the input that it is a copy of."""
+    return _chosen(_rows_of(inputs[0], inputs[1].ndim), inputs, grads[0], needed)
+
+
+@gradient_kernel("SelectV2")
+def select_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
+    """As `select_gradient`."""
+    return _chosen(inputs[0], inputs, grads[0], needed)
+
+
+# Types ------------------------------------------------------------------------------------------------------------
+
+
+@kernel("Cast")
+def cast(x: HostArray, *, DstT: DType) -> HostArray:
+    """``x`` as another type: floats lose their fraction, complex numbers their imaginary part.
+
+    As in XLA, a number out of an integer type's range becomes the nearest one, and NaN becomes 0.
+    """
+    target = DstT.numpy_dtype
+    if x.dtype.kind == "c" and target.kind == "b":
+        return x != 0
+    if x.dtype.kind == "c" and target.kind != "c":
+        x = x.real
+    if target.kind in "iu" and is_floating(x.dtype):
+        return _saturated(x, target)
+    return x.astype(target)
+
+
+def _saturated(x: HostArray, target: np.dtype[Any]) -> HostArray:
+    bounds = np.iinfo(target)
+    wide = x if x.dtype.kind == "f" else x.astype(np.float32)
+    if x.size and bounds.min < wide.min() and wide.max() < bounds.max:
+        return wide.astype(target)
+    result = wide.astype(target)
+    result = np.where(wide >= float(bounds.max), bounds.max, np.where(wide <= float(bounds.min), bounds.min, result))
+    return np.where(np.isnan(wide), 0, result).astype(target)
+
+
+@gradient_kernel("Cast")
+def cast_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient as the input's type."""
+    (x,), g = inputs, grads[0]
+    return (g.real.astype(x.dtype) if g.dtype.kind == "c" and x.dtype.kind != "c" else g.astype(x.dtype),)
+
+
+@kernel("Bitcast")
+def bitcast(input: HostArray, *, type: DType) -> HostArray:
+    """The same bits as elements of another type; a last dimension takes up what sizes differ by."""
+    target = type.numpy_dtype
+    if "b" in (input.dtype.kind, target.kind) or "c" in (input.dtype.kind, target.kind):
+        raise NoKernel
+    source = np.ascontiguousarray(input)
+    if source.dtype.itemsize < target.itemsize:
+        return source.view(target)[..., 0]
+    if source.dtype.itemsize > target.itemsize:
+        return source[..., np.newaxis].view(target)
+    return source.reshape(input.shape).view(target)
+
+
+@kernel("Complex")
+def complex_(real: HostArray, imag: HostArray, *, Tout: DType) -> HostArray:
+    """real + i imag."""
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), Tout.numpy_dtype)
+    result.real, result.imag = real, imag
+    return result
+
+
+@gradient_kernel("Complex")
+def complex_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The parts of the gradient."""
+    (real, imag), g = inputs, grads[0]
+    return sum_to(g.real, real.shape).astype(real.dtype), sum_to(g.imag, imag.shape).astype(imag.dtype)
+
+
+def _part(op_type: str, compute: Function, slope: Function) -> None:
+    """A real part of complex numbers; ``slope`` gives the complex gradient for a real one."""
+
+    @kernel(op_type)
+    def part(x: HostArray, *, Tout: DType | None = None) -> Any:  # pyright: ignore[reportUnusedFunction]
+        return compute(x).astype(np.float32 if Tout is None else Tout.numpy_dtype)
+
+    @gradient_kernel(op_type)
+    def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        x = inputs[0]
+        if x.dtype.kind != "c":
+            raise NoKernel
+        return (slope(grads[0], x).astype(x.dtype),)
+
+
+_part("Real", np.real, lambda g, x: g)
+_part("Imag", np.imag, lambda g, x: 1j * g)
+_part("Angle", np.angle, lambda g, x: g * 1j * x / np.square(np.abs(x)))
+_part("ComplexAbs", np.abs, lambda g, x: np.where(x == 0, 0, g * x / np.abs(x)))
+
+
+@kernel("EnsureShape")
+def ensure_shape(input: HostArray, *, shape: TensorShape) -> HostArray:
+    """``input`` itself; its shape must agree with ``shape``."""
+    merge_dims(tuple(input.shape), shape.as_dims)
+    return input

@@ -1,0 +1,264 @@
+"""Parts of tensors: rows, single elements; choosing, and putting parts together; and their gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints
+from headwater.graph.kernels.registry import gradient_kernel, kernel
+from headwater.graph.kernels.rows import add_rows, combine_rows, flat_places, rows_of, take
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+# Rows and elements ------------------------------------------------------------------------------------------------
+
+
+@kernel("Gather")
+def gather(params: HostArray, indices: HostArray, *, validate_indices: bool = True) -> HostArray:
+    """``params[indices[i, ...]]``; zeros where there is none."""
+    del validate_indices
+    return take(params, indices)
+
+
+@gradient_kernel("Gather")
+def gather_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The rows of the gradient added up where they came from."""
+    params, indices = inputs
+    return _spread(grads[0], indices, params.shape, 0), None
+
+
+def _spread(gradient: HostArray, indices: HostArray, shape: tuple[int, ...], axis: int) -> HostArray:
+    """Zeros of ``shape`` to which slices along ``axis`` are added at ``indices``."""
+    result = np.zeros(shape, gradient.dtype)
+    if axis == 0:
+        add_rows(result, indices.reshape(-1), gradient.reshape((indices.size, *shape[1:])))
+        return result
+    places = tuple(range(axis, axis + indices.ndim))
+    rows = np.moveaxis(gradient, places, tuple(range(indices.ndim)))
+    turned = np.zeros((shape[axis], *shape[:axis], *shape[axis + 1 :]), gradient.dtype)
+    add_rows(turned, indices.reshape(-1), rows.reshape((indices.size, *turned.shape[1:])))
+    return np.moveaxis(turned, 0, axis)
+
+
+def _batched(shape: tuple[int, ...], indices: HostArray, axis: int, batch: int) -> tuple[HostArray, tuple[int, ...]]:
+    """Indices into the flattened batch and ``axis``, -1 for one outside; and the order in which ``axis`` follows the
+    batch's dimensions."""
+    size, count = shape[axis], math.prod(shape[:batch])
+    flat = indices.reshape((count, -1)).astype(np.int64, copy=False)
+    places = np.where((flat < 0) | (flat >= size), -1, flat + np.arange(count)[:, np.newaxis] * size)
+    order = (*range(batch), axis, *(place for place in range(batch, len(shape)) if place != axis))
+    return places.reshape(indices.shape), order
+
+
+def _with_batch(axis: Any, rank: int, indices: HostArray, batch_dims: int) -> tuple[int, int]:
+    return axis_in(axis, rank), batch_dims % indices.ndim if batch_dims < 0 else batch_dims
+
+
+@kernel("GatherV2")
+def gather_v2(params: HostArray, indices: HostArray, axis: HostArray, *, batch_dims: int = 0) -> HostArray:
+    """Slices of ``params`` along ``axis``; the first ``batch_dims`` dimensions are common to both inputs."""
+    where, batch = _with_batch(axis, params.ndim, indices, batch_dims)
+    if not batch:
+        return take(params, indices, where)
+    places, order = _batched(params.shape, indices, where, batch)
+    found = take(rows_of(params.transpose(order), batch + 1), places)
+    # The dimensions of the indices that are no batch's now stand behind the batch's; they belong where the axis was.
+    own = tuple(range(batch, indices.ndim))
+    return np.moveaxis(found, own, tuple(range(where, where + len(own))))
+
+
+@gradient_kernel("GatherV2")
+def gather_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The slices of the gradient added up where they came from."""
+    params, indices, axis = inputs
+    where, batch = _with_batch(axis, params.ndim, indices, attrs.get("batch_dims", 0))
+    if not batch:
+        return _spread(grads[0], indices, params.shape, where), None, None
+    places, order = _batched(params.shape, indices, where, batch)
+    own = tuple(range(batch, indices.ndim))
+    rows = np.moveaxis(grads[0], tuple(range(where, where + len(own))), own)
+    turned = np.zeros([params.shape[place] for place in order], grads[0].dtype)
+    flat = rows_of(turned, batch + 1)
+    add_rows(flat, places.reshape(-1), rows.reshape((places.size, *flat.shape[1:])))
+    return turned.transpose(np.argsort(order).tolist()), None, None
+
+
+@kernel("GatherNd")
+def gather_nd(params: HostArray, indices: HostArray) -> HostArray:
+    """``params[indices[..., 0], indices[..., 1], …]``; zeros where there is none."""
+    places, bad = flat_places(indices, params.shape)
+    return take(rows_of(params, indices.shape[-1]), places if bad is None else np.where(bad, -1, places))
+
+
+@gradient_kernel("GatherNd")
+def gather_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient's slices added up where they came from."""
+    params, indices = inputs
+    return scattered(np.add, np.zeros(params.shape, params.dtype), indices, grads[0]), None
+
+
+def scattered(combine: Any, array: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
+    """``array`` after ``array[indices[...]] = combine(array[indices[...]], updates)``, in place; None as ``combine``
+    puts ``updates`` there. Indices outside update nothing."""
+    depth = indices.shape[-1]
+    places, bad = flat_places(indices, array.shape)
+    updates = np.broadcast_to(updates, indices.shape[:-1] + array.shape[depth:])
+    rows, places = updates.reshape((places.size, *array.shape[depth:])), places.reshape(-1)
+    if bad is not None:
+        good = ~bad.reshape(-1)
+        rows, places = rows[good], places[good]
+    target = rows_of(array, depth)
+    if combine is None:
+        target[places] = rows
+    else:
+        combine_rows(combine, target, places, rows)
+    return array
+
+
+@kernel("ScatterNd")
+def scatter_nd(indices: HostArray, updates: HostArray, shape: HostArray) -> HostArray:
+    """Zeros of a shape, with ``updates`` added at ``indices``."""
+    return scattered(np.add, np.zeros(ints(shape), updates.dtype), indices, updates)
+
+
+@gradient_kernel("ScatterNd")
+def scatter_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient at the places."""
+    return None, gather_nd(grads[0], inputs[0]), None
+
+
+@kernel("TensorScatterUpdate")
+def tensor_scatter_update(tensor: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
+    """``tensor`` with ``updates`` at ``indices``."""
+    return scattered(None, np.array(tensor), indices, updates)
+
+
+@kernel("TensorScatterAdd")
+def tensor_scatter_add(tensor: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
+    """``tensor`` with ``updates`` added at ``indices``."""
+    return scattered(np.add, np.array(tensor), indices, updates)
+
+
+@kernel("TensorScatterSub")
+def tensor_scatter_sub(tensor: HostArray, indices: HostArray, updates: HostArray) -> HostArray:
+    """``tensor`` with ``updates`` subtracted at ``indices``."""
+    return scattered(np.subtract, np.array(tensor), indices, updates)
+
+
+@gradient_kernel("TensorScatterAdd")
+def tensor_scatter_add_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient, and that at the places."""
+    return grads[0], None, gather_nd(grads[0], inputs[1])
+
+
+@gradient_kernel("TensorScatterSub")
+def tensor_scatter_sub_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient, and that at the places with the other sign."""
+    return grads[0], None, -gather_nd(grads[0], inputs[1])
+
+
+@kernel("OneHot")
+def one_hot(
+    indices: HostArray, depth: HostArray, on_value: HostArray, off_value: HostArray, *, axis: int = -1
+) -> HostArray:
+    """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
+    axis = indices.ndim if axis == -1 else axis
+    steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+    hit = np.expand_dims(indices, axis) == steps.astype(indices.dtype)
+    return np.where(hit, on_value, off_value)
+
+
+# Put together -----------------------------------------------------------------------------------------------------
+
+
+@kernel("ReverseSequence")
+def reverse_sequence(input: HostArray, seq_lengths: HostArray, *, seq_dim: int, batch_dim: int = 0) -> HostArray:
+    """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
+    steps = np.arange(input.shape[seq_dim])
+    lengths = seq_lengths[:, np.newaxis]
+    order = np.where(steps < lengths, lengths - 1 - steps, steps)
+    rows = np.moveaxis(input, (batch_dim, seq_dim), (0, 1))
+    found = rows[np.arange(rows.shape[0])[:, np.newaxis], order]
+    return np.moveaxis(found, (0, 1), (batch_dim, seq_dim))
+
+
+@gradient_kernel("ReverseSequence")
+def reverse_sequence_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient reversed in the same way."""
+    found = reverse_sequence(grads[0], inputs[1], seq_dim=attrs["seq_dim"], batch_dim=attrs.get("batch_dim", 0))
+    return found, None
+
+
+@kernel("SparseToDense")
+def sparse_to_dense(
+    sparse_indices: HostArray,
+    output_shape: HostArray,
+    sparse_values: HostArray,
+    default_value: HostArray,
+    *,
+    validate_indices: bool = True,
+) -> HostArray:
+    """A tensor of one value but for some elements: one value for all these or one for each."""
+    del validate_indices
+    shape = ints(output_shape)
+    places = sparse_indices.reshape((-1, len(shape)))
+    return scattered(None, np.full(shape, default_value, sparse_values.dtype), places, sparse_values)
+
+
+@gradient_kernel("SparseToDense")
+def sparse_to_dense_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient at the places, and the sum elsewhere."""
+    indices, output_shape, values, default = inputs
+    places = indices.reshape((-1, len(ints(output_shape))))
+    picked = gather_nd(grads[0], places)
+    for_values = picked.reshape(values.shape) if values.ndim else picked.sum(dtype=values.dtype)
+    if not needed[3]:
+        return None, None, for_values, None
+    rest = scattered(None, np.array(grads[0]), places, np.zeros((), grads[0].dtype))
+    return None, None, for_values, rest.sum(dtype=default.dtype)
+
+
+def _halves(inputs: Arrays) -> tuple[Arrays, Arrays]:
+    half = len(inputs) // 2
+    return inputs[:half], inputs[half:]
+
+
+def _stitched_count(indices: Arrays) -> int:
+    if any((value < 0).any() for value in indices):
+        raise ValueError("indices of a stitch must not be negative")
+    return max((int(value.max()) + 1 for value in indices if value.size), default=0)
+
+
+@kernel("DynamicStitch", "ParallelDynamicStitch")
+def stitch(*inputs: HostArray) -> HostArray:
+    """Rows put where ``indices`` say; the last of several for one place counts."""
+    indices, data = _halves(inputs)
+    rest = data[0].shape[indices[0].ndim :]
+    result = np.zeros((_stitched_count(indices), *rest), data[0].dtype)
+    for where, rows in zip(indices, data, strict=True):
+        result[where.reshape(-1)] = rows.reshape((where.size, *rest))
+    return result
+
+
+@gradient_kernel("DynamicStitch", "ParallelDynamicStitch")
+def stitch_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient's rows for those that counted."""
+    indices, data = _halves(inputs)
+    owner = np.empty(_stitched_count(indices), np.int64)
+    first = 0
+    for where in indices:
+        owner[where.reshape(-1)] = np.arange(first, first + where.size)
+        first += where.size
+    found: list[Any] = [None] * len(indices)
+    first = 0
+    for where, rows in zip(indices, data, strict=True):
+        flat = where.reshape(-1)
+        part = grads[0][flat]
+        part[owner[flat] != np.arange(first, first + where.size)] = 0
+        found.append(part.reshape(rows.shape))
+        first += where.size
+    return found

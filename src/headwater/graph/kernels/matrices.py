@@ -1,0 +1,228 @@
+"""Matrices: products, diagonals, bands; and their gradients. Leading dimensions, where allowed, are a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+# Products ---------------------------------------------------------------------------------------------------------
+
+
+def product(a: HostArray, b: HostArray) -> HostArray:
+    """a b, by BLAS; of types that it lacks by way of float32."""
+    if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    return np.matmul(a, b)
+
+
+@kernel("MatMul")
+def matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b: bool = False) -> HostArray:
+    """a b, each transposed first where asked for."""
+    return product(a.T if transpose_a else a, b.T if transpose_b else b)
+
+
+@kernel("SparseMatMul")
+def sparse_matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b: bool = False) -> HostArray:
+    """As `matmul`, of matrices that may hold many zeros."""
+    return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def adjoint(x: HostArray) -> HostArray:
+    """Each matrix transposed and conjugated."""
+    return conjugate(x.swapaxes(-1, -2))
+
+
+def _pulled(inputs: Arrays, g: HostArray, needed: Needed, adj_x: bool, adj_y: bool) -> Arrays:
+    """The gradients of two factors that were conjugated and transposed where asked for."""
+    x, y = inputs
+    for_x = for_y = None
+    if needed[0]:
+        right = y if adj_y else adjoint(y)
+        for_x = product(adjoint(right), adjoint(g)) if adj_x else product(g, right)
+    if needed[1]:
+        left = x if adj_x else adjoint(x)
+        for_y = product(adjoint(g), adjoint(left)) if adj_y else product(left, g)
+    return for_x, for_y
+
+
+@gradient_kernel("MatMul")
+def matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient times the other factor."""
+    if inputs[0].dtype.kind == "c":
+        raise NoKernel
+    return _pulled(inputs, grads[0], needed, attrs.get("transpose_a", False), attrs.get("transpose_b", False))
+
+
+@gradient_kernel("SparseMatMul")
+def sparse_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """As `matmul_gradient`."""
+    found = matmul_gradient([value.astype(np.float32) for value in inputs], grads, needed, attrs)
+    return [None if g is None else g.astype(value.dtype) for g, value in zip(found, inputs, strict=True)]
+
+
+@kernel("BatchMatMul", "BatchMatMulV2")
+def batch_matmul(x: HostArray, y: HostArray, *, adj_x: bool = False, adj_y: bool = False) -> HostArray:
+    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first where asked for."""
+    return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
+
+
+@gradient_kernel("BatchMatMul", "BatchMatMulV2")
+def batch_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """As `matmul_gradient`, summed where a batch repeats."""
+    found = _pulled(inputs, grads[0], needed, attrs.get("adj_x", False), attrs.get("adj_y", False))
+    return [None if g is None else sum_to(g, value.shape) for g, value in zip(found, inputs, strict=True)]
+
+
+def _terms(equation: str, count: int) -> tuple[list[str], str]:
+    """The letters of each input and of the result."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if "." in equation or len(terms) != count or any(len(set(term)) < len(term) for term in terms):
+        raise NoKernel
+    if not arrow:
+        right = "".join(letter for letter in sorted(set(left) - {","}) if left.count(letter) == 1)
+    return terms, right
+
+
+@kernel("Einsum")
+def einsum(*inputs: HostArray, equation: str) -> HostArray:
+    """Products of elements summed over the indices that the result lacks."""
+    return np.einsum(equation, *inputs, optimize=len(inputs) > 1)
+
+
+@gradient_kernel("Einsum")
+def einsum_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient times the other factors, with the indices of each; what an index lacks there is repeated."""
+    terms, right = _terms(attrs["equation"], len(inputs))
+    found: list[Any] = []
+    for place, (term, value, wanted) in enumerate(zip(terms, inputs, needed, strict=True)):
+        if not wanted:
+            found.append(None)
+            continue
+        others = [conjugate(other) for index, other in enumerate(inputs) if index != place]
+        letters = [right, *(other for index, other in enumerate(terms) if index != place)]
+        kept = "".join(letter for letter in term if any(letter in other for other in letters))
+        summed = np.einsum(f"{','.join(letters)}->{kept}", grads[0], *others, optimize=True)
+        shape = tuple(size if letter in kept else 1 for letter, size in zip(term, value.shape, strict=True))
+        found.append(np.broadcast_to(summed.reshape(shape), value.shape).astype(value.dtype, copy=False))
+    return found
+
+
+# Diagonals and bands ----------------------------------------------------------------------------------------------
+
+
+@kernel("MatrixBandPart")
+def matrix_band_part(input: HostArray, num_lower: HostArray, num_upper: HostArray) -> HostArray:
+    """Zero outside of the band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
+    return np.where(_band(input.shape, num_lower, num_upper), input, input.dtype.type(0))
+
+
+def _band(shape: tuple[int, ...], num_lower: HostArray, num_upper: HostArray) -> HostArray:
+    below = np.arange(shape[-2])[:, np.newaxis] - np.arange(shape[-1])
+    return ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (-below <= num_upper))
+
+
+@gradient_kernel("MatrixBandPart")
+def matrix_band_part_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The band of the gradient."""
+    return matrix_band_part(grads[0], inputs[1], inputs[2]), None, None
+
+
+@kernel("Diag")
+def diag(diagonal: HostArray) -> HostArray:
+    """The tensor of twice the rank with these elements where both halves of the index agree."""
+    return np.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
+
+
+@kernel("DiagPart")
+def diag_part(input: HostArray) -> HostArray:
+    """The elements where both halves of the index agree."""
+    half = input.shape[: input.ndim // 2]
+    count = int(np.prod(half, dtype=np.int64))
+    return input.reshape(count, count).diagonal().reshape(half)
+
+
+@gradient_kernel("Diag")
+def diag_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient's diagonal."""
+    return (diag_part(grads[0]),)
+
+
+@gradient_kernel("DiagPart")
+def diag_part_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient on the diagonal."""
+    return (diag(grads[0]),)
+
+
+@kernel("MatrixDiag")
+def matrix_diag(diagonal: HostArray) -> HostArray:
+    """Square matrices with these main diagonals."""
+    side = diagonal.shape[-1]
+    result = np.zeros((*diagonal.shape, side), diagonal.dtype)
+    result[..., np.arange(side), np.arange(side)] = diagonal
+    return result
+
+
+@kernel("MatrixDiagPart")
+def matrix_diag_part(input: HostArray) -> HostArray:
+    """Main diagonals."""
+    return input.diagonal(0, -2, -1)
+
+
+@kernel("MatrixSetDiag")
+def matrix_set_diag(input: HostArray, diagonal: HostArray) -> HostArray:
+    """Matrices with their main diagonals replaced."""
+    result = np.array(input)
+    steps = np.arange(diagonal.shape[-1])
+    result[..., steps, steps] = diagonal
+    return result
+
+
+@gradient_kernel("MatrixDiag")
+def matrix_diag_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient's diagonals."""
+    return (matrix_diag_part(grads[0]),)
+
+
+@gradient_kernel("MatrixDiagPart")
+def matrix_diag_part_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient on the diagonals."""
+    return (matrix_set_diag(np.zeros_like(inputs[0]), grads[0]),)
+
+
+@gradient_kernel("MatrixSetDiag")
+def matrix_set_diag_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient without its diagonals, and these."""
+    return matrix_set_diag(grads[0], np.zeros_like(inputs[1])), matrix_diag_part(grads[0])
+
+
+@kernel("MatrixInverse")
+def matrix_inverse(input: HostArray, *, adjoint: bool = False) -> HostArray:
+    """The inverse."""
+    return np.linalg.inv(conjugate(input.swapaxes(-1, -2)) if adjoint else input)
+
+
+@kernel("MatrixDeterminant")
+def matrix_determinant(input: HostArray) -> Any:
+    """The determinant."""
+    return np.linalg.det(input)
+
+
+@kernel("Cross")
+def cross(a: HostArray, b: HostArray) -> HostArray:
+    """The cross product of vectors in three dimensions."""
+    return np.cross(a, b)
+
+
+@gradient_kernel("Cross")
+def cross_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradients of both factors."""
+    a, b = inputs
+    return np.cross(b, grads[0]), np.cross(grads[0], a)

@@ -1,0 +1,474 @@
+"""Neural networks: activations, losses, biases, normalisation; and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed
+from headwater.graph.kernels.elementwise import sigmoid
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+# Activations ------------------------------------------------------------------------------------------------------
+
+_SELU_SCALE = 1.0507009873554805
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE_ALPHA = _SELU_SCALE * _SELU_ALPHA
+
+
+def _activation(
+    op_type: str, compute: Callable[[Any], Any], pull: Callable[[Any, Any], Any], grad_type: str = ""
+) -> None:
+    """``pull(gradient, x)`` gives the gradient of x, and is the kernel of ``grad_type`` where that takes x."""
+    kernel(op_type)(lambda features: compute(features))
+    if grad_type:
+        kernel(grad_type)(lambda gradients, features: pull(gradients, features))
+
+    @gradient_kernel(op_type)
+    def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        return (pull(grads[0], inputs[0]),)
+
+
+def _zero(x: HostArray) -> Any:
+    return x.dtype.type(0)
+
+
+def _elu(x: HostArray) -> HostArray:
+    return np.where(x >= 0, x, np.expm1(np.minimum(x, _zero(x))))
+
+
+def _selu(x: HostArray) -> HostArray:
+    return (_SELU_SCALE * np.where(x >= 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, _zero(x))))).astype(x.dtype)
+
+
+def _selu_pull(g: HostArray, x: HostArray) -> HostArray:
+    slope = np.where(x >= 0, x.dtype.type(_SELU_SCALE), _SELU_SCALE_ALPHA * np.exp(np.minimum(x, _zero(x))))
+    return g * slope.astype(x.dtype, copy=False)
+
+
+def _softplus(x: HostArray) -> HostArray:
+    return np.maximum(x, _zero(x)) + np.log1p(np.exp(-np.abs(x)))
+
+
+_activation("Relu", lambda x: np.maximum(x, _zero(x)), lambda g, x: np.where(x > 0, g, _zero(g)), "ReluGrad")
+_activation(
+    "Relu6",
+    lambda x: np.minimum(np.maximum(x, _zero(x)), x.dtype.type(6)),
+    lambda g, x: np.where((x > 0) & (x < 6), g, _zero(g)),
+    "Relu6Grad",
+)
+_activation("Elu", _elu, lambda g, x: np.where(x >= 0, g, g * np.exp(np.minimum(x, _zero(x)))))
+_activation("Selu", _selu, _selu_pull)
+_activation("Softplus", _softplus, lambda g, x: g * sigmoid(x), "SoftplusGrad")
+_activation("Softsign", lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x)), "SoftsignGrad")
+
+
+@kernel("EluGrad")
+def elu_grad(gradients: HostArray, features: HostArray) -> HostArray:
+    """The gradient of Elu, given its result."""
+    return np.where(features < 0, gradients * (features + 1), gradients)
+
+
+@kernel("SeluGrad")
+def selu_grad(gradients: HostArray, features: HostArray) -> HostArray:
+    """The gradient of Selu, given its result."""
+    slope = np.where(features < 0, features + _SELU_SCALE_ALPHA, _SELU_SCALE)
+    return gradients * slope.astype(gradients.dtype)
+
+
+for _type, _compute in {
+    "TanhGrad": lambda y, dy: dy * (1 - y * y),
+    "SigmoidGrad": lambda y, dy: dy * y * (1 - y),
+    "SqrtGrad": lambda y, dy: dy / (2 * y),
+    "RsqrtGrad": lambda y, dy: dy * y * y * y / -2,
+    "ReciprocalGrad": lambda y, dy: -dy * y * y,
+    "InvGrad": lambda y, dy: -dy * y * y,
+}.items():
+    kernel(_type)(_compute)
+
+
+@kernel("LeakyRelu")
+def leaky_relu(features: HostArray, *, alpha: float = 0.2) -> HostArray:
+    """x above 0, else alpha x."""
+    return np.where(features > 0, features, features * features.dtype.type(alpha))
+
+
+@kernel("LeakyReluGrad")
+def leaky_relu_grad(gradients: HostArray, features: HostArray, *, alpha: float = 0.2) -> HostArray:
+    """The gradient of LeakyRelu."""
+    return np.where(features > 0, gradients, gradients * gradients.dtype.type(alpha))
+
+
+@gradient_kernel("LeakyRelu")
+def leaky_relu_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """See `leaky_relu_grad`."""
+    return (leaky_relu_grad(grads[0], inputs[0], alpha=attrs.get("alpha", 0.2)),)
+
+
+# Softmax and losses -----------------------------------------------------------------------------------------------
+
+
+def _exponentials(logits: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Logits less the highest of their row, their exponentials, and the sums of these, with the last dimension kept."""
+    shifted = logits - np.maximum.reduce(logits, axis=-1, keepdims=True, initial=-np.inf)
+    powers = np.exp(shifted)
+    return shifted, powers, np.add.reduce(powers, axis=-1, keepdims=True)
+
+
+@kernel("Softmax")
+def softmax(logits: HostArray) -> HostArray:
+    """exp(xᵢ) / Σⱼ exp(xⱼ) along the last dimension."""
+    _, powers, total = _exponentials(logits)
+    powers /= total
+    return powers
+
+
+@kernel("LogSoftmax")
+def log_softmax(logits: HostArray) -> HostArray:
+    """xᵢ - log Σⱼ exp(xⱼ) along the last dimension."""
+    shifted, _, total = _exponentials(logits)
+    shifted -= np.log(total)
+    return shifted
+
+
+def _through_softmax(g: HostArray, p: HostArray) -> HostArray:
+    """The gradient of logits, given that of their softmax ``p``."""
+    return p * (g - np.add.reduce(g * p, axis=-1, keepdims=True))
+
+
+@gradient_kernel("Softmax")
+def softmax_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """p (g - Σ g p)."""
+    return (_through_softmax(grads[0], softmax(inputs[0])),)
+
+
+@gradient_kernel("LogSoftmax")
+def log_softmax_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """g - p Σ g."""
+    return (grads[0] - softmax(inputs[0]) * np.add.reduce(grads[0], axis=-1, keepdims=True),)
+
+
+@kernel("SoftmaxCrossEntropyWithLogits")
+def softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
+    """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels."""
+    shifted, powers, total = _exponentials(features)
+    loss = -np.add.reduce(labels * (shifted - np.log(total)), axis=-1)
+    return loss, powers / total - labels
+
+
+@gradient_kernel("SoftmaxCrossEntropyWithLogits")
+def softmax_cross_entropy_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
+    """Of the loss and of its gradient, which may itself be differentiated."""
+    features, labels = inputs
+    of_loss, of_slope = grads
+    shifted, powers, total = _exponentials(features)
+    p = powers / total
+    for_features, for_labels = np.zeros_like(features), np.zeros_like(labels)
+    if of_loss is not None:
+        for_features = (p - labels) * of_loss[:, np.newaxis]
+        for_labels = (np.log(total) - shifted) * of_loss[:, np.newaxis] if needed[1] else for_labels
+    if of_slope is not None:
+        for_features, for_labels = for_features + _through_softmax(of_slope, p), for_labels - of_slope
+    return for_features, for_labels
+
+
+def _classes(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """The number of each row, its class, 0 for a label that is none, and which labels are none."""
+    invalid = (labels < 0) | (labels >= features.shape[-1])
+    return np.arange(len(labels)), np.where(invalid, 0, labels), invalid
+
+
+@kernel("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
+    """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is no class."""
+    shifted, powers, total = _exponentials(features)
+    powers /= total
+    if not features.size:
+        return np.full(len(labels), np.nan, features.dtype), powers
+    rows, classes, invalid = _classes(features, labels)
+    loss = np.log(total[:, 0]) - shifted[rows, classes]
+    powers[rows, classes] -= 1
+    if invalid.any():
+        loss[invalid], powers[invalid] = np.nan, np.nan
+    return loss, powers
+
+
+@gradient_kernel("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_softmax_cross_entropy_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """As that of `softmax_cross_entropy`; a label that is no class gives none."""
+    features, labels = inputs
+    of_loss, of_slope = grads
+    p = softmax(features)
+    if not features.size:
+        return p, None
+    rows, classes, invalid = _classes(features, labels)
+    result = np.zeros_like(p)
+    if of_loss is not None:
+        result = p * of_loss[:, np.newaxis]
+        result[rows, classes] -= of_loss
+    if of_slope is not None:
+        result = result + _through_softmax(of_slope, p)
+    if invalid.any():
+        result[invalid] = 0
+    return result, None
+
+
+@kernel("L2Loss")
+def l2_loss(t: HostArray) -> Any:
+    """Σ t² / 2."""
+    flat = t.reshape(-1)
+    return (np.dot(flat, flat) if t.dtype.itemsize > 2 else np.add.reduce(flat * flat, dtype=t.dtype)) / 2
+
+
+@gradient_kernel("L2Loss")
+def l2_loss_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient times t."""
+    return (grads[0] * inputs[0],)
+
+
+# Biases -----------------------------------------------------------------------------------------------------------
+
+
+@kernel("BiasAdd")
+def bias_add(value: HostArray, bias: HostArray, *, data_format: str = "NHWC") -> HostArray:
+    """A bias for each channel, which is the last dimension, or the second (``NCHW``)."""
+    return value + (bias.reshape((-1,) + (1,) * (value.ndim - 2)) if data_format == "NCHW" else bias)
+
+
+@kernel("BiasAddV1")
+def bias_add_v1(value: HostArray, bias: HostArray) -> HostArray:
+    """As `bias_add`, along the last dimension."""
+    return value + bias
+
+
+@kernel("BiasAddGrad")
+def bias_add_grad(out_backprop: HostArray, *, data_format: str = "NHWC") -> Any:
+    """The gradient's sum for each channel."""
+    channel = 1 if data_format == "NCHW" else out_backprop.ndim - 1
+    axes = tuple(axis for axis in range(out_backprop.ndim) if axis != channel)
+    return np.add.reduce(out_backprop, axis=axes, dtype=out_backprop.dtype)
+
+
+@gradient_kernel("BiasAdd", "BiasAddV1")
+def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient, and its sum for each channel."""
+    data_format = attrs.get("data_format", "NHWC")
+    return grads[0], bias_add_grad(grads[0], data_format=data_format) if needed[1] else None
+
+
+# The best of a row ------------------------------------------------------------------------------------------------
+
+
+@kernel("InTopKV2")
+def in_top_k_v2(predictions: HostArray, targets: HostArray, k: Any) -> HostArray:
+    """Whether fewer than k entries of a row are above the target's; a target out of range or not finite is not in."""
+    if not predictions.size:
+        return np.zeros(len(targets), bool)
+    rows, classes, invalid = _classes(predictions, targets)
+    score = predictions[rows, classes][:, np.newaxis]
+    above = np.count_nonzero(predictions > score, axis=1)
+    finite = np.all(np.isfinite(predictions) | (predictions <= score), axis=1) & np.isfinite(score[:, 0])
+    return ~invalid & finite & (above < k)
+
+
+@kernel("InTopK")
+def in_top_k(predictions: HostArray, targets: HostArray, *, k: int) -> HostArray:
+    """As `in_top_k_v2`, with k as an attribute."""
+    return in_top_k_v2(predictions, targets, k)
+
+
+def _best(input: HostArray, k: int) -> HostArray:
+    """Positions of the k highest entries of each row, highest first; of equals the first."""
+    size = input.shape[-1]
+    if k > size:
+        raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
+    if k == 1 and input.size:
+        return input.argmax(-1)[..., np.newaxis]
+    # A stable order of what stands backwards has of equals the first at the end.
+    return size - 1 - np.argsort(input[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
+
+
+def _top(input: HostArray, k: int) -> tuple[HostArray, HostArray]:
+    places = _best(input, k)
+    return np.take_along_axis(input, places, -1), places.astype(np.int32)
+
+
+@kernel("TopK")
+def top_k(input: HostArray, *, k: int, sorted: bool = True) -> tuple[HostArray, HostArray]:
+    """The k highest entries of each row, highest first, and their positions; of equals the first."""
+    del sorted
+    return _top(input, k)
+
+
+@kernel("TopKV2")
+def top_k_v2(input: HostArray, k: HostArray, *, sorted: bool = True) -> tuple[HostArray, HostArray]:
+    """As `top_k`, with k as an input."""
+    del sorted
+    return _top(input, int(k))
+
+
+def _put_back(input: HostArray, k: int, gradient: HostArray | None) -> HostArray:
+    result = np.zeros(input.shape, input.dtype)
+    if gradient is not None:
+        np.put_along_axis(result, _best(input, k), gradient, -1)
+    return result
+
+
+@gradient_kernel("TopK")
+def top_k_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient at the positions."""
+    return (_put_back(inputs[0], attrs["k"], grads[0]),)
+
+
+@gradient_kernel("TopKV2")
+def top_k_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient at the positions."""
+    return _put_back(inputs[0], int(inputs[1]), grads[0]), None
+
+
+# Normalisation ----------------------------------------------------------------------------------------------------
+
+
+def _lrn(x: HostArray, depth_radius: int, bias: float, alpha: float) -> tuple[HostArray, HostArray]:
+    """Which channels are near which, and what is raised to a power."""
+    channels = np.arange(x.shape[-1])
+    near = (np.abs(channels[:, np.newaxis] - channels) <= depth_radius).astype(x.dtype)
+    return near, bias + alpha * np.matmul(x * x, near)
+
+
+@kernel("LRN")
+def local_response_normalization(
+    input: HostArray, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5
+) -> HostArray:
+    """x / (bias + alpha Σ x²)^beta, the sum over ``depth_radius`` channels to each side."""
+    return input * np.power(_lrn(input, depth_radius, bias, alpha)[1], -beta)
+
+
+@gradient_kernel("LRN")
+def lrn_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient through the element itself and through the sums that it is part of."""
+    x, g = inputs[0], grads[0]
+    alpha, beta = attrs.get("alpha", 1.0), attrs.get("beta", 0.5)
+    near, total = _lrn(x, attrs.get("depth_radius", 5), attrs.get("bias", 1.0), alpha)
+    scale = np.power(total, -beta)
+    return (g * scale - 2 * alpha * beta * x * np.matmul(g * x * scale / total, near),)
+
+
+def _channels_last(x: HostArray, data_format: str) -> HostArray:
+    return np.moveaxis(x, 1, -1) if data_format == "NCHW" else x
+
+
+def _channels_back(x: HostArray, data_format: str) -> HostArray:
+    return np.moveaxis(x, -1, 1) if data_format == "NCHW" else x
+
+
+def _moments(wide: HostArray, mean: HostArray, variance: HostArray, is_training: bool) -> tuple[HostArray, HostArray]:
+    if not is_training:
+        return mean, variance
+    axes = tuple(range(wide.ndim - 1))
+    found = np.mean(wide, axis=axes, dtype=wide.dtype)
+    return found, np.mean(np.square(wide - found), axis=axes, dtype=wide.dtype)
+
+
+@kernel("FusedBatchNorm", "FusedBatchNormV2")
+def fused_batch_norm(
+    x: HostArray,
+    scale: HostArray,
+    offset: HostArray,
+    mean: HostArray,
+    variance: HostArray,
+    *,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[HostArray, ...]:
+    """y = scale (x - mean) / √(variance + epsilon) + offset, per channel, the means and the variances.
+
+    In training these are the batch's own; as outputs the variance has Bessel's correction n / (n - 1).
+    """
+    wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
+    mean, variance = _moments(wide, mean, variance, is_training)
+    count = wide.size // max(wide.shape[-1], 1)
+    shown = variance * scale.dtype.type(count / max(count - 1, 1)) if is_training else variance
+    factor = scale / np.sqrt(variance + scale.dtype.type(epsilon))
+    y = (wide - mean) * factor + offset
+    return _channels_back(y, data_format).astype(x.dtype, copy=False), mean, shown, mean, variance
+
+
+@kernel("FusedBatchNormV3")
+def fused_batch_norm_v3(*inputs: HostArray, **settings: Any) -> tuple[HostArray, ...]:
+    """As `fused_batch_norm`, with one more output that only its gradient reads."""
+    return *fused_batch_norm(*inputs, **settings), inputs[4]
+
+
+def _norm_gradients(
+    g: HostArray,
+    x: HostArray,
+    scale: HostArray,
+    mean: HostArray,
+    variance: HostArray,
+    *,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Those of x, scale and offset."""
+    wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
+    g = _channels_last(g, data_format).astype(scale.dtype, copy=False)
+    mean, variance = _moments(wide, mean, variance, is_training)
+    inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
+    normal = (wide - mean) * inverse
+    axes = tuple(range(wide.ndim - 1))
+    for_offset = np.add.reduce(g, axis=axes, dtype=g.dtype)
+    for_scale = np.add.reduce(g * normal, axis=axes, dtype=g.dtype)
+    if is_training:
+        count = scale.dtype.type(max(wide.size // max(wide.shape[-1], 1), 1))
+        g = g - (for_offset + normal * for_scale) / count
+    for_x = g * (scale * inverse)
+    return _channels_back(for_x, data_format).astype(x.dtype, copy=False), for_scale, for_offset
+
+
+_SETTINGS = ("epsilon", "data_format", "is_training")
+
+
+@gradient_kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def fused_batch_norm_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradients through y; nobody differentiates the moments."""
+    if any(grad is not None for grad in grads[1:]):
+        raise NoKernel
+    x, scale, _, mean, variance = inputs
+    settings: Any = {key: attrs[key] for key in _SETTINGS if key in attrs}
+    return *_norm_gradients(grads[0], x, scale, mean, variance, **settings), None, None
+
+
+@kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+def fused_batch_norm_grad(
+    y_backprop: HostArray,
+    x: HostArray,
+    scale: HostArray,
+    reserve_space_1: HostArray,
+    reserve_space_2: HostArray,
+    *unused: HostArray,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[HostArray, ...]:
+    """The gradients of FusedBatchNorm for x, scale and offset, and two outputs that are not read."""
+    del unused
+    found = _norm_gradients(
+        y_backprop,
+        x,
+        scale,
+        reserve_space_1,
+        reserve_space_2,
+        epsilon=epsilon,
+        data_format=data_format,
+        is_training=is_training,
+    )
+    nothing = np.zeros((0,), scale.dtype)
+    return *found, nothing, nothing

@@ -1,0 +1,364 @@
+"""Updates of variables by gradients, in place: the rules of `headwater.graph.ops.optimizers`, in the same order.
+
+Each rule changes the arrays that it is given. Its sparse twin applies it to the rows that ``indices`` name, and puts
+them back; an index outside of the variable updates nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.registry import NoKernel, update_kernel
+from headwater.graph.kernels.rows import add_rows, outside
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+Rule = Callable[..., None]
+
+
+def _require(same: bool, what: str) -> None:
+    if not same:
+        raise InvalidArgumentError(None, None, what)
+
+
+def _checked(var: HostArray, others: Sequence[HostArray], grad: HostArray) -> None:
+    """Makes sure that all arrays have the variable's shape, before one of them is changed."""
+    for other in others:
+        _require(other.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {other.shape}")
+    _require(grad.shape == var.shape, f"var and grad do not have the same shape {var.shape} {grad.shape}")
+
+
+def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Callable[[Rule], Rule]:
+    """Registers ``Apply<name>``, and ``SparseApply<name>`` where ``sparse`` gives the order of its inputs.
+
+    Args:
+      slots: how many of the first inputs are variables, which the rule changes.
+      sparse: names of the inputs of the sparse twin, with ``indices`` among them.
+    """
+
+    def define(rule: Rule) -> Rule:
+        parameters = inspect.signature(rule).parameters
+        order = [key for key, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+        place = order.index("grad")
+
+        @update_kernel(f"Apply{name}")
+        def apply(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+            del use_locking
+            _checked(inputs[0], inputs[1:slots], inputs[place])
+            rule(*inputs, **attrs)
+
+        if sparse is not None:
+            names = tuple(sparse)
+
+            @update_kernel(f"SparseApply{name}")
+            def apply_rows(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+                del use_locking
+                given = dict(zip(names, inputs, strict=True))
+                whole = [given[key] for key in order[:slots]]
+                given["grad"], at = rows_inside(whole[0], whole[1:], given["grad"], given.pop("indices"))
+                if not at.size:
+                    return
+                taken = [array.take(at, 0) for array in whole]
+                rule(*taken, *(given[key] for key in order[slots:]), **attrs)
+                for array, rows in zip(whole, taken, strict=True):
+                    array[at] = rows
+
+        return rule
+
+    return define
+
+
+def rows_inside(
+    var: HostArray, slots: Sequence[HostArray], grad: HostArray, indices: HostArray
+) -> tuple[HostArray, HostArray]:
+    """Those rows of a gradient that the variable has, and their indices, after a look at all shapes."""
+    at = indices.reshape(-1)
+    for slot in slots:
+        _require(slot.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {slot.shape}")
+    _require(
+        grad.shape == (at.size, *var.shape[1:]),
+        f"grad must have shape {[at.size, *var.shape[1:]]} for {at.size} rows of var of shape {list(var.shape)}, not "
+        f"{list(grad.shape)}",
+    )
+    bad = outside(at, len(var))
+    return (grad, at) if bad is None else (grad[~bad], at[~bad])
+
+
+@_define("GradientDescent", slots=1)
+def gradient_descent(var: HostArray, alpha: HostArray, grad: HostArray) -> None:
+    """var - alpha grad."""
+    var -= alpha * grad
+
+
+@_define("Momentum", slots=2, sparse=("var", "accum", "lr", "grad", "indices", "momentum"))
+def momentum(
+    var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, momentum: HostArray, *, use_nesterov: bool = False
+) -> None:
+    """accum = accum momentum + grad; var - accum lr."""
+    accum *= momentum
+    accum += grad
+    if use_nesterov:
+        var -= grad * lr + accum * momentum * lr
+    else:
+        var -= accum * lr
+
+
+@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"))
+def adagrad(var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, *, update_slots: bool = True) -> None:
+    """accum + grad²; var - grad lr / √accum."""
+    if update_slots:
+        accum += grad * grad
+    step = grad * lr
+    step /= np.sqrt(accum)
+    var -= step
+
+
+@_define(
+    "AdagradDA",
+    slots=3,
+    sparse=(
+        "var",
+        "gradient_accumulator",
+        "gradient_squared_accumulator",
+        "grad",
+        "indices",
+        "lr",
+        "l1",
+        "l2",
+        "global_step",
+    ),
+)
+def adagrad_da(
+    var: HostArray,
+    gradient_accumulator: HostArray,
+    gradient_squared_accumulator: HostArray,
+    grad: HostArray,
+    lr: HostArray,
+    l1: HostArray,
+    l2: HostArray,
+    global_step: HostArray,
+) -> None:
+    """The step is made from the sum of all gradients."""
+    gradient_accumulator += grad
+    gradient_squared_accumulator += grad * grad
+    step = global_step.astype(var.dtype)
+    total = gradient_accumulator
+    if l1 > 0:
+        total = np.sign(total) * np.maximum(np.abs(total) - l1 * step, var.dtype.type(0))
+    var[...] = -lr * total / (l2 * step * lr + np.sqrt(gradient_squared_accumulator))
+
+
+@_define("Adadelta", slots=3, sparse=("var", "accum", "accum_update", "lr", "rho", "epsilon", "grad", "indices"))
+def adadelta(
+    var: HostArray,
+    accum: HostArray,
+    accum_update: HostArray,
+    lr: HostArray,
+    rho: HostArray,
+    epsilon: HostArray,
+    grad: HostArray,
+) -> None:
+    """Steps as long as the mean of earlier ones."""
+    accum *= rho
+    accum += grad * grad * (1 - rho)
+    update = np.sqrt(accum_update + epsilon) * (1 / np.sqrt(accum + epsilon)) * grad
+    accum_update *= rho
+    accum_update += update * update * (1 - rho)
+    var -= update * lr
+
+
+def _adam_rate(lr: Any, beta1_power: Any, beta2_power: Any) -> Any:
+    return lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
+
+
+@_define("Adam", slots=3)
+def adam(
+    var: HostArray,
+    m: HostArray,
+    v: HostArray,
+    beta1_power: HostArray,
+    beta2_power: HostArray,
+    lr: HostArray,
+    beta1: HostArray,
+    beta2: HostArray,
+    epsilon: HostArray,
+    grad: HostArray,
+    *,
+    use_nesterov: bool = False,
+) -> None:
+    """Steps by the mean of gradients over the root of the mean of their squares."""
+    step = grad - m
+    step *= 1 - beta1
+    m += step
+    np.multiply(grad, grad, out=step)
+    step -= v
+    step *= 1 - beta2
+    v += step
+    if use_nesterov:
+        np.add(grad * (1 - beta1), beta1 * m, out=step)
+        step *= _adam_rate(lr, beta1_power, beta2_power)
+    else:
+        np.multiply(m, _adam_rate(lr, beta1_power, beta2_power), out=step)
+    root = np.sqrt(v)
+    root += epsilon
+    step /= root
+    var -= step
+
+
+@update_kernel("SparseApplyAdam")
+def sparse_adam(
+    var: HostArray,
+    m: HostArray,
+    v: HostArray,
+    beta1_power: HostArray,
+    beta2_power: HostArray,
+    lr: HostArray,
+    beta1: HostArray,
+    beta2: HostArray,
+    epsilon: HostArray,
+    grad: HostArray,
+    indices: HostArray,
+    *,
+    use_locking: bool = False,
+) -> None:
+    """Unlike the other sparse updates, this one moves all rows: the averages of rows without a gradient decay."""
+    del use_locking
+    if not (m.flags.c_contiguous and v.flags.c_contiguous):
+        raise NoKernel
+    grad, at = rows_inside(var, (m, v), grad, indices)
+    m *= beta1
+    v *= beta2
+    add_rows(m, at, grad * (1 - beta1))
+    add_rows(v, at, grad * grad * (1 - beta2))
+    step = m * _adam_rate(lr, beta1_power, beta2_power)
+    root = np.sqrt(v)
+    root += epsilon
+    step /= root
+    var -= step
+
+
+@_define("RMSProp", slots=3, sparse=("var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"))
+def rmsprop(
+    var: HostArray,
+    ms: HostArray,
+    mom: HostArray,
+    lr: HostArray,
+    rho: HostArray,
+    momentum: HostArray,
+    epsilon: HostArray,
+    grad: HostArray,
+) -> None:
+    """Steps by the gradient over the root of the mean of its squares."""
+    ms += (grad * grad - ms) * (1 - rho)
+    mom *= momentum
+    mom += grad * lr / np.sqrt(ms + epsilon)
+    var -= mom
+
+
+@_define(
+    "CenteredRMSProp",
+    slots=4,
+    sparse=("var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"),
+)
+def centered_rmsprop(
+    var: HostArray,
+    mg: HostArray,
+    ms: HostArray,
+    mom: HostArray,
+    lr: HostArray,
+    rho: HostArray,
+    momentum: HostArray,
+    epsilon: HostArray,
+    grad: HostArray,
+) -> None:
+    """As `rmsprop`, with the variance in place of the mean of squares."""
+    ms += (grad * grad - ms) * (1 - rho)
+    mg += (grad - mg) * (1 - rho)
+    mom *= momentum
+    mom += grad * lr / np.sqrt((ms - mg * mg) + epsilon)
+    var -= mom
+
+
+def _ftrl(
+    var: HostArray,
+    accum: HostArray,
+    linear: HostArray,
+    grad: HostArray,
+    shrunk_grad: HostArray,
+    lr: HostArray,
+    l1: HostArray,
+    l2: HostArray,
+    lr_power: HostArray,
+) -> None:
+    def power(x: HostArray) -> HostArray:
+        return np.sqrt(x) if lr_power == -0.5 else np.power(x, -lr_power)
+
+    before = power(accum)
+    accum += grad * grad
+    after = power(accum)
+    linear += shrunk_grad - (after - before) / lr * var
+    moved = (l1 * np.sign(linear) - linear) / (after / lr + 2 * l2)
+    var[...] = np.where(np.abs(linear) > l1, moved, var.dtype.type(0))
+
+
+@_define("Ftrl", slots=3, sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"))
+def ftrl(
+    var: HostArray,
+    accum: HostArray,
+    linear: HostArray,
+    grad: HostArray,
+    lr: HostArray,
+    l1: HostArray,
+    l2: HostArray,
+    lr_power: HostArray,
+) -> None:
+    """Follows the regularised leader."""
+    _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power)
+
+
+@_define(
+    "FtrlV2",
+    slots=3,
+    sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+)
+def ftrl_v2(
+    var: HostArray,
+    accum: HostArray,
+    linear: HostArray,
+    grad: HostArray,
+    lr: HostArray,
+    l1: HostArray,
+    l2: HostArray,
+    l2_shrinkage: HostArray,
+    lr_power: HostArray,
+) -> None:
+    """As `ftrl`, with a loss that shrinks variables."""
+    _ftrl(var, accum, linear, grad, grad + 2 * l2_shrinkage * var, lr, l1, l2, lr_power)
+
+
+def _proximal(moved: HostArray, rate: HostArray, l1: HostArray, l2: HostArray) -> HostArray:
+    if l1 > 0:
+        moved = np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, moved.dtype.type(0))
+    return moved / (1 + l2 * rate)
+
+
+@_define("ProximalGradientDescent", slots=1, sparse=("var", "alpha", "l1", "l2", "grad", "indices"))
+def proximal_gradient_descent(var: HostArray, alpha: HostArray, l1: HostArray, l2: HostArray, grad: HostArray) -> None:
+    """A step of gradient descent, then of the regularisation."""
+    var[...] = _proximal(var - alpha * grad, alpha, l1, l2)
+
+
+@_define("ProximalAdagrad", slots=2, sparse=("var", "accum", "lr", "l1", "l2", "grad", "indices"))
+def proximal_adagrad(
+    var: HostArray, accum: HostArray, lr: HostArray, l1: HostArray, l2: HostArray, grad: HostArray
+) -> None:
+    """As `proximal_gradient_descent`, at the rates of Adagrad."""
+    accum += grad * grad
+    rate = lr / np.sqrt(accum)
+    var[...] = _proximal(var - grad * rate, rate, l1, l2)

@@ -1,0 +1,179 @@
+"""Functions of many elements: sums and their like, positions of extremes, cumulative sums; and their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+    from headwater.graph.registry import Attrs, HostArray
+
+Pull = Callable[[Any, Any, tuple[int, ...]], Any]
+
+# Over some dimensions ---------------------------------------------------------------------------------------------
+
+
+def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
+    axes = tuple([axis_in(axis, rank) for axis in ints(indices)])
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
+    return axes
+
+
+def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:
+    """``pull(gradient, x, axes)`` gives the gradient of x, from one that has size 1 along ``axes``."""
+
+    @kernel(op_type)
+    def reduced(input: HostArray, reduction_indices: HostArray, *, keep_dims: bool = False) -> Any:  # pyright: ignore[reportUnusedFunction]
+        return compute(input, _axes(reduction_indices, input.ndim), keep_dims)
+
+    if pull is None:
+        return
+
+    @gradient_kernel(op_type)
+    def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        x, axes = inputs[0], _axes(inputs[1], inputs[0].ndim)
+        return pull(grads[0].reshape(kept_shape(x.shape, axes)), x, axes), None
+
+
+def _sum(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.add.reduce(x, axis=axes, keepdims=keep, dtype=x.dtype)
+
+
+def _count(x: HostArray, axes: tuple[int, ...]) -> int:
+    return math.prod([x.shape[axis] for axis in axes])
+
+
+def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+    total = _sum(x, axes, keep)
+    if x.dtype.kind not in "iu":
+        return total / x.dtype.type(_count(x, axes))
+    return (np.sign(total) * (np.abs(total) // max(_count(x, axes), 1))).astype(x.dtype)
+
+
+def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callable[..., Any]:
+    """``compute``; of no elements the value that any other one replaces."""
+
+    def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+        if x.size:
+            return compute(x, axis=axes, keepdims=keep)
+        initial = getattr(np.iinfo(x.dtype), bound) if x.dtype.kind in "iu" else infinite
+        return compute(x, axis=axes, keepdims=keep, initial=initial)
+
+    return extreme
+
+
+def _to_extremes(compute: Callable[..., Any]) -> Pull:
+    """Elements that are equally extreme share the gradient."""
+
+    def pull(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
+        if not x.size:
+            return np.zeros(x.shape, x.dtype)
+        hit = x == compute(x, axis=axes, keepdims=True)
+        return hit * (g / hit.sum(axis=axes, keepdims=True, dtype=x.dtype))
+
+    return pull
+
+
+def _to_factors(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
+    """An element's slope is the product of the others."""
+    zero = x == 0
+    if not zero.any():
+        return g * np.conj(np.multiply.reduce(x, axis=axes, keepdims=True, dtype=x.dtype) / x)
+    zeros = zero.sum(axis=axes, keepdims=True)
+    filled = np.where(zero, 1, x).astype(x.dtype)
+    rest = np.multiply.reduce(filled, axis=axes, keepdims=True, dtype=x.dtype)
+    others = np.where(zeros == 0, rest / filled, np.where(zero & (zeros == 1), rest, 0))
+    return (g * np.conj(others)).astype(x.dtype)
+
+
+def _norm(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+    return np.sqrt(_sum(x * np.conj(x), axes, keep))
+
+
+def _to_norm(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
+    if x.dtype.kind == "c":
+        raise NoKernel
+    return g * x / _norm(x, axes, keep=True)
+
+
+_reduction("Sum", _sum, lambda g, x, axes: np.broadcast_to(g, x.shape))
+_reduction("Mean", _mean, lambda g, x, axes: np.broadcast_to(g / x.dtype.type(_count(x, axes)), x.shape))
+_reduction("Prod", lambda x, axes, keep: np.multiply.reduce(x, axis=axes, keepdims=keep, dtype=x.dtype), _to_factors)
+_reduction("Max", _extreme(np.maximum.reduce, "min", -np.inf), _to_extremes(np.maximum.reduce))
+_reduction("Min", _extreme(np.minimum.reduce, "max", np.inf), _to_extremes(np.minimum.reduce))
+_reduction("EuclideanNorm", _norm, _to_norm)
+_reduction("All", lambda x, axes, keep: np.logical_and.reduce(x, axis=axes, keepdims=keep))
+_reduction("Any", lambda x, axes, keep: np.logical_or.reduce(x, axis=axes, keepdims=keep))
+
+# Positions --------------------------------------------------------------------------------------------------------
+
+
+@kernel("ArgMax")
+def arg_max(input: HostArray, dimension: HostArray, *, output_type: DType | None = None) -> HostArray:
+    """The position of the first of the highest elements along a dimension."""
+    return input.argmax(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
+
+
+@kernel("ArgMin")
+def arg_min(input: HostArray, dimension: HostArray, *, output_type: DType | None = None) -> HostArray:
+    """The position of the first of the lowest elements along a dimension."""
+    return input.argmin(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
+
+
+# Cumulative -------------------------------------------------------------------------------------------------------
+
+
+def _accumulated(compute: Any, x: HostArray, axis: int, exclusive: bool, reverse: bool) -> HostArray:
+    rows = np.moveaxis(x, axis, 0)
+    rows = rows[::-1] if reverse else rows
+    if exclusive:
+        result = np.full(rows.shape, compute.identity, x.dtype)
+        if len(rows) > 1:
+            compute.accumulate(rows[:-1], axis=0, dtype=x.dtype, out=result[1:])
+    else:
+        result = compute.accumulate(rows, axis=0, dtype=x.dtype)
+    return np.moveaxis(result[::-1] if reverse else result, 0, axis)
+
+
+@kernel("Cumsum")
+def cumsum(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
+    """Sums of all elements up to each, or without it (``exclusive``), or from the end (``reverse``)."""
+    return _accumulated(np.add, x, axis_in(axis, x.ndim), exclusive, reverse)
+
+
+@kernel("Cumprod")
+def cumprod(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
+    """As `cumsum`, products."""
+    return _accumulated(np.multiply, x, axis_in(axis, x.ndim), exclusive, reverse)
+
+
+def _order(attrs: Attrs) -> tuple[bool, bool]:
+    return bool(attrs.get("exclusive", False)), bool(attrs.get("reverse", False))
+
+
+@gradient_kernel("Cumsum")
+def cumsum_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient's sums from the other end."""
+    x, axis = inputs
+    exclusive, reverse = _order(attrs)
+    return _accumulated(np.add, grads[0], axis_in(axis, x.ndim), exclusive, not reverse), None
+
+
+@gradient_kernel("Cumprod")
+def cumprod_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """Sums of gradient times product from the other end, divided by the elements."""
+    x, axis = inputs
+    if not is_floating(x.dtype) or (x == 0).any():
+        raise NoKernel
+    exclusive, reverse = _order(attrs)
+    where = axis_in(axis, x.ndim)
+    products = grads[0] * _accumulated(np.multiply, x, where, exclusive, reverse)
+    return _accumulated(np.add, products, where, exclusive, not reverse) / x, None

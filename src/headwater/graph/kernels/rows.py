@@ -1,0 +1,133 @@
+"""Rows of an array, read, written and added up by their indices. An index outside of the array updates nothing.
+
+Rows are added one after the other in the order in which they stand, as `headwater.tables.xla_calls` adds them, so that
+both give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.graph.registry import HostArray
+
+_PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
+"""Two numbers are added at once as the parts of a complex one."""
+
+
+def outside(indices: HostArray, size: int) -> HostArray | None:
+    """Which of ``indices`` are not in [0, size); None where all are."""
+    if not indices.size:
+        return None
+    if indices.dtype.kind == "i" and indices.flags.c_contiguous:
+        # As an unsigned number a negative one is greater than any size.
+        if np.maximum.reduce(indices.view(f"u{indices.dtype.itemsize}"), axis=None) < size:
+            return None
+    elif indices.min() >= 0 and indices.max() < size:
+        return None
+    return (indices < 0) | (indices >= size)
+
+
+def take(array: HostArray, indices: HostArray, axis: int = 0) -> HostArray:
+    """``array``'s slices along ``axis``; zeros for an index outside."""
+    size = array.shape[axis]
+    if not size:
+        return np.zeros((*array.shape[:axis], *indices.shape, *array.shape[axis + 1 :]), array.dtype)
+    found = array.take(indices, axis, mode="clip")
+    bad = outside(indices, size)
+    if bad is not None:
+        found[(slice(None),) * axis + (bad,)] = 0
+    return found
+
+
+def take_nearest(array: HostArray, indices: HostArray) -> HostArray:
+    """``array[indices]`` along the first dimension; the nearest row for an index outside."""
+    return array.take(indices, 0, mode="clip")
+
+
+def inside(indices: HostArray, rows: HostArray, size: int) -> tuple[HostArray, HostArray]:
+    """Those of flat ``indices`` that are in [0, size), and their rows."""
+    bad = outside(indices, size)
+    if bad is None:
+        return indices, rows
+    good = ~bad
+    return indices[good], rows[good]
+
+
+def add_rows(array: HostArray, indices: HostArray, rows: HostArray) -> None:
+    """``array[indices] += rows``, one after the other, in place.
+
+    Args:
+      array: contiguous.
+      indices: ``[n]``.
+      rows: ``[n, …]``.
+    """
+    indices, rows = inside(indices, rows, array.shape[0])
+    combine_rows(np.add, array, indices, rows)
+
+
+def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostArray) -> None:
+    """``array[indices] = combine(array[indices], rows)``, one after the other, in place. All indices are inside."""
+    if not indices.size or not array.size:
+        return
+    if not array.flags.c_contiguous:
+        combine.at(array, indices, rows)
+        return
+    width = math.prod(array.shape[1:])
+    flat, given = array.reshape(-1), np.ascontiguousarray(rows, array.dtype).reshape(-1)
+    places = indices.astype(np.int64, copy=False)
+    if combine is np.add and not width % 2 and array.dtype in _PAIRS:
+        flat, given, width = flat.view(_PAIRS[array.dtype]), given.view(_PAIRS[array.dtype]), width // 2
+    # A call of `at` with one dimension is several times faster than with rows.
+    if width > 1:
+        places = (places[:, np.newaxis] * width + np.arange(width)).reshape(-1)
+    combine.at(flat, places, given)
+
+
+def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
+    """Rows with the same index added up, first; in what is left over zeros, and as index its type's largest number."""
+    if indices.size < 2:
+        return values, indices
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    begins = np.empty(len(ordered), bool)
+    begins[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    count = np.count_nonzero(begins)
+    if count == len(indices):
+        return values, indices
+    segment = np.empty(len(ordered), np.int64)
+    segment[order] = np.cumsum(begins) - 1
+    sums = np.zeros(values.shape, values.dtype)
+    combine_rows(np.add, sums, segment, values)
+    distinct = np.full(indices.shape, np.iinfo(indices.dtype).max, indices.dtype)
+    distinct[:count] = ordered[begins]
+    return sums, distinct
+
+
+def flat_places(indices: HostArray, shape: tuple[int, ...]) -> tuple[HostArray, HostArray | None]:
+    """Vectors of ``indices`` along the last dimension as places in a flattened array of ``shape``.
+
+    Returns:
+      The places, ``indices.shape[:-1]``, and which of them are outside, or None where none is.
+    """
+    sizes = shape[: indices.shape[-1]]
+    if len(sizes) == 1:
+        places = indices[..., 0].astype(np.int64, copy=False)
+        return places, outside(places, sizes[0])
+    bad = None
+    places = np.zeros(indices.shape[:-1], np.int64)
+    for axis, size in enumerate(sizes):
+        part = indices[..., axis]
+        wrong = outside(part, size)
+        if wrong is not None:
+            bad = wrong if bad is None else bad | wrong
+        places = places * size + part
+    return places, bad
+
+
+def rows_of(array: HostArray, depth: int) -> HostArray:
+    """``array`` with its first ``depth`` dimensions as one."""
+    return array.reshape((math.prod(array.shape[:depth]), *array.shape[depth:]))

@@ -1,0 +1,116 @@
+"""Rows combined by segment: sums and their like over rows with the same segment id; and their gradients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, is_floating
+from headwater.graph.kernels.registry import gradient_kernel, kernel
+from headwater.graph.kernels.rows import combine_rows, inside, sum_equal_rows, take
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+
+def _flat(data: HostArray, segment_ids: HostArray) -> tuple[HostArray, HostArray]:
+    return data.reshape((segment_ids.size, *data.shape[segment_ids.ndim :])), segment_ids.reshape(-1)
+
+
+def _combined(combine: Any, empty: Any, data: HostArray, segment_ids: HostArray, count: int) -> HostArray:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; those outside are left out."""
+    rows, ids = _flat(data, segment_ids)
+    ids, rows = inside(ids, rows, count)
+    result = np.full((count, *rows.shape[1:]), empty, data.dtype)
+    combine_rows(combine, result, ids, rows)
+    return result
+
+
+@kernel("UnsortedSegmentSum")
+def segment_sum(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
+    """The sum of each segment; 0 for an empty one."""
+    return _combined(np.add, 0, data, segment_ids, int(num_segments))
+
+
+@kernel("UnsortedSegmentProd")
+def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
+    """The product of each segment; 1 for an empty one."""
+    return _combined(np.multiply, 1, data, segment_ids, int(num_segments))
+
+
+def _limits(dtype: np.dtype[Any]) -> Any:
+    if is_floating(dtype):
+        import ml_dtypes  # noqa: PLC0415  knows NumPy's types and bfloat16
+
+        return ml_dtypes.finfo(dtype)
+    return np.iinfo(dtype)
+
+
+def _extreme(combine: Any, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
+    """An empty segment gives the type's lowest or highest finite value."""
+    limits = _limits(data.dtype)
+    infinite = data.dtype.type(start) if is_floating(data.dtype) else getattr(limits, bound)
+    result = _combined(combine, infinite, data, ids, count)
+    if is_floating(data.dtype):
+        flat = ids.reshape(-1)
+        filled = np.zeros(count, bool)
+        filled[inside(flat, flat, count)[0]] = True
+        result[~filled] = getattr(limits, bound)
+    return result
+
+
+@kernel("UnsortedSegmentMax")
+def segment_max(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
+    """The maximum of each segment."""
+    return _extreme(np.maximum, "-inf", "min", data, segment_ids, int(num_segments))
+
+
+@kernel("UnsortedSegmentMin")
+def segment_min(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
+    """The minimum of each segment."""
+    return _extreme(np.minimum, "inf", "max", data, segment_ids, int(num_segments))
+
+
+@gradient_kernel("UnsortedSegmentSum")
+def segment_sum_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient of each row's segment; 0 for rows that are left out."""
+    data, ids, _ = inputs
+    return take(grads[0], ids).reshape(data.shape), None, None
+
+
+@gradient_kernel("UnsortedSegmentProd")
+def segment_prod_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """The gradient times the product of the segment's other rows."""
+    data, ids, count = inputs
+    zero = data == 0
+    zeros = take(_combined(np.add, 0, zero.astype(np.int32), ids, int(count)), ids).reshape(data.shape)
+    filled = np.where(zero, data.dtype.type(1), data)
+    rest = take(segment_prod(filled, ids, count), ids).reshape(data.shape)
+    others = np.where(zeros == 0, rest / filled, np.where(zero & (zeros == 1), rest, data.dtype.type(0)))
+    return others * take(grads[0], ids).reshape(data.shape), None, None
+
+
+def _to_extreme(found: HostArray, data: HostArray, ids: HostArray, count: HostArray, gradient: HostArray) -> HostArray:
+    """Rows that are equally extreme share the gradient."""
+    hit = (data == take(found, ids).reshape(data.shape)).astype(data.dtype)
+    shared = take(gradient / np.maximum(segment_sum(hit, ids, count), data.dtype.type(1)), ids)
+    return hit * shared.reshape(data.shape)
+
+
+@gradient_kernel("UnsortedSegmentMax")
+def segment_max_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """See `_to_extreme`."""
+    return _to_extreme(segment_max(*inputs), *inputs, grads[0]), None, None
+
+
+@gradient_kernel("UnsortedSegmentMin")
+def segment_min_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """See `_to_extreme`."""
+    return _to_extreme(segment_min(*inputs), *inputs, grads[0]), None, None
+
+
+@kernel("SumEqualRows")
+def summed_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
+    """Rows with the same index added up; see `headwater.graph.ops.state.sum_equal_rows`."""
+    return sum_equal_rows(values, indices)

@@ -1,0 +1,189 @@
+"""Slices of tensors, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, ints
+from headwater.graph.kernels.registry import gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The effect of a strided slice on one dimension of the input, or a dimension that it adds.
+
+    Attributes:
+      position: which element of begin, end and strides describes it; -1 for a dimension an ellipsis stands for.
+      adds: it adds a dimension.
+      drops: it takes one element, whose dimension is dropped.
+      begin: begin counts; otherwise the slice starts at the very end.
+      end: end counts.
+    """
+
+    position: int
+    adds: bool = False
+    drops: bool = False
+    begin: bool = False
+    end: bool = False
+
+
+Masks = tuple[int, int, int, int, int]
+"""The masks of begin, end, ellipsis, new_axis and shrink_axis."""
+
+
+def masks_of(attrs: Attrs) -> Masks:
+    """The masks in a strided slice's attributes."""
+    begin, end, ellipsis, new_axis, shrink_axis = (
+        int(attrs.get(f"{name}_mask", 0)) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    )
+    return begin, end, ellipsis, new_axis, shrink_axis
+
+
+def entries(masks: Masks, count: int, rank: int) -> list[Entry]:
+    """The slice written out: one entry for each dimension of the input, and for each new one."""
+    begins, ends, ellipses, adds, drops = masks
+
+    def has(mask: int, position: int) -> bool:
+        return bool(mask >> position & 1)
+
+    ellipsis = next((i for i in range(count) if has(ellipses, i)), count)
+    consuming = sum(1 for i in range(count) if i != ellipsis and not has(adds, i))
+    if consuming > rank:
+        raise ValueError(f"Index out of range using input dim {consuming - 1}; input has only {rank} dims")
+    result: list[Entry] = []
+    for i in range(count):
+        if i == ellipsis:
+            result.extend([Entry(-1)] * (rank - consuming))
+        elif has(adds, i):
+            result.append(Entry(i, adds=True))
+        else:
+            single = has(drops, i)
+            result.append(Entry(i, drops=single, begin=single or not has(begins, i), end=not has(ends, i)))
+    if ellipsis == count:
+        result.extend([Entry(-1)] * (rank - consuming))
+    return result
+
+
+def keys(
+    written: Sequence[Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
+) -> Iterator[Any]:
+    """What Python's brackets take for each entry.
+
+    Raises:
+      ValueError: an element is out of bounds; the message names it and its dimension.
+    """
+    axis = 0
+    for entry in written:
+        if entry.adds:
+            yield None
+            continue
+        if entry.position == -1:
+            yield slice(None)
+        elif entry.drops:
+            first = begin[entry.position]
+            if not -sizes[axis] <= first < sizes[axis]:
+                raise ValueError(f"slice index {first} of dimension {axis} out of bounds.")
+            yield first
+        else:
+            first = begin[entry.position] if entry.begin else None
+            yield slice(first, end[entry.position] if entry.end else None, strides[entry.position])
+        axis += 1
+
+
+@lru_cache(maxsize=4096)
+def _key(
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
+    strides: tuple[int, ...],
+    masks: Masks,
+    sizes: tuple[int, ...],
+) -> tuple[Any, ...]:
+    return tuple(keys(entries(masks, len(strides), len(sizes)), begin, end, strides, sizes))
+
+
+def key_of(begin: HostArray, end: HostArray, strides: HostArray, masks: Masks, sizes: tuple[int, ...]) -> Any:
+    """What Python's brackets take for a strided slice of an array of ``sizes``."""
+    return _key(tuple(begin.tolist()), tuple(end.tolist()), tuple(strides.tolist()), masks, sizes)
+
+
+@kernel("StridedSlice")
+def strided_slice(
+    input: HostArray,
+    begin: HostArray,
+    end: HostArray,
+    strides: HostArray,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> HostArray:
+    """Python's slicing: ``input[begin:end:strides, ...]``; see `headwater.graph.ops.slices.strided_slice`."""
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
+    return input[key_of(begin, end, strides, masks, input.shape)]
+
+
+@gradient_kernel("StridedSlice")
+def strided_slice_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """Zeros with the gradient where the slice was taken."""
+    x, begin, end, strides = inputs
+    result = np.zeros(x.shape, x.dtype)
+    result[key_of(begin, end, strides, masks_of(attrs), x.shape)] = grads[0]
+    return result, None, None, None
+
+
+@kernel("StridedSliceGrad")
+def strided_slice_grad(
+    shape: HostArray,
+    begin: HostArray,
+    end: HostArray,
+    strides: HostArray,
+    dy: HostArray,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> HostArray:
+    """Zeros of a shape with ``dy`` where a strided slice would take it from."""
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
+    result = np.zeros(ints(shape), dy.dtype)
+    result[key_of(begin, end, strides, masks, result.shape)] = dy
+    return result
+
+
+@kernel("Slice")
+def slice_(input: HostArray, begin: HostArray, size: HostArray) -> HostArray:
+    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    return input[_bounds(begin, size, input.shape)]
+
+
+def _bounds(begin: HostArray, size: HostArray, sizes: tuple[int, ...]) -> tuple[slice, ...]:
+    found: list[slice] = []
+    for axis, (first, count, there) in enumerate(zip(begin.tolist(), size.tolist(), sizes, strict=True)):
+        last = there if count == -1 else first + count
+        if not 0 <= first <= last <= there:
+            raise ValueError(
+                f"Expected begin[{axis}] in [0, {there}] and what is taken within it, but got {first} to {last}"
+            )
+        found.append(slice(first, last))
+    return tuple(found)
+
+
+@gradient_kernel("Slice")
+def slice_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+    """Zeros with the gradient where the slice was taken."""
+    x, begin, size = inputs
+    result = np.zeros(x.shape, x.dtype)
+    result[_bounds(begin, size, x.shape)] = grads[0]
+    return result, None, None
