@@ -13,6 +13,7 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "nn",
     "optimizers",
     "reductions",
+    "routing",
     "segments",
     "slices",
     "updates",

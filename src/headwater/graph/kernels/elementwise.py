@@ -25,16 +25,22 @@ Function = Callable[..., Any]
 # One argument -----------------------------------------------------------------------------------------------------
 
 
-def _unary(op_type: str, compute: Function, slope: Function | None = None) -> None:
+def _unary(
+    op_type: str, compute: Function, slope: Function | None = None, slope_by_result: Function | None = None
+) -> None:
+    """``slope`` is the derivative, a function of x; ``slope_by_result`` is it as a function of the result."""
     kernel(op_type)(lambda x: compute(x))
     if slope is not None:
-        _slope_of_unary(op_type, slope)
 
+        @gradient_kernel(op_type)
+        def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+            return (grads[0] * conjugate(slope(inputs[0])),)
 
-def _slope_of_unary(op_type: str, slope: Function) -> None:
-    @gradient_kernel(op_type)
-    def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
-        return (grads[0] * conjugate(slope(inputs[0])),)
+    elif slope_by_result is not None:
+
+        @gradient_kernel(op_type, outputs=True)
+        def pulled(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+            return (grads[0] * conjugate(slope_by_result(outputs[0])),)
 
 
 def _abs(x: HostArray) -> HostArray:
@@ -48,21 +54,6 @@ def sigmoid(x: HostArray) -> HostArray:
     return 1 / (1 + np.exp(-x))
 
 
-def _sigmoid_slope(x: HostArray) -> HostArray:
-    y = sigmoid(x)
-    return y * (1 - y)
-
-
-def _tanh_slope(x: HostArray) -> HostArray:
-    y = np.tanh(x)
-    return 1 - y * y
-
-
-def _tan_slope(x: HostArray) -> HostArray:
-    y = np.tan(x)
-    return 1 + y * y
-
-
 def _rsqrt(x: HostArray) -> HostArray:
     return 1 / np.sqrt(x)
 
@@ -71,27 +62,27 @@ _unary("Abs", _abs, np.sign)
 _unary("Neg", np.negative)
 _unary("Square", np.square, lambda x: 2 * x)
 _unary("Sign", np.sign, np.zeros_like)
-_unary("Exp", np.exp, np.exp)
-_unary("Expm1", np.expm1, np.exp)
+_unary("Exp", np.exp, slope_by_result=lambda y: y)
+_unary("Expm1", np.expm1, slope_by_result=lambda y: y + 1)
 _unary("Log", np.log, lambda x: 1 / x)
 _unary("Log1p", np.log1p, lambda x: 1 / (1 + x))
-_unary("Sqrt", np.sqrt, lambda x: 0.5 / np.sqrt(x))
-_unary("Rsqrt", _rsqrt, lambda x: -0.5 * _rsqrt(x) / x)
-_unary("Reciprocal", lambda x: 1 / x, lambda x: -1 / (x * x))
-_unary("Inv", lambda x: 1 / x, lambda x: -1 / (x * x))
+_unary("Sqrt", np.sqrt, slope_by_result=lambda y: 0.5 / y)
+_unary("Rsqrt", _rsqrt, slope_by_result=lambda y: -0.5 * y * y * y)
+_unary("Reciprocal", lambda x: 1 / x, slope_by_result=lambda y: -y * y)
+_unary("Inv", lambda x: 1 / x, slope_by_result=lambda y: -y * y)
 _unary("Sin", np.sin, np.cos)
 _unary("Cos", np.cos, lambda x: -np.sin(x))
-_unary("Tan", np.tan, _tan_slope)
+_unary("Tan", np.tan, slope_by_result=lambda y: 1 + y * y)
 _unary("Asin", np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
 _unary("Acos", np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
 _unary("Atan", np.arctan, lambda x: 1 / (1 + x * x))
 _unary("Sinh", np.sinh, np.cosh)
 _unary("Cosh", np.cosh, np.sinh)
-_unary("Tanh", np.tanh, _tanh_slope)
+_unary("Tanh", np.tanh, slope_by_result=lambda y: 1 - y * y)
 _unary("Asinh", np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1))
 _unary("Acosh", np.arccosh, lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)))
 _unary("Atanh", np.arctanh, lambda x: 1 / (1 - x * x))
-_unary("Sigmoid", sigmoid, _sigmoid_slope)
+_unary("Sigmoid", sigmoid, slope_by_result=lambda y: y * (1 - y))
 for _type, _function in {"Floor": np.floor, "Ceil": np.ceil, "Rint": np.rint}.items():
     _unary(_type, _function)
 for _type, _function in {"IsNan": np.isnan, "IsInf": np.isinf, "IsFinite": np.isfinite}.items():

@@ -10,6 +10,7 @@ import numpy as np
 from headwater.graph.kernels.common import Arrays, Needed
 from headwater.graph.kernels.elementwise import sigmoid
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+from headwater.graph.kernels.rows import outside
 
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
@@ -141,16 +142,16 @@ def _through_softmax(g: HostArray, p: HostArray) -> HostArray:
     return p * (g - np.add.reduce(g * p, axis=-1, keepdims=True))
 
 
-@gradient_kernel("Softmax")
-def softmax_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+@gradient_kernel("Softmax", outputs=True)
+def softmax_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:
     """p (g - Σ g p)."""
-    return (_through_softmax(grads[0], softmax(inputs[0])),)
+    return (_through_softmax(grads[0], outputs[0]),)
 
 
-@gradient_kernel("LogSoftmax")
-def log_softmax_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+@gradient_kernel("LogSoftmax", outputs=True)
+def log_softmax_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:
     """g - p Σ g."""
-    return (grads[0] - softmax(inputs[0]) * np.add.reduce(grads[0], axis=-1, keepdims=True),)
+    return (grads[0] - np.exp(outputs[0]) * np.add.reduce(grads[0], axis=-1, keepdims=True),)
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")
@@ -161,19 +162,21 @@ def softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostA
     return loss, powers / total - labels
 
 
-@gradient_kernel("SoftmaxCrossEntropyWithLogits")
-def softmax_cross_entropy_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """Of the loss and of its gradient, which may itself be differentiated."""
+@gradient_kernel("SoftmaxCrossEntropyWithLogits", outputs=True)
+def softmax_cross_entropy_gradient(
+    inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs, outputs: Arrays
+) -> Arrays:
+    """Of the loss, and of its gradient, which may itself be differentiated."""
     features, labels = inputs
     of_loss, of_slope = grads
-    shifted, powers, total = _exponentials(features)
-    p = powers / total
-    for_features, for_labels = np.zeros_like(features), np.zeros_like(labels)
+    for_features = for_labels = None
     if of_loss is not None:
-        for_features = (p - labels) * of_loss[:, np.newaxis]
-        for_labels = (np.log(total) - shifted) * of_loss[:, np.newaxis] if needed[1] else for_labels
+        for_features = outputs[1] * of_loss[:, np.newaxis]
+        for_labels = -log_softmax(features) * of_loss[:, np.newaxis] if needed[1] else None
     if of_slope is not None:
-        for_features, for_labels = for_features + _through_softmax(of_slope, p), for_labels - of_slope
+        through = _through_softmax(of_slope, outputs[1] + labels)
+        for_features = through if for_features is None else for_features + through
+        for_labels = -of_slope if for_labels is None else for_labels - of_slope
     return for_features, for_labels
 
 
@@ -198,23 +201,20 @@ def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tupl
     return loss, powers
 
 
-@gradient_kernel("SparseSoftmaxCrossEntropyWithLogits")
-def sparse_softmax_cross_entropy_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
+@gradient_kernel("SparseSoftmaxCrossEntropyWithLogits", outputs=True)
+def sparse_softmax_cross_entropy_gradient(
+    inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays
+) -> Arrays:
     """As that of `softmax_cross_entropy`; a label that is no class gives none."""
     features, labels = inputs
     of_loss, of_slope = grads
-    p = softmax(features)
     if not features.size:
-        return p, None
-    rows, classes, invalid = _classes(features, labels)
-    result = np.zeros_like(p)
-    if of_loss is not None:
-        result = p * of_loss[:, np.newaxis]
-        result[rows, classes] -= of_loss
+        return np.zeros_like(features), None
+    result = 0 if of_loss is None else outputs[1] * of_loss[:, np.newaxis]
     if of_slope is not None:
-        result = result + _through_softmax(of_slope, p)
-    if invalid.any():
-        result[invalid] = 0
+        result = result + _through_softmax(of_slope, softmax(features))
+    if outside(labels, features.shape[-1]) is not None:
+        result[_classes(features, labels)[2]] = 0
     return result, None
 
 

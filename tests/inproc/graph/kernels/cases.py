@@ -357,8 +357,45 @@ def networks() -> Iterator[Case]:
             yield Case(f"FusedBatchNormGrad{op}", given, attrs)
 
 
+def _bytes(numbers: Any, width: int = 1) -> Any:
+    return np.ascontiguousarray(np.asarray(numbers, "<i8").view(np.uint8).reshape(-1, 8)[:, :width])
+
+
+def routing() -> Iterator[Case]:
+    places, routed = array([[0, 3], [4, 0]]), (array([2, -1, 0], I64), array([5, 1], I64))
+    for halves in (False, True):
+        yield Case("GatherRouted", (reals(5, 3), array([2, -1, 4], I64)), {"halves": halves})
+        rows = (reals(3, 2, dtype=BF16 if halves else F32), reals(2, 2, dtype=BF16 if halves else F32))
+        yield Case("JoinRouted", (places, *rows), {"halves": halves})
+        yield Case("SplitRouted", (reals(2, 2, 3), places, *routed), {"halves": halves})
+    yield Case("UpdateRows", (array([1, -1]),))
+    for part in (0, 1):
+        yield Case("RowsOfPart", (reals(2, 2, 3), places, *routed), {"part": part})
+    yield Case("PackRows", (reals(2, 3), reals(1, 3)))
+    yield Case("UnpackRows", (reals(5, 3), array([2, 9, 3], I64)), {"numbers": (0, 2)})
+    nothing, no_weights = np.empty((0, 1), np.uint8), np.empty(0, F32)
+    asked = array([4, 0, 2, -1], I64)
+    numbers, counts, weights = _bytes([0, 1, 1, 2, 0], 2), _bytes([2, 0, 2]), reals(5)
+    for told in ((nothing, nothing, no_weights), (numbers, counts, no_weights), (numbers, counts, weights)):
+        yield Case("GatherBags", (reals(5, 3), asked, *told))
+        grad = reals(3 if len(told[1]) else 4, 3)
+        yield Case("SpreadBags", (grad, asked, *told))
+    ids = array([0, 3, 4, 0, 1]), array([0, 0, 1, 2, 3])
+    divisors = array([2, 1, 1], F32)
+    for factors in (no_weights, reals(5)):
+        settings = {"combiner": "mean", "weighted": bool(factors.size)}
+        yield Case("JoinBags", (*ids, factors, divisors, nothing, reals(3, 2), reals(2, 2, dtype=F32)), settings)
+        yield Case("JoinBags", (*ids, factors, divisors, counts, reals(3, 2), reals(3, 2)), settings)
+        yield Case("SplitBags", (reals(3, 2), *ids, factors, divisors, nothing, *routed))
+    yield Case("SplitBags", (reals(3, 2), *ids, no_weights, divisors, counts, *routed))
+    for combiner in ("sum", "mean", "sqrtn"):
+        found = reals(3, 2), reals(2, 2)
+        inputs = (reals(3, 2), reals(3, 2), *ids, reals(5), divisors, *found)
+        yield Case("GradientOfBagWeights", inputs, {"combiner": combiner})
+
+
 def all_cases() -> list[Case]:
     return [case for family in FAMILIES for case in family()]
 
 
-FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks)
+FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from headwater.graph.kernels.registry import gradient_kernel_of, kernel_names, kernel_of
+from headwater.graph.kernels.registry import gradient_kernel_of, kernel_names, kernel_of, takes_outputs
 from headwater.graph.registry import FunctionAttr, Kind, OpDef, as_outputs, lookup
 from tests.inproc.graph.kernels.cases import FAMILIES, Case, all_cases
 
@@ -120,7 +120,8 @@ def test_kernels_give_what_lowerings_give(family: Callable[[], Iterator[Case]]) 
             needed, given = _slopes(definition, case, outputs)
             pull = gradient_kernel_of(case.op)
             assert pull is not None
-            found = pull(case.inputs, given, needed, case.attrs)
+            more = (outputs,) if takes_outputs(case.op) else ()
+            found = pull(case.inputs, given, needed, case.attrs, *more)
             assert len(found) == len(needed), f"{case} gives {len(found)} gradients"
             slope = iter(slopes)
             for index, want in enumerate(needed):
