@@ -394,6 +394,85 @@ def routing() -> Iterator[Case]:
         yield Case("GradientOfBagWeights", inputs, {"combiner": combiner})
 
 
+_SCALARS = {
+    "lr": 0.1, "alpha": 0.1, "l1": 0.02, "l2": 0.03, "l2_shrinkage": 0.01, "lr_power": -0.5, "rho": 0.9,
+    "momentum": 0.8, "epsilon": 1e-3, "beta1_power": 0.81, "beta2_power": 0.99, "beta1": 0.9, "beta2": 0.999,
+}  # fmt: skip
+_APPLY = {
+    "GradientDescent": "var alpha grad",
+    "Momentum": "var accum lr grad momentum",
+    "Adagrad": "var accum lr grad",
+    "AdagradDA": "var accum accum grad lr l1 l2 global_step",
+    "Adadelta": "var accum accum lr rho epsilon grad",
+    "Adam": "var accum accum beta1_power beta2_power lr beta1 beta2 epsilon grad",
+    "RMSProp": "var accum accum lr rho momentum epsilon grad",
+    "CenteredRMSProp": "var small accum accum lr rho momentum epsilon grad",
+    "Ftrl": "var accum accum grad lr l1 l2 lr_power",
+    "FtrlV2": "var accum accum grad lr l1 l2 l2_shrinkage lr_power",
+    "ProximalGradientDescent": "var alpha l1 l2 grad",
+    "ProximalAdagrad": "var accum lr l1 l2 grad",
+}
+_SPARSE_APPLY = {
+    "Momentum": "var accum lr grad indices momentum",
+    "Adagrad": "var accum lr grad indices",
+    "AdagradDA": "var accum accum grad indices lr l1 l2 global_step",
+    "Adadelta": "var accum accum lr rho epsilon grad indices",
+    "Adam": "var accum accum beta1_power beta2_power lr beta1 beta2 epsilon grad indices",
+    "RMSProp": "var accum accum lr rho momentum epsilon grad indices",
+    "CenteredRMSProp": "var small accum accum lr rho momentum epsilon grad indices",
+    "Ftrl": "var accum accum grad indices lr l1 l2 lr_power",
+    "FtrlV2": "var accum accum grad indices lr l1 l2 l2_shrinkage lr_power",
+    "ProximalGradientDescent": "var alpha l1 l2 grad indices",
+    "ProximalAdagrad": "var accum lr l1 l2 grad indices",
+}
+
+
+def _given(names: str, dtype: Any, rows: int | None, **other: float) -> tuple[Any, ...]:
+    found: dict[str, Any] = {
+        "var": lambda: reals(5, 3, dtype=dtype),
+        "accum": lambda: reals(5, 3, low=0.5, dtype=dtype),
+        "small": lambda: reals(5, 3, low=0, high=0.1, dtype=dtype),
+        "grad": lambda: reals(5 if rows is None else rows, 3, dtype=dtype),
+        "indices": lambda: array([4, 9, 0, -1, 2, 0][:rows], I64),
+        "global_step": lambda: array(3, I64),
+    }
+    scalars = _SCALARS | other
+    return tuple(found[name]() if name in found else array(scalars[name], dtype) for name in names.split())
+
+
+def updates() -> Iterator[Case]:
+    """Calls of operations that change variables, which are the first inputs."""
+    for op, names in _APPLY.items():
+        for dtype in (F32, F64):
+            yield Case(f"Apply{op}", _given(names, dtype, None))
+    for op, names in _SPARSE_APPLY.items():
+        for rows in (5, 0):
+            yield Case(f"SparseApply{op}", _given(names, F32, rows))
+    for attrs in ({"use_nesterov": True}, {"use_locking": True}):
+        yield Case("ApplyMomentum", _given(_APPLY["Momentum"], F32, None), attrs)
+        yield Case("SparseApplyMomentum", _given(_SPARSE_APPLY["Momentum"], F32, 5), attrs)
+        yield Case("ApplyAdam", _given(_APPLY["Adam"], F32, None), attrs)
+    for op in ("Ftrl", "ProximalAdagrad", "AdagradDA"):
+        yield Case(f"Apply{op}", _given(_APPLY[op], F32, None, l1=0, lr_power=-0.4))
+    yield Case("ApplyAdagrad", _given(_APPLY["Adagrad"], F32, None), {"update_slots": False})
+    for value in (reals(3, 4), integers(3, 4), reals(3, 4, dtype=BF16)):
+        yield Case("AssignAdd", (value, value + value))
+        yield Case("AssignSub", (value, value))
+    for kind in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):
+        once = kind == "Update"
+        at = array([[2, 0], [7, 1 if once else 2]])
+        yield Case(f"Scatter{kind}", (reals(4, 3), at, reals(2, 2, 3, low=0.5)))
+        yield Case(f"Scatter{kind}", (integers(4, 3), at, integers(2, 2, 3, low=1)))
+        yield Case(f"Scatter{kind}", (reals(4), array([3, -1], I64), reals(low=0.5)))
+    for kind in ("Update", "Add", "Sub"):
+        places = array([[0, 2], [2, 9], [1, 1]])
+        yield Case(f"ScatterNd{kind}", (reals(4, 3), places, reals(3)))
+        yield Case(f"ScatterNd{kind}", (reals(4, 3), array([[1], [-2]]), reals(2, 3)))
+    bounds = array([1, 0]), array([3, 4]), array([1, 2])
+    yield Case("StridedSliceAssign", (reals(4, 5), *bounds, reals(2, 2)))
+    yield Case("StridedSliceAssign", (reals(4, 5), *bounds, reals(2)), {"shrink_axis_mask": 1})
+
+
 def all_cases() -> list[Case]:
     return [case for family in FAMILIES for case in family()]
 

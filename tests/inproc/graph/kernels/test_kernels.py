@@ -9,9 +9,16 @@ import jax
 import numpy as np
 import pytest
 
-from headwater.graph.kernels.registry import gradient_kernel_of, kernel_names, kernel_of, takes_outputs
+from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.registry import (
+    gradient_kernel_of,
+    kernel_names,
+    kernel_of,
+    takes_outputs,
+    update_kernel_of,
+)
 from headwater.graph.registry import FunctionAttr, Kind, OpDef, as_outputs, lookup
-from tests.inproc.graph.kernels.cases import FAMILIES, Case, all_cases
+from tests.inproc.graph.kernels.cases import FAMILIES, Case, all_cases, updates
 
 _QUICK: Any = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 _TOLERANCES = {"float32": 3e-5, "complex64": 3e-5, "float64": 1e-9, "float16": 1e-2, "bfloat16": 4e-2}
@@ -127,6 +134,47 @@ def test_kernels_give_what_lowerings_give(family: Callable[[], Iterator[Case]]) 
             for index, want in enumerate(needed):
                 if want:
                     _compare(case, f"gradient {index}", found[index], next(slope))
+
+
+def test_updates_change_variables_as_lowerings_do() -> None:
+    cases = list(updates())
+    with np.errstate(all="ignore"):
+        changed: list[Any] = []
+        for case in cases:
+            inputs = [np.array(value) for value in case.inputs]
+            update = update_kernel_of(case.op)
+            assert update is not None, case.op
+            assert update(*inputs, **case.attrs) is None
+            places = lookup(case.op).updates
+            for place, (old, new) in enumerate(zip(case.inputs, inputs, strict=True)):
+                if place not in places:
+                    np.testing.assert_array_equal(old, new, err_msg=f"{case} changed input {place}")
+            changed.append([inputs[place] for place in places])
+    for case, outputs, (reference, _) in zip(cases, changed, _reference(cases, changed), strict=True):
+        for place, (got, wanted) in enumerate(zip(outputs, reference, strict=True)):
+            _compare(case, f"variable {place}", got, wanted)
+    assert {case.op for case in cases} == set(kernel_names()[2])
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs"),
+    [
+        ("AssignAdd", ((3, 4), (4,))),
+        ("ApplyGradientDescent", ((3, 4), (), (4,))),
+        ("ApplyMomentum", ((3, 4), (3, 3), (), (3, 4), ())),
+        ("SparseApplyAdagrad", ((3, 4), (3, 4), (), (3, 4), (2,))),
+    ],
+)
+def test_an_update_refuses_shapes_before_it_changes_anything(op: str, inputs: Sequence[tuple[int, ...]]) -> None:
+    values = [
+        np.zeros(shape, np.int64 if op.startswith("Sparse") and i == 4 else np.float32)
+        for i, shape in enumerate(inputs)
+    ]
+    update = update_kernel_of(op)
+    assert update is not None
+    with pytest.raises(InvalidArgumentError, match="shape"):
+        update(*values)
+    assert not any(value.any() for value in values)
 
 
 def test_every_kernel_has_a_case() -> None:
