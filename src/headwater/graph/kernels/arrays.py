@@ -286,7 +286,7 @@ def range_(start: HostArray, limit: HostArray, delta: HostArray) -> HostArray:
     """start, start + delta, … up to, without, limit."""
     if delta == 0:
         raise ValueError("Requires delta != 0")
-    whole: Any = np.arange(start, limit, delta)
+    whole = np.arange(start.item(), limit.item(), delta.item())
     return whole.astype(start.dtype)
 
 

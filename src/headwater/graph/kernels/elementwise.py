@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, conjugate, is_floating, sum_to
+from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 from headwater.shapes import merge_dims
 
@@ -66,10 +66,10 @@ _unary("Exp", np.exp, slope_by_result=lambda y: y)
 _unary("Expm1", np.expm1, slope_by_result=lambda y: y + 1)
 _unary("Log", np.log, lambda x: 1 / x)
 _unary("Log1p", np.log1p, lambda x: 1 / (1 + x))
-_unary("Sqrt", np.sqrt, slope_by_result=lambda y: 0.5 / y)
-_unary("Rsqrt", _rsqrt, slope_by_result=lambda y: -0.5 * y * y * y)
-_unary("Reciprocal", lambda x: 1 / x, slope_by_result=lambda y: -y * y)
-_unary("Inv", lambda x: 1 / x, slope_by_result=lambda y: -y * y)
+_unary("Sqrt", np.sqrt)
+_unary("Rsqrt", _rsqrt)
+_unary("Reciprocal", lambda x: 1 / x)
+_unary("Inv", lambda x: 1 / x)
 _unary("Sin", np.sin, np.cos)
 _unary("Cos", np.cos, lambda x: -np.sin(x))
 _unary("Tan", np.tan, slope_by_result=lambda y: 1 + y * y)
@@ -91,6 +91,34 @@ _unary("Round", lambda x: x if x.dtype.kind in "iub" else np.rint(x))
 _unary("LogicalNot", np.logical_not)
 _unary("Invert", np.invert)
 _unary("Snapshot", lambda x: x)
+
+
+def _masked_slope(compute: Function, *names: str) -> None:
+    """A gradient that is ``gradient · slope``, and 0 where the gradient is 0, however large the slope.
+
+    Args:
+      compute: the slope as a function of the result's conjugate.
+      names: the function itself, and the kernel of its gradient, which takes the result and the gradient.
+    """
+
+    def product(y: HostArray, dy: HostArray) -> HostArray:
+        slope = compute(conjugate(y))
+        result = dy * slope
+        if not np.isfinite(slope).all():
+            result[(dy == 0) & ~np.isfinite(slope)] = 0
+        return result
+
+    @gradient_kernel(names[0], outputs=True)
+    def gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:  # pyright: ignore[reportUnusedFunction]
+        return (product(outputs[0], np.asarray(grads[0])),)
+
+    kernel(names[1])(lambda y, dy: product(y, np.asarray(dy)))
+
+
+_masked_slope(lambda y: 0.5 / y, "Sqrt", "SqrtGrad")
+_masked_slope(lambda y: -0.5 * (y * y * y), "Rsqrt", "RsqrtGrad")
+_masked_slope(lambda y: -(y * y), "Reciprocal", "ReciprocalGrad")
+_masked_slope(lambda y: -(y * y), "Inv", "InvGrad")
 
 
 @gradient_kernel("Neg")
@@ -385,26 +413,34 @@ def select_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: At
 def cast(x: HostArray, *, DstT: DType) -> HostArray:
     """``x`` as another type: floats lose their fraction, complex numbers their imaginary part.
 
-    As in XLA, a number out of an integer type's range becomes the nearest one, and NaN becomes 0.
+    Floats that do not fit an integer type become what `headwater.graph.ops.elementwise.cast` says.
     """
     target = DstT.numpy_dtype
     if x.dtype.kind == "c" and target.kind == "b":
         return x != 0
     if x.dtype.kind == "c" and target.kind != "c":
         x = x.real
-    if target.kind in "iu" and is_floating(x.dtype):
-        return _saturated(x, target)
+    if target.kind in "iu" and x.dtype.kind not in "iub":
+        return _integers(x, target)
     return x.astype(target)
 
 
-def _saturated(x: HostArray, target: np.dtype[Any]) -> HostArray:
-    bounds = np.iinfo(target)
-    wide = x if x.dtype.kind == "f" else x.astype(np.float32)
-    if x.size and bounds.min < wide.min() and wide.max() < bounds.max:
-        return wide.astype(target)
-    result = wide.astype(target)
-    result = np.where(wide >= float(bounds.max), bounds.max, np.where(wide <= float(bounds.min), bounds.min, result))
-    return np.where(np.isnan(wide), 0, result).astype(target)
+def _integers(x: HostArray, target: np.dtype[Any]) -> HostArray:
+    """Floats as integers, as x86-64 processors convert them: by way of int32 or int64, whose lowest number stands for
+    what does not fit."""
+    wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4:
+        x = x.astype(np.float32)
+    limit = x.dtype.type(-float(np.iinfo(wide).min))
+    if target == np.uint64:  # of which processors convert the upper half by subtracting 2⁶³
+        high = x >= limit
+        within = np.where(high, x - limit, x)
+        low = np.where((within >= -limit) & (within < limit), within, -limit).astype(wide).astype(target)
+        return np.where(high, low ^ target.type(1 << 63), low)
+    fits = (x >= -limit) & (x < limit)
+    if not fits.all():
+        x = np.where(fits, x, -limit)
+    return x.astype(wide).astype(target, copy=False)
 
 
 @gradient_kernel("Cast")

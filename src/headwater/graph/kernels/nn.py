@@ -85,10 +85,6 @@ def selu_grad(gradients: HostArray, features: HostArray) -> HostArray:
 for _type, _compute in {
     "TanhGrad": lambda y, dy: dy * (1 - y * y),
     "SigmoidGrad": lambda y, dy: dy * y * (1 - y),
-    "SqrtGrad": lambda y, dy: dy / (2 * y),
-    "RsqrtGrad": lambda y, dy: dy * y * y * y / -2,
-    "ReciprocalGrad": lambda y, dy: -dy * y * y,
-    "InvGrad": lambda y, dy: -dy * y * y,
 }.items():
     kernel(_type)(_compute)
 
@@ -210,7 +206,7 @@ def sparse_softmax_cross_entropy_gradient(
     of_loss, of_slope = grads
     if not features.size:
         return np.zeros_like(features), None
-    result = 0 if of_loss is None else outputs[1] * of_loss[:, np.newaxis]
+    result: Any = 0 if of_loss is None else outputs[1] * of_loss[:, np.newaxis]
     if of_slope is not None:
         result = result + _through_softmax(of_slope, softmax(features))
     if outside(labels, features.shape[-1]) is not None:
@@ -285,6 +281,8 @@ def in_top_k(predictions: HostArray, targets: HostArray, *, k: int) -> HostArray
 def _best(input: HostArray, k: int) -> HostArray:
     """Positions of the k highest entries of each row, highest first; of equals the first."""
     size = input.shape[-1]
+    if input.dtype.kind not in "iub":  # NaN is below all numbers
+        input = np.where(np.isnan(input), input.dtype.type(-np.inf), input)
     if k > size:
         raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
     if k == 1 and input.size:

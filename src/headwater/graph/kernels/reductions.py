@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape
@@ -59,13 +60,15 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callable[..., Any]:
-    """``compute``; of no elements the value that any other one replaces."""
+    """``compute``; of no elements the value that any other one replaces. NaN counts as that value."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
-        if x.size:
-            return compute(x, axis=axes, keepdims=keep)
-        initial = getattr(np.iinfo(x.dtype), bound) if x.dtype.kind in "iu" else infinite
-        return compute(x, axis=axes, keepdims=keep, initial=initial)
+        if x.dtype.kind in "iub":
+            if x.size:
+                return compute(x, axis=axes, keepdims=keep)
+            return compute(x, axis=axes, keepdims=keep, initial=getattr(np.iinfo(x.dtype), bound))
+        # `fmax` and `fmin` leave NaN out.
+        return compute(x, axis=axes, keepdims=keep, initial=x.dtype.type(infinite))
 
     return extreme
 
@@ -107,8 +110,8 @@ def _to_norm(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
 _reduction("Sum", _sum, lambda g, x, axes: np.broadcast_to(g, x.shape))
 _reduction("Mean", _mean, lambda g, x, axes: np.broadcast_to(g / x.dtype.type(_count(x, axes)), x.shape))
 _reduction("Prod", lambda x, axes, keep: np.multiply.reduce(x, axis=axes, keepdims=keep, dtype=x.dtype), _to_factors)
-_reduction("Max", _extreme(np.maximum.reduce, "min", -np.inf), _to_extremes(np.maximum.reduce))
-_reduction("Min", _extreme(np.minimum.reduce, "max", np.inf), _to_extremes(np.minimum.reduce))
+_reduction("Max", _extreme(np.fmax.reduce, "min", -np.inf), _to_extremes(np.fmax.reduce))
+_reduction("Min", _extreme(np.fmin.reduce, "max", np.inf), _to_extremes(np.fmin.reduce))
 _reduction("EuclideanNorm", _norm, _to_norm)
 _reduction("All", lambda x, axes, keep: np.logical_and.reduce(x, axis=axes, keepdims=keep))
 _reduction("Any", lambda x, axes, keep: np.logical_or.reduce(x, axis=axes, keepdims=keep))
@@ -116,15 +119,26 @@ _reduction("Any", lambda x, axes, keep: np.logical_or.reduce(x, axis=axes, keepd
 # Positions --------------------------------------------------------------------------------------------------------
 
 
+def _limit(dtype: np.dtype[Any], bound: str) -> Any:
+    limits: Any = ml_dtypes.finfo(dtype)  # it knows NumPy's types and bfloat16
+    return dtype.type(getattr(limits, bound))
+
+
 @kernel("ArgMax")
 def arg_max(input: HostArray, dimension: HostArray, *, output_type: DType | None = None) -> HostArray:
-    """The position of the first of the highest elements along a dimension."""
+    """The position of the first of the highest elements along a dimension. NaN and -∞ count as the lowest number."""
+    if input.dtype.kind not in "iub":
+        lowest = _limit(input.dtype, "min")
+        input = np.where(input > lowest, input, lowest)
     return input.argmax(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
 
 
 @kernel("ArgMin")
 def arg_min(input: HostArray, dimension: HostArray, *, output_type: DType | None = None) -> HostArray:
-    """The position of the first of the lowest elements along a dimension."""
+    """The position of the first of the lowest elements along a dimension. NaN and ∞ count as the highest number."""
+    if input.dtype.kind not in "iub":
+        highest = _limit(input.dtype, "max")
+        input = np.where(input < highest, input, highest)
     return input.argmin(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
 
 

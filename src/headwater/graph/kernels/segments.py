@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, is_floating
@@ -39,24 +40,16 @@ def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArra
     return _combined(np.multiply, 1, data, segment_ids, int(num_segments))
 
 
-def _limits(dtype: np.dtype[Any]) -> Any:
-    if is_floating(dtype):
-        import ml_dtypes  # noqa: PLC0415  knows NumPy's types and bfloat16
-
-        return ml_dtypes.finfo(dtype)
-    return np.iinfo(dtype)
-
-
 def _extreme(combine: Any, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
     """An empty segment gives the type's lowest or highest finite value."""
-    limits = _limits(data.dtype)
-    infinite = data.dtype.type(start) if is_floating(data.dtype) else getattr(limits, bound)
-    result = _combined(combine, infinite, data, ids, count)
-    if is_floating(data.dtype):
-        flat = ids.reshape(-1)
-        filled = np.zeros(count, bool)
-        filled[inside(flat, flat, count)[0]] = True
-        result[~filled] = getattr(limits, bound)
+    if not is_floating(data.dtype):
+        return _combined(combine, getattr(np.iinfo(data.dtype), bound), data, ids, count)
+    limits: Any = ml_dtypes.finfo(data.dtype)  # it knows NumPy's types and bfloat16
+    result = _combined(combine, data.dtype.type(start), data, ids, count)
+    flat = ids.reshape(-1)
+    filled = np.zeros(count, bool)
+    filled[inside(flat, flat, count)[0]] = True
+    result[~filled] = getattr(limits, bound)
     return result
 
 
@@ -91,7 +84,7 @@ def segment_prod_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs
     return others * take(grads[0], ids).reshape(data.shape), None, None
 
 
-def _to_extreme(found: HostArray, data: HostArray, ids: HostArray, count: HostArray, gradient: HostArray) -> HostArray:
+def _to_extreme(found: HostArray, gradient: HostArray, data: HostArray, ids: HostArray, count: HostArray) -> HostArray:
     """Rows that are equally extreme share the gradient."""
     hit = (data == take(found, ids).reshape(data.shape)).astype(data.dtype)
     shared = take(gradient / np.maximum(segment_sum(hit, ids, count), data.dtype.type(1)), ids)
@@ -101,13 +94,13 @@ def _to_extreme(found: HostArray, data: HostArray, ids: HostArray, count: HostAr
 @gradient_kernel("UnsortedSegmentMax")
 def segment_max_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
     """See `_to_extreme`."""
-    return _to_extreme(segment_max(*inputs), *inputs, grads[0]), None, None
+    return _to_extreme(segment_max(*inputs), grads[0], *inputs), None, None
 
 
 @gradient_kernel("UnsortedSegmentMin")
 def segment_min_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
     """See `_to_extreme`."""
-    return _to_extreme(segment_min(*inputs), *inputs, grads[0]), None, None
+    return _to_extreme(segment_min(*inputs), grads[0], *inputs), None, None
 
 
 @kernel("SumEqualRows")

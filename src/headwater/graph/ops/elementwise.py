@@ -80,7 +80,8 @@ def _given_result(function: Function, slope: Function) -> Function:
         return y, y
 
     def backward(y: jax.Array, dy: jax.Array) -> tuple[jax.Array]:
-        return (masked_product(dy, slope(y)),)
+        # JAX's gradients of complex numbers are the conjugates of TensorFlow's, as is what comes in and goes out here.
+        return (jnp.conj(masked_product(jnp.conj(dy), slope(y))),)
 
     compute.defvjp(forward, backward)
     return compute

@@ -84,10 +84,13 @@ def elementwise() -> Iterator[Case]:
         yield Case(op, (reals(2, 3, low=0.3, dtype=BF16),))
         yield Case(op, (reals(low=0.3),))
         yield Case(op, (reals(0, 3),))
-    for op in ("Exp", "Square", "Neg", "Reciprocal", "Sigmoid", "Conj"):
+    for op in ("Exp", "Square", "Neg", "Reciprocal", "Sqrt", "Rsqrt", "Sigmoid", "Conj"):
         yield Case(op, (complexes(2, 3),))
     for op in ("Abs", "Neg", "Square", "Sign", "Round", "Invert"):
         yield Case(op, (integers(3, 4),))
+    for op in ("Sqrt", "Rsqrt", "Reciprocal"):
+        yield Case(op, (array([0, 4], F32),))
+        yield Case(f"{op}Grad", (array([0, np.inf, 2], F32), array([0, 0, 1], F32)))
     yield Case("LogicalNot", (flags(3),))
     arithmetic = ["Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Maximum", "Minimum", "SquaredDifference"]
     for op in arithmetic:
