@@ -102,6 +102,7 @@ def _by_index(rows: Sequence[Any]) -> list[Any]:
     return [part[order] for part in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_kernels_give_what_lowerings_give(family: Callable[[], Iterator[Case]]) -> None:
     cases = list(family())
@@ -136,6 +137,7 @@ def test_kernels_give_what_lowerings_give(family: Callable[[], Iterator[Case]]) 
                     _compare(case, f"gradient {index}", found[index], next(slope))
 
 
+@pytest.mark.slow
 def test_updates_change_variables_as_lowerings_do() -> None:
     cases = list(updates())
     with np.errstate(all="ignore"):
