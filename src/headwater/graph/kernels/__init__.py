@@ -7,6 +7,7 @@ from typing import Final
 #: The modules of this package that register kernels.
 KERNEL_MODULES: Final[tuple[str, ...]] = (
     "arrays",
+    "convolution",
     "elementwise",
     "indexing",
     "matrices",

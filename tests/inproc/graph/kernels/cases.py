@@ -397,6 +397,45 @@ def routing() -> Iterator[Case]:
         yield Case("GradientOfBagWeights", inputs, {"combiner": combiner})
 
 
+def convolutions() -> Iterator[Case]:
+    for channels, rate, step, padding in ((2, 1, 1, "SAME"), (2, 2, 1, "VALID"), (20, 1, 2, "SAME")):
+        steps, rates = [1, step, step, 1], [1, rate, rate, 1]
+        attrs: dict[str, Any] = {"strides": steps, "padding": padding, "dilations": rates}
+        yield Case("Conv2D", (reals(2, 7, 6, channels), reals(3, 2, channels, 4)), attrs)
+        grad = reals(2, 3, 4, 4) if padding == "VALID" else reals(2, -(-7 // step), 6 // step, 4)
+        sizes = array([2, 7, 6, channels])
+        yield Case("Conv2DBackpropInput", (sizes, reals(3, 2, channels, 4), grad), attrs)
+        yield Case("Conv2DBackpropFilter", (reals(2, 7, 6, channels), array([3, 2, channels, 4]), grad), attrs)
+    yield Case("Conv2D", (reals(2, 5, 4, 3), reals(1, 1, 3, 4)), {"strides": [1] * 4, "padding": "SAME"})
+    first = {"strides": [1, 1, 2, 1], "padding": "SAME", "data_format": "NCHW"}
+    yield Case("Conv2D", (reals(2, 3, 5, 4), reals(3, 3, 3, 2)), first)
+    for padding in ("SAME", "VALID"):
+        attrs = {"strides": [1, 2, 2, 1], "padding": padding}
+        yield Case("DepthwiseConv2dNative", (reals(2, 6, 5, 3), reals(3, 2, 3, 2)), attrs)
+        attrs = attrs | {"ksize": [1, 3, 2, 1]}
+        image, pooled = reals(2, 6, 5, 3), reals(2, 2, 2, 3) if padding == "VALID" else reals(2, 3, 3, 3)
+        for op in ("MaxPool", "AvgPool"):
+            yield Case(op, (image,), attrs)
+            yield Case(op, (np.round(image),), attrs | {"strides": [1, 1, 1, 1]})
+            yield Case(
+                f"{op}3D",
+                (reals(1, 3, 4, 4, 2),),
+                {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 2, 2, 1], "padding": padding},
+            )
+        yield Case("AvgPoolGrad", (array(image.shape), pooled), attrs)
+    yield Case("MaxPool", (integers(1, 4, 4, 1),), {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})
+    once = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    image = reals(1, 4, 4, 1)
+    highest = image.reshape(1, 2, 2, 2, 2, 1).max((2, 4))
+    yield Case("MaxPoolGrad", (image, highest, reals(1, 2, 2, 1)), once)
+    once = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "VALID"}
+    image = reals(1, 4, 4, 2, 1)
+    yield Case(
+        "MaxPool3DGrad", (image, image.reshape(1, 2, 2, 2, 2, 1, 2, 1).max((2, 4, 6)), reals(1, 2, 2, 1, 1)), once
+    )
+    yield Case("AvgPool3DGrad", (array([1, 4, 4, 2, 1]), reals(1, 2, 2, 1, 1)), once)
+
+
 _SCALARS = {
     "lr": 0.1, "alpha": 0.1, "l1": 0.02, "l2": 0.03, "l2_shrinkage": 0.01, "lr_power": -0.5, "rho": 0.9,
     "momentum": 0.8, "epsilon": 1e-3, "beta1_power": 0.81, "beta2_power": 0.99, "beta1": 0.9, "beta2": 0.999,
@@ -480,4 +519,4 @@ def all_cases() -> list[Case]:
     return [case for family in FAMILIES for case in family()]
 
 
-FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing)
+FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing, convolutions)

@@ -1,0 +1,394 @@
+"""Convolutions and pooling over images, for small work: sums of products of shifted images, by BLAS.
+
+The result at a place is a sum over the offsets within a window. For each offset the elements that it takes in all
+windows are one strided slice of the padded image.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.graph.kernels.common import Arrays, Needed, ints
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import Attrs, HostArray
+
+#: With at most this number of channels all offsets of a window are one matrix: a product for each is slow there.
+_FEW_CHANNELS: Final = 16
+
+Pairs = Sequence[tuple[int, int]]
+
+
+def _pads(sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int], padding: str) -> list[tuple[int, int]]:
+    """Padding before and behind, per dimension; see `headwater.graph.ops.convolution`."""
+    if padding == "VALID":
+        return [(0, 0)] * len(sizes)
+    if padding != "SAME":
+        raise NoKernel
+    totals = [
+        max((-(-size // stride) - 1) * stride + window - size, 0)
+        for size, window, stride in zip(sizes, reach, strides, strict=True)
+    ]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def _padded(x: HostArray, pads: Pairs, value: Any = 0) -> HostArray:
+    if not any(before or after for before, after in pads):
+        return x
+    sizes = [before + size + after for (before, after), size in zip(pads, x.shape, strict=True)]
+    result = np.full(sizes, value, x.dtype)
+    result[_within(pads, x.shape)] = x
+    return result
+
+
+def _within(pads: Pairs, sizes: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(before, before + size) for (before, _), size in zip(pads, sizes, strict=True))
+
+
+# Convolution ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Windows:
+    """Where the windows of a convolution lie in an image of shape [batch, height, width, channels].
+
+    Attributes:
+      window: sizes of the filter, [height, width].
+      strides: from one window to the next.
+      rates: from one element of a window to the next.
+      pads: of height and width.
+      counts: numbers of windows.
+    """
+
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    rates: tuple[int, int]
+    pads: tuple[tuple[int, int], tuple[int, int]]
+    counts: tuple[int, int]
+
+    @property
+    def plain(self) -> bool:
+        """Whether each window is one element, of its own."""
+        return self.window == (1, 1) == self.strides and self.pads == ((0, 0), (0, 0))
+
+    def padded(self, image: HostArray) -> HostArray:
+        return _padded(image, ((0, 0), *self.pads, (0, 0)))
+
+    def offsets(self) -> Iterator[tuple[int, int, tuple[slice, slice, slice]]]:
+        """For each element of a window its place there, and which elements of the padded image it stands for."""
+        for row, column in itertools.product(range(self.window[0]), range(self.window[1])):
+            rows, columns = (
+                slice(place * rate, place * rate + (count - 1) * stride + 1, stride)
+                for place, rate, count, stride in zip((row, column), self.rates, self.counts, self.strides, strict=True)
+            )
+            yield row, column, (slice(None), rows, columns)
+
+    def columns(self, padded: HostArray) -> HostArray:
+        """All elements of each window, ``[windows, height * width * channels]``."""
+        parts = [padded[key] for _, _, key in self.offsets()]
+        return np.stack(parts, axis=3).reshape(-1, len(parts) * padded.shape[3])
+
+    def without_pads(self, padded: HostArray, size: Sequence[int]) -> HostArray:
+        return padded[_within(((0, 0), *self.pads, (0, 0)), size)]
+
+
+def _windows(
+    size: Sequence[int], filter_shape: Sequence[int], strides: Sequence[int], padding: str, dilations: Sequence[int]
+) -> _Windows:
+    """Those of an image of ``size``, [batch, height, width, channels]."""
+    steps, rates = (strides[1], strides[2]), (dilations[1], dilations[2]) if dilations else (1, 1)
+    reach = [(window - 1) * rate + 1 for window, rate in zip(filter_shape, rates, strict=False)]
+    above, beside = _pads(size[1:3], reach, steps, padding)
+    counts = [
+        (there + sum(pad) - window) // step + 1
+        for there, pad, window, step in zip(size[1:3], (above, beside), reach, steps, strict=True)
+    ]
+    if min(counts) < 1:
+        raise NoKernel
+    return _Windows(
+        window=(filter_shape[0], filter_shape[1]),
+        strides=steps,
+        rates=rates,
+        pads=(above, beside),
+        counts=(counts[0], counts[1]),
+    )
+
+
+def _convolved(image: HostArray, filter: HostArray, windows: _Windows) -> HostArray:
+    shape = (len(image), *windows.counts, filter.shape[3])
+    if windows.plain:
+        return np.matmul(image, filter[0, 0])
+    padded = windows.padded(image)
+    if image.shape[3] <= _FEW_CHANNELS:
+        return np.matmul(windows.columns(padded), filter.reshape(-1, filter.shape[3])).reshape(shape)
+    result = np.zeros(shape, image.dtype)
+    for row, column, key in windows.offsets():
+        result += np.matmul(padded[key], filter[row, column])
+    return result
+
+
+def _for_image(size: Sequence[int], filter: HostArray, gradient: HostArray, windows: _Windows) -> HostArray:
+    """The gradient of an image of ``size``."""
+    if windows.plain:
+        return np.matmul(gradient, filter[0, 0].T)
+    padded = windows.padded(np.zeros(size, gradient.dtype))
+    for row, column, key in windows.offsets():
+        padded[key] += np.matmul(gradient, filter[row, column].T)
+    return windows.without_pads(padded, size)
+
+
+def _for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, windows: _Windows) -> HostArray:
+    """The gradient of a filter of ``shape``."""
+    flat = gradient.reshape(-1, gradient.shape[3])
+    padded = windows.padded(image)
+    if image.shape[3] <= _FEW_CHANNELS:
+        return np.matmul(windows.columns(padded).T, flat).reshape(shape)
+    result = np.empty(shape, image.dtype)
+    for row, column, key in windows.offsets():
+        np.matmul(padded[key].reshape(-1, image.shape[3]).T, flat, out=result[row, column])
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How images stand in arrays; within this module channels are last."""
+
+    channels_first: bool
+
+    def last(self, image: HostArray) -> HostArray:
+        return image.transpose(0, 2, 3, 1) if self.channels_first else image
+
+    def back(self, image: HostArray) -> HostArray:
+        return image.transpose(0, 3, 1, 2) if self.channels_first else image
+
+    def sizes(self, values: Sequence[int]) -> Sequence[int]:
+        return (values[0], values[2], values[3], values[1]) if self.channels_first and values else values
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The attributes of a convolution."""
+
+    layout: _Layout
+    strides: Sequence[int]
+    padding: str
+    dilations: Sequence[int]
+
+    @staticmethod
+    def of(attrs: Attrs) -> _Settings:
+        if attrs.get("explicit_paddings") or attrs["padding"] == "EXPLICIT":
+            raise NoKernel
+        layout = _Layout(attrs.get("data_format", "NHWC") == "NCHW")
+        dilations = layout.sizes(attrs.get("dilations", ()))
+        return _Settings(layout, layout.sizes(attrs["strides"]), attrs["padding"], dilations)
+
+    def windows(self, size: Sequence[int], filter_shape: Sequence[int]) -> _Windows:
+        return _windows(size, filter_shape, self.strides, self.padding, self.dilations)
+
+
+def _checked(channels: int, filter: Sequence[int], dtype: np.dtype[Any]) -> None:
+    """Groups of channels are left to executables, and so are types that BLAS lacks."""
+    if channels != filter[2] or dtype.itemsize < 4:
+        raise NoKernel
+
+
+@kernel("Conv2D")
+def conv2d(input: HostArray, filter: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any) -> HostArray:
+    """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
+    del use_cudnn_on_gpu
+    settings = _Settings.of(attrs)
+    image = settings.layout.last(input)
+    _checked(image.shape[3], filter.shape, input.dtype)
+    return settings.layout.back(_convolved(image, filter, settings.windows(image.shape, filter.shape)))
+
+
+@kernel("Conv2DBackpropInput")
+def conv2d_backprop_input(
+    input_sizes: HostArray, filter: HostArray, out_backprop: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any
+) -> HostArray:
+    """The gradient of `conv2d` for its input; also the transposed convolution."""
+    del use_cudnn_on_gpu
+    settings = _Settings.of(attrs)
+    sizes = ints(input_sizes)
+    size = settings.layout.sizes((len(out_backprop), *sizes[1:]) if sizes[0] == -1 else sizes)
+    _checked(size[3], filter.shape, filter.dtype)
+    gradient = settings.layout.last(out_backprop)
+    return settings.layout.back(_for_image(size, filter, gradient, settings.windows(size, filter.shape)))
+
+
+@kernel("Conv2DBackpropFilter")
+def conv2d_backprop_filter(
+    input: HostArray, filter_sizes: HostArray, out_backprop: HostArray, *, use_cudnn_on_gpu: bool = True, **attrs: Any
+) -> HostArray:
+    """The gradient of `conv2d` for its filter."""
+    del use_cudnn_on_gpu
+    settings = _Settings.of(attrs)
+    image, shape = settings.layout.last(input), ints(filter_sizes)
+    _checked(image.shape[3], shape, input.dtype)
+    gradient = settings.layout.last(out_backprop)
+    return _for_filter(image, shape, gradient, settings.windows(image.shape, shape))
+
+
+@gradient_kernel("Conv2D")
+def conv2d_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """See `conv2d_backprop_input` and `conv2d_backprop_filter`."""
+    image, filter = inputs
+    return (
+        conv2d_backprop_input(np.array(image.shape), filter, grads[0], **attrs) if needed[0] else None,
+        conv2d_backprop_filter(image, np.array(filter.shape), grads[0], **attrs) if needed[1] else None,
+    )
+
+
+@gradient_kernel("Conv2DBackpropInput")
+def conv2d_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """Those of a transposed convolution: a convolution of the gradient, and one with it in place of the image."""
+    _, filter, image = inputs
+    return (
+        None,
+        conv2d_backprop_filter(grads[0], np.array(filter.shape), image, **attrs) if needed[1] else None,
+        conv2d(grads[0], filter, **attrs) if needed[2] else None,
+    )
+
+
+@kernel("DepthwiseConv2dNative")
+def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: Any) -> HostArray:
+    """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
+    settings = _Settings.of(attrs)
+    image = settings.layout.last(input)
+    windows = settings.windows(image.shape, filter.shape)
+    padded = windows.padded(image)
+    result = np.zeros((len(image), *windows.counts, *filter.shape[2:]), image.dtype)
+    for row, column, key in windows.offsets():
+        result += padded[key][..., np.newaxis] * filter[row, column]
+    return settings.layout.back(result.reshape((*result.shape[:3], -1)))
+
+
+@gradient_kernel("DepthwiseConv2dNative")
+def depthwise_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
+    """The gradient times the filter, and times the image."""
+    settings = _Settings.of(attrs)
+    image, filter = settings.layout.last(inputs[0]), inputs[1]
+    windows = settings.windows(image.shape, filter.shape)
+    gradient = settings.layout.last(grads[0])
+    gradient = gradient.reshape((*gradient.shape[:3], *filter.shape[2:]))
+    padded = windows.padded(image)
+    for_image, for_filter = np.zeros(padded.shape, image.dtype), np.empty(filter.shape, filter.dtype)
+    for row, column, key in windows.offsets():
+        if needed[0]:
+            for_image[key] += np.add.reduce(gradient * filter[row, column], axis=4)
+        if needed[1]:
+            for_filter[row, column] = np.einsum("nhwc,nhwcm->cm", padded[key], gradient)
+    return settings.layout.back(windows.without_pads(for_image, image.shape)), for_filter
+
+
+# Pooling ----------------------------------------------------------------------------------------------------------
+
+
+def _pool_slices(sizes: Sequence[int], attrs: Attrs) -> tuple[Pairs, list[tuple[slice, ...]]]:
+    """The padding, and for each offset within a window which elements of the padded array it stands for."""
+    window, strides = attrs["ksize"], attrs["strides"]
+    pads = _pads(sizes, window, strides, attrs["padding"])
+    counts = [
+        (size + sum(pad) - reach) // stride + 1
+        for size, pad, reach, stride in zip(sizes, pads, window, strides, strict=True)
+    ]
+    if min(counts) < 1:
+        raise NoKernel
+    keys = [
+        tuple(
+            slice(start, start + (count - 1) * stride + 1, stride)
+            for start, count, stride in zip(offset, counts, strides, strict=True)
+        )
+        for offset in itertools.product(*map(range, window))
+    ]
+    return pads, keys
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+@kernel("MaxPool", "MaxPool3D")
+def max_pool(input: HostArray, **attrs: Any) -> HostArray:
+    """The maximum of each window."""
+    pads, keys = _pool_slices(input.shape, attrs)
+    padded = _padded(input, pads, _lowest(input.dtype))
+    result = padded[keys[0]]
+    for key in keys[1:]:
+        part = padded[key]
+        result = np.where(result < part, part, result)
+    return result
+
+
+def _to_maxima(image: HostArray, pooled: HostArray, gradient: HostArray, attrs: Attrs) -> HostArray:
+    """The first of equal elements of a window gets its gradient."""
+    pads, keys = _pool_slices(image.shape, attrs)
+    padded = _padded(image, pads, _lowest(image.dtype))
+    result, left = np.zeros(padded.shape, gradient.dtype), np.array(gradient)
+    for key in keys:
+        hit = padded[key] == pooled
+        result[key] += np.where(hit, left, left.dtype.type(0))
+        left[hit] = 0
+    return result[_within(pads, image.shape)]
+
+
+@gradient_kernel("MaxPool", "MaxPool3D", outputs=True)
+def max_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs, outputs: Arrays) -> Arrays:
+    """See `_to_maxima`."""
+    return (_to_maxima(inputs[0], outputs[0], grads[0], attrs),)
+
+
+@kernel("MaxPoolGrad", "MaxPool3DGrad")
+def max_pool_grad(orig_input: HostArray, orig_output: HostArray, grad: HostArray, **attrs: Any) -> HostArray:
+    """The gradient of MaxPool."""
+    return _to_maxima(orig_input, orig_output, grad, attrs)
+
+
+def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice, ...]], dtype: np.dtype[Any]) -> Any:
+    """How many elements each window has, padding left out."""
+    if not any(before or after for before, after in pads):
+        return dtype.type(len(keys))
+    inside = _padded(np.ones(sizes, dtype), pads)
+    total = inside[keys[0]].copy()
+    for key in keys[1:]:
+        total += inside[key]
+    return total
+
+
+@kernel("AvgPool", "AvgPool3D")
+def avg_pool(value: HostArray, **attrs: Any) -> HostArray:
+    """The mean of each window, padding left out."""
+    pads, keys = _pool_slices(value.shape, attrs)
+    padded = _padded(value, pads)
+    total = padded[keys[0]].copy()
+    for key in keys[1:]:
+        total += padded[key]
+    return total / _window_sizes((1, *value.shape[1:]), pads, keys, value.dtype)
+
+
+def _to_windows(sizes: Sequence[int], gradient: HostArray, attrs: Attrs) -> HostArray:
+    """The elements of a window share its gradient."""
+    pads, keys = _pool_slices(sizes, attrs)
+    share = gradient / _window_sizes((1, *sizes[1:]), pads, keys, gradient.dtype)
+    result = _padded(np.zeros(sizes, gradient.dtype), pads)
+    for key in keys:
+        result[key] += share
+    return result[_within(pads, sizes)]
+
+
+@gradient_kernel("AvgPool", "AvgPool3D")
+def avg_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
+    """See `_to_windows`."""
+    return (_to_windows(inputs[0].shape, grads[0], attrs),)
+
+
+@kernel("AvgPoolGrad", "AvgPool3DGrad")
+def avg_pool_grad(orig_input_shape: HostArray, grad: HostArray, **attrs: Any) -> HostArray:
+    """The gradient of AvgPool."""
+    return _to_windows(ints(orig_input_shape), grad, attrs)
