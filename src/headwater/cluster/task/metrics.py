@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.addresses import Address
+from headwater.cluster.task.metrics_address import METRICS
 from headwater.cluster.telemetry.snapshot import GroupProgress, PeerTraffic, Snapshot, TableLoad
 from headwater.cluster.telemetry.troubles import Trouble
 from headwater.cluster.telemetry.watchdog import WorkerProgress
-from headwater.errors import InvalidArgumentError, UnavailableError
+from headwater.errors import UnavailableError
 
 _log = logging.getLogger("headwater")
-
-METRICS = "HEADWATER_METRICS"
-"""Environment variable that asks for metrics: ``host:port`` to serve them at; with port 0 the system chooses."""
-
-
-def metrics_address(environ: Mapping[str, str] | None = None) -> Address | None:
-    """Where metrics are asked for; None where nowhere.
-
-    Raises:
-      InvalidArgumentError: `METRICS` is no address.
-    """
-    text = (os.environ if environ is None else environ).get(METRICS)
-    if not text:
-        return None
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise InvalidArgumentError(None, None, f"{METRICS} is {text!r}, which is no address: {error}") from error
-
 
 _OF_PEERS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
     ("open_channels_sent_bytes", "Sent over the channels that are open", lambda peer: peer.sent),

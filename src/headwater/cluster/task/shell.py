@@ -14,9 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from headwater.cluster.addresses import parse_address
+from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.config import chief_of, ended_tasks
 from headwater.cluster.names import TaskName
@@ -27,7 +27,7 @@ from headwater.cluster.task.ending import Ending
 from headwater.cluster.task.garbage import keep_survivors
 from headwater.cluster.task.kinds import LEAVES, WHERE
 from headwater.cluster.task.links import WaitingLink
-from headwater.cluster.task.metrics import MetricsServer, metrics_address
+from headwater.cluster.task.metrics_address import METRICS, metrics_address
 from headwater.cluster.task.progress_watch import ProgressWatch, behind_after_s
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.telling import Teller
@@ -54,6 +54,9 @@ from headwater.errors import (
     UnavailableError,
     UnimplementedError,
 )
+
+if TYPE_CHECKING:
+    from headwater.cluster.task.metrics import MetricsServer
 
 _log = logging.getLogger("headwater")
 L = TypeVar("L", bound=Link)
@@ -193,7 +196,7 @@ class TaskShell:
             self._listen(self._workplace, master)
             wanted = metrics_address()
             if wanted is not None:
-                self._metrics = MetricsServer(wanted, self.identity.task, self.snapshot)
+                self._metrics = _metrics_server(wanted, self.identity.task, self.snapshot)
         except BaseException:
             self.stop()
             raise
@@ -537,3 +540,13 @@ class TaskShell:
 def _traffic(channel: Channel) -> tuple[str, int, int]:
     statistics = channel.statistics()
     return channel.peer.partition(" (")[0], statistics.bytes_sent, statistics.bytes_received
+
+
+def _metrics_server(address: Address, task: str, snapshot: Callable[[], Snapshot]) -> MetricsServer:
+    try:
+        from headwater.cluster.task.metrics import MetricsServer  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise UnimplementedError(
+            None, None, f"{METRICS} asks for metrics, which need {error.name}: pip install 'headwater[metrics]'"
+        ) from error
+    return MetricsServer(address, task, snapshot)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
-from grpc_reflection.v1alpha import reflection
 
 from headwater import __version__
 from headwater.cluster.claims import Claim
@@ -91,7 +90,7 @@ class ControlServer:
             control_pb2_grpc.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
         control_pb2_grpc.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
         cast(Any, health_pb2_grpc).add_HealthServicer_to_server(Health(_SERVICES), self._server)
-        reflection.enable_server_reflection((*_SERVICES, HEALTH_SERVICE, reflection.SERVICE_NAME), self._server)
+        _enable_reflection(self._server)
         credentials = _credentials(security)
         if credentials is None:
             self._server.add_insecure_port(f"unix:{path}")
@@ -322,3 +321,12 @@ class _Channels(_Answers):
                 request_iterator, context, me=self._me, on_channel=self._on_channel, options=self._options
             ),
         )
+
+
+def _enable_reflection(server: grpc.Server) -> None:
+    """Lets tools such as grpcurl list the services, where the extra ``reflection`` is installed."""
+    try:
+        from grpc_reflection.v1alpha import reflection  # noqa: PLC0415  an extra
+    except ImportError:
+        return
+    reflection.enable_server_reflection((*_SERVICES, HEALTH_SERVICE, reflection.SERVICE_NAME), server)

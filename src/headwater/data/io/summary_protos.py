@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
-from PIL import Image
 
+from headwater.data.io.pillow import pillow
 from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InvalidArgumentError
 from headwater.tensorboard_protos import summary_pb2
@@ -155,7 +155,7 @@ def _encode_png(picture: npt.NDArray[np.uint8]) -> bytes:
     if not picture.size:
         raise InvalidArgumentError(None, None, f"A picture of shape {_shape(picture)} has no pixels to encode")
     buffer = io.BytesIO()
-    Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture).save(buffer, "PNG")
+    pillow().fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture).save(buffer, "PNG")
     return buffer.getvalue()
 
 

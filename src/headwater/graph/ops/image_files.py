@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageSequence, UnidentifiedImageError
 
+from headwater.data.io.pillow import pillow
 from headwater.dtypes import DType, bool_, int32, string, uint8, uint16
 from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.graph.ops.define import fixed, host
@@ -22,10 +22,11 @@ _JPEG = b"\xff\xd8\xff"
 
 
 def _open(contents: bytes, formats: Sequence[str]) -> Any:
+    images = pillow()
     try:
-        image = Image.open(io.BytesIO(contents), formats=list(formats))
+        image = images.open(io.BytesIO(contents), formats=list(formats))
         image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (images.UnidentifiedImageError, OSError, SyntaxError, ValueError, images.DecompressionBombError) as error:
         what = " or ".join(formats)
         raise InvalidArgumentError(None, None, f"Invalid {what} data, size {len(contents)}: {error}") from None
     return image
@@ -138,7 +139,7 @@ def decode_bmp(context: HostContext, contents: HostArray, *, channels: int = 0) 
 
 
 def _frames(image: Any) -> HostArray:
-    return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)])
+    return np.stack([np.asarray(frame.convert("RGB")) for frame in pillow("ImageSequence").Iterator(image)])
 
 
 @host("DecodeGif", infer=fixed(uint8, (None, None, None, 3)), inputs="contents:string")
@@ -191,7 +192,7 @@ def _as_image(pixels: HostArray, allowed: Sequence[int]) -> Any:
     plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     if plain.dtype == np.uint16 and plain.ndim == 3:
         plain = (plain >> 8).astype(np.uint8)
-    return Image.fromarray(plain)
+    return pillow().fromarray(plain)
 
 
 @host("EncodeJpeg", infer=fixed(string, ()), inputs="image:uint8")
