@@ -19,6 +19,7 @@ from headwater.data.node import (
     Node,
     block_rows,
     closing,
+    fully_defined,
     known,
     positive,
     row,
@@ -44,9 +45,7 @@ class Batch(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         size = known(self.batch_size) if known(self.drop_remainder) else None
-        return tuple(
-            TensorSpec(None if spec.dims is None else (size, *spec.dims), spec.dtype) for spec in self.input.specs
-        )
+        return tuple(spec.batched(size) for spec in self.input.specs)
 
     @property
     def columnar(self) -> bool:
@@ -192,11 +191,11 @@ class Unbatch(Wrapper):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        return tuple(TensorSpec(None if s.dims is None else s.dims[1:], s.dtype) for s in self.input.specs)
+        return tuple(spec.sliced() for spec in self.input.specs)
 
     @property
     def columnar(self) -> bool:
-        return all(spec.shape.is_fully_defined() for spec in self.specs)
+        return fully_defined(self.specs)
 
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:

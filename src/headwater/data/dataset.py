@@ -13,6 +13,7 @@ import numpy as np
 
 from headwater.data import structure as nest
 from headwater.data.batches import Batch, PaddedBatch, Unbatch
+from headwater.data.composites import as_component, is_dense
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
 from headwater.data.indexed import unrepeatable
 from headwater.data.io.files import glob
@@ -71,7 +72,22 @@ class Dataset:
     @classmethod
     def as_value(cls, value: object, dtype: DType | None = None) -> Any:
         """A value that a node may hold."""
-        return as_array(value, dtype)
+        return as_component(value, dtype)
+
+    @classmethod
+    def _given(cls, value: object) -> Any:
+        """A component as the program gets it outside a graph's step."""
+        return value
+
+    @classmethod
+    def _described(cls, spec: TensorSpec) -> Any:
+        """The spec of a component as the program gets it."""
+        return spec
+
+    @classmethod
+    def _specified(cls, signature: Any) -> TensorSpec:
+        """The spec of a component that a program's ``signature`` describes."""
+        return signature
 
     @classmethod
     def _traced(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
@@ -162,7 +178,7 @@ class Dataset:
             leaves = [TensorSpec(s, t) for s, t in zip(shapes, nest.flatten(types), strict=True)]
             output_signature = nest.pack(types, leaves)
         signature = nest.plain_lists(output_signature)
-        specs = tuple(nest.flatten(signature))
+        specs = tuple(map(cls._specified, nest.flatten(signature)))
         make = GeneratedElements(generator, signature, specs)
         values = tuple(cls.as_value(arg) for arg in args or ())
         return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
@@ -405,10 +421,16 @@ class Dataset:
           padding_values: for each component what it is filled up with; 0 or an empty string by default.
 
         Raises:
+          TypeError: a component is sparse or ragged.
           ValueError: the rank of a component is not known, or is not that of its padded shape.
         """
         del name
         specs = self.node.specs
+        if not is_dense(specs):
+            raise TypeError(
+                "padded_batch cannot pad sparse or ragged components: Dataset.batch puts them together as they are. "
+                f"The element's specs are {self.element_spec}."
+            )
         given = [spec.shape for spec in specs] if padded_shapes is None else self._spread(padded_shapes)
         shapes: list[Any] = []
         for spec, shape in zip(specs, given, strict=True):
@@ -600,9 +622,9 @@ class Dataset:
     def reduce(self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None) -> Any:
         """The last of the states that ``reduce_func(state, element)`` gives."""
         del name
-        state = nest.map_structure(as_array, initial_state)
+        state = nest.map_structure(as_component, initial_state)
         for element in self:
-            state = nest.map_structure(as_array, reduce_func(state, element))
+            state = nest.map_structure(as_component, reduce_func(state, element))
         return state
 
     # What programs ask ------------------------------------------------------------------------------------------------
@@ -628,7 +650,8 @@ class Dataset:
 
     def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
         leaves = nest.flatten(self._structure)
-        return nest.pack(self._structure, [s if leaf is None else leaf for s, leaf in zip(specs, leaves, strict=True)])
+        found = (self._described(s) if leaf is None else leaf for s, leaf in zip(specs, leaves, strict=True))
+        return nest.pack(self._structure, list(found))
 
     def __len__(self) -> int:
         """How many elements there are.
@@ -651,7 +674,7 @@ class Dataset:
 
     def packed(self, element: Element) -> Any:
         """The components of an element in the structure of one."""
-        return nest.pack(self._structure, [_wrapped(part) for part in element])
+        return nest.pack(self._structure, [self._given(_wrapped(part)) for part in element])
 
     def _ahead(self, node: Node, context: Context) -> Iterator[Element]:
         """The elements, with a thread that makes the next while the program has the last."""

@@ -32,7 +32,7 @@ from headwater.data.parallel import Ahead, Together
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import DType, int64
+from headwater.dtypes import DType, int64, variant
 from headwater.errors import InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
@@ -318,6 +318,10 @@ class Windows(Wrapper):
     shift: Any
     stride: Any
     drop_remainder: TensorLike
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), variant),) * len(self.input.specs)
 
     @property
     def columnar(self) -> bool:

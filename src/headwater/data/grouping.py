@@ -11,6 +11,7 @@ from headwater.data.functions import Kept
 from headwater.data.node import Context, Element, closing
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import Wrapper
+from headwater.dtypes import variant
 from headwater.errors import InvalidArgumentError
 
 
@@ -25,7 +26,7 @@ class Grouped(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         key, _, *rest = self.input.specs
-        return (key, *rest)
+        return (key, *[TensorSpec((), variant)] * len(rest))
 
     @property
     def columnar(self) -> bool:
@@ -51,7 +52,7 @@ class Grouped(Wrapper):
             yield self._window(number, held[number][1])
 
     def _window(self, key: int, window: list[Element]) -> Element:
-        first, *rest = self.specs
+        first, _, *rest = self.input.specs
         datasets = (
             Kept(items=[(element[index],) for element in window], of=(spec,)) for index, spec in enumerate(rest)
         )

@@ -1,6 +1,8 @@
 """Nodes: what a dataset is made of. Each knows the types of its elements and how to go over them.
 
-An element is a flat tuple of arrays, its components. A *block* is many elements at once: for each component one array
+An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
+elements
+at once: for each component one array
 with a row for each element. A node that can give blocks cheaply is *columnar*; what is above it then works on blocks,
 and elements come out as they would have one by one.
 """
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
+from headwater.data.composites import Composite, is_dense
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
@@ -127,7 +130,7 @@ def known(value: Any) -> Any:
 
 def fully_defined(specs: Sequence[TensorSpec]) -> bool:
     """Whether all elements have the same shapes, so that they fit into blocks."""
-    return all(spec.shape.is_fully_defined() for spec in specs)
+    return is_dense(specs) and all(spec.shape.is_fully_defined() for spec in specs)
 
 
 def block_rows(specs: Sequence[TensorSpec]) -> int:
@@ -138,8 +141,10 @@ def block_rows(specs: Sequence[TensorSpec]) -> int:
     return max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, size)))
 
 
-def row(column: Array, index: int) -> Array:
+def row(column: Array | Composite, index: int) -> Any:
     """One row of a column, as an array even where it is a scalar."""
+    if isinstance(column, Composite):
+        return column.row(index)
     found = column[index]
     if is_array(found) and column.dtype != object:
         return found  # pyright: ignore[reportUnknownVariableType]
@@ -158,12 +163,14 @@ def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
                 yield tuple(row(column, index) for column in block)
 
 
-def stack(values: Sequence[Any], label: str, component: int = 0) -> Array:
-    """Values of equal shape as the rows of one array.
+def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
+    """Values of equal shape as the rows of one array; sparse and ragged ones as those of one of their class.
 
     Raises:
       InvalidArgumentError: their shapes differ.
     """
+    if isinstance(values[0], Composite):
+        return values[0].stacked(values, label, component)
     first = np.asarray(values[0])
     if first.dtype == object:
         out = np.empty((len(values), *first.shape), object)

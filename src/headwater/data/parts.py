@@ -165,7 +165,7 @@ def _stacked_rows(node: Node, context: Context, ask: int, found: deque[int]) -> 
         for element in source:
             while not found[0]:
                 found.popleft()
-                yield tuple(np.asarray(value)[None][:0] for value in element)
+                yield tuple(stack([value], "batch")[:0] for value in element)
             held.append(element)
             if found[0] == len(held):
                 found.popleft()
@@ -184,4 +184,4 @@ def _part_spec(spec: TensorSpec, count: int) -> TensorSpec:
     if not spec.dims:
         return spec
     rows = spec.dims[0]
-    return TensorSpec([None if rows is None or rows % count else rows // count, *spec.dims[1:]], spec.dtype)
+    return spec.with_shape([None if rows is None or rows % count else rows // count, *spec.dims[1:]])

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
+from headwater.data.composites import as_component
 from headwater.data.node import Context, Element, Function, Node
-from headwater.data.spec import TensorSpec, as_array
+from headwater.data.spec import TensorSpec
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ class PlainFunction(Function):
             if hasattr(result, "node"):
                 self._returns, self._specs = result, ()
             else:
-                parts = [as_array(part) for part in nest.flatten(result)]
+                parts = [as_component(part) for part in nest.flatten(result)]
                 self._returns = nest.pack(nest.emptied(result), [None] * len(parts))
-                self._specs = tuple(TensorSpec.from_tensor(part) for part in parts)
+                self._specs = tuple(getattr(part, "spec", None) or TensorSpec.from_tensor(part) for part in parts)
         return self._specs
 
     def _result(self, element: Element) -> Structure:
@@ -61,7 +62,7 @@ class PlainFunction(Function):
         result = self._result(element)
         if hasattr(result, "node"):
             return (result.node,)
-        return tuple(as_array(part) for part in nest.flatten(result))
+        return tuple(as_component(part) for part in nest.flatten(result))
 
 
 class GeneratedElements:
@@ -90,8 +91,8 @@ class GeneratedElements:
         parts: list[Any] = []
         for value, spec in zip(nest.flatten(given), self._specs, strict=True):
             try:
-                array = as_array(value, spec.dtype)
-            except (TypeError, ValueError) as error:
+                array = spec.converted(value)
+            except (AttributeError, TypeError, ValueError) as error:
                 raise TypeError(
                     f"`generator` yielded an element that could not be converted to the expected type "
                     f"{spec.dtype.name}: element {index} was {element!r}."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from headwater.data.composites import Composite, is_dense
 from headwater.data.io.files import open_file, stat, translated
 from headwater.data.io.record_compression import Inflater, TFRecordOptions
 from headwater.data.io.tfrecord import TFRecordReader
@@ -19,7 +20,7 @@ from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import TensorLike
 
 
 @dataclass(eq=False, kw_only=True)
@@ -35,20 +36,16 @@ class Slices(Node):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        found: list[TensorSpec] = []
-        for component in self.components:
-            spec = _spec(component)
-            found.append(TensorSpec(None if spec.dims is None else spec.dims[1:], spec.dtype))
-        return tuple(found)
+        return tuple(spec_of_value(component).sliced() for component in self.components)
 
     @property
     def columnar(self) -> bool:
-        return True
+        return is_dense(self.specs)
 
     @property
     def cardinality(self) -> int:
         first = self.components[0]
-        return len(first) if is_array(first) else UNKNOWN  # pyright: ignore[reportUnknownArgumentType]
+        return len(first) if is_array(first) or isinstance(first, Composite) else UNKNOWN  # pyright: ignore[reportUnknownArgumentType]
 
     def elements(self, context: Context) -> Iterator[Element]:
         for index in range(self._count()):
@@ -65,7 +62,11 @@ class Slices(Node):
         return counts[0]
 
 
-def _spec(component: Structure) -> TensorSpec:
+def spec_of_value(component: Any) -> TensorSpec:
+    """The spec of a node's value: an array, a tensor, or a sparse or ragged value."""
+    spec = getattr(component, "spec", None)
+    if isinstance(spec, TensorSpec):
+        return spec
     dtype = component.dtype
     return TensorSpec(component.shape, from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype.base_dtype)  # pyright: ignore[reportUnknownArgumentType]
 
@@ -79,7 +80,7 @@ class Whole(Node):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        return tuple(map(_spec, self.components))
+        return tuple(map(spec_of_value, self.components))
 
     @property
     def cardinality(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,42 @@ class TensorSpec:
         """A copy of ``spec``, under another name where one is given."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
+    # The arrays of a component. Those of sparse and ragged components are several: `headwater.data.composites`.
+
+    @property
+    def code(self) -> str:
+        """The class of the component, as operations of a graph say it."""
+        return "dense"
+
+    @property
+    def parts(self) -> tuple[TensorSpec, ...]:
+        """The specs of the arrays that the component consists of."""
+        return (self,)
+
+    def joined(self, arrays: Sequence[Any]) -> Any:
+        """The component that consists of ``arrays``."""
+        return arrays[0]
+
+    def converted(self, value: object) -> Any:
+        """A program's value as such a component.
+
+        Raises:
+          TypeError, ValueError: it cannot be.
+        """
+        return as_array(value, self._dtype)
+
+    def with_shape(self, shape: ShapeLike) -> TensorSpec:
+        """The same with another shape."""
+        return TensorSpec(shape, self._dtype)
+
+    def batched(self, size: int | None) -> TensorSpec:
+        """The spec of ``size`` such components, stacked."""
+        return self.with_shape(None if self.dims is None else [size, *self.dims])
+
+    def sliced(self) -> TensorSpec:
+        """The spec of a row."""
+        return self.with_shape(None if self.dims is None else self.dims[1:])
+
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor or spec could be of this type and shape."""
         other = spec_or_tensor
@@ -75,13 +112,13 @@ class TensorSpec:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSpec) and (self.dims, self._dtype) == (other.dims, other.dtype)
+        return type(self) is type(other) and (self.dims, self._dtype) == (other.dims, other.dtype)  # pyright: ignore
 
     def __hash__(self) -> int:
-        return hash((self.dims, self._dtype))
+        return hash((type(self), self.dims, self._dtype))
 
     def __repr__(self) -> str:
-        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+        return f"{type(self).__name__}(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
 
 
 def is_array(value: object) -> bool:
@@ -110,8 +147,8 @@ def spec_of(array: HostArray) -> TensorSpec:
 
 
 def relaxed(first: TensorSpec, second: TensorSpec) -> TensorSpec:
-    """What two components of one type have in common."""
+    """The spec that two components of one class and type have in common."""
     one, two = first.dims, second.dims
     if one is None or two is None or len(one) != len(two):
-        return TensorSpec(None, first.dtype)
-    return TensorSpec([a if a == b else None for a, b in zip(one, two, strict=True)], first.dtype)
+        return first.with_shape(None)
+    return first.with_shape([a if a == b else None for a, b in zip(one, two, strict=True)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from headwater.data.composites import element_of, flat_element, flat_specs
 from headwater.data.io import files
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.tensor_bundle import BundleReader, index_path
@@ -64,13 +65,13 @@ class StoredCache(Wrapper):
         try:
             with closing(source):
                 for item in source:
-                    for component, value in enumerate(item):
+                    for component, value in enumerate(flat_element(item)):
                         writer.add(f"{count}/{component}", value)
                     count += 1
                     yield item
             writer.add(_COUNT, np.int64(count))
             writer.add(_BLOCKS, np.bool_(in_blocks))
-            writer.add(_COMPONENTS, np.int64(len(self.specs)))
+            writer.add(_COMPONENTS, np.int64(len(flat_specs(self.specs))))
             writer.finish()
         finally:
             writer.discard()
@@ -83,11 +84,12 @@ class StoredCache(Wrapper):
                     None, None, f"{self._prefix} holds no cached elements: give cache() another file name"
                 )
             components = int(reader.read(_COMPONENTS))
-            if components != len(self.specs):
+            expected = len(flat_specs(self.specs))
+            if components != expected:
                 raise DataLossError(
                     None,
                     None,
-                    f"{self._prefix} holds elements of {components} components, not {len(self.specs)}: it is the "
+                    f"{self._prefix} holds elements of {components} components, not {expected}: it is the "
                     "cache of another dataset; delete it, or give cache() another file name",
                 )
             in_blocks = bool(reader.read(_BLOCKS))
@@ -97,7 +99,7 @@ class StoredCache(Wrapper):
     def _read_elements(self) -> Iterator[Element]:
         for in_blocks, item in self._read():
             if not in_blocks:
-                yield item
+                yield element_of(self.specs, item)
                 continue
             for index in range(len(item[0])):
                 yield tuple(row(column, index) for column in item)

@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure
 
 
+def _is_tuple(structure: Structure) -> bool:
+    """Whether ``structure`` is a tuple with parts: the value of a sparse tensor, a named tuple, is a leaf."""
+    return isinstance(structure, tuple) and not hasattr(structure, "dense_shape")  # pyright: ignore[reportUnknownArgumentType]
+
+
 def flatten(structure: Structure) -> list[Any]:
     """The leaves in order; those of a dictionary by sorted keys."""
     return list(_leaves(structure))
@@ -18,7 +23,7 @@ def _leaves(structure: Structure) -> Iterator[Any]:
     if isinstance(structure, dict):
         for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _leaves(structure[key])
-    elif isinstance(structure, tuple):
+    elif _is_tuple(structure):
         for item in structure:  # pyright: ignore[reportUnknownVariableType]
             yield from _leaves(item)
     else:
@@ -37,7 +42,7 @@ def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
     if isinstance(structure, dict):
         found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
-    if isinstance(structure, tuple):
+    if _is_tuple(structure):
         items = [_packed(item, rest) for item in structure]  # pyright: ignore[reportUnknownVariableType]
         return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)  # pyright: ignore
     return next(rest)
@@ -57,9 +62,9 @@ def same(first: Any, second: Any) -> bool:
     """Whether two structures have leaves in the same places."""
     if isinstance(first, dict) and isinstance(second, dict):
         return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore
-    if isinstance(first, tuple) and isinstance(second, tuple):
+    if _is_tuple(first) and _is_tuple(second):
         return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
-    return not isinstance(first, tuple | dict) and not isinstance(second, tuple | dict)
+    return not any(isinstance(each, dict) or _is_tuple(each) for each in (first, second))
 
 
 def emptied(structure: Structure) -> Structure:
@@ -71,7 +76,7 @@ def leaves_like(structure: Structure, values: Any) -> list[Any]:
     """The parts of ``values`` that stand where ``structure`` has leaves, whatever structure they have themselves."""
     if isinstance(structure, dict):
         return [leaf for key in sorted(structure) for leaf in leaves_like(structure[key], values[key])]  # pyright: ignore
-    if isinstance(structure, tuple):
+    if _is_tuple(structure):
         if len(structure) != len(values):  # pyright: ignore[reportUnknownArgumentType]
             raise ValueError(f"{values!r} does not have the structure of an element, {structure!r}")
         return [leaf for part, value in zip(structure, values, strict=True) for leaf in leaves_like(part, value)]  # pyright: ignore

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from headwater.data.composites import element_of, flat_element, flat_specs, is_dense
 from headwater.data.node import Block, Context, Element, Function
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import from_numpy, resource, string, variant
@@ -81,24 +82,29 @@ class BodyFunction(Function):
     ) -> None:
         self.name = name
         self._specs = specs
-        plan = _planned(function, tuple(inputs), _Captured(captured))
+        self._dense = is_dense((*inputs, *specs))
+        plan = _planned(function, flat_specs(inputs), _Captured(captured))
         self._params, self._known, self._pieces = plan.params, plan.known, plan.pieces
         body = decode_body(function)
         self._outputs = body.outputs
         self._counter = itertools.count()
         self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
-        self.columnar: bool = bool(self._params) and all(piece.rows is not None for piece in self._pieces)
+        self.columnar: bool = (
+            self._dense and bool(self._params) and all(piece.rows is not None for piece in self._pieces)
+        )
 
     def specs(self) -> tuple[TensorSpec, ...]:
         return self._specs
 
     def __call__(self, context: Context, element: Element) -> Element:
-        env = self._known | dict(zip(self._params, element, strict=True))
+        given = element if self._dense else flat_element(element)
+        env = self._known | dict(zip(self._params, given, strict=True))
         turn = next(self._counter)
         host = context.host or LoneContext()
         for piece in self._pieces:
             piece.one(env, host, turn)
-        return tuple(np.asarray(env[name]) for name in self._outputs)
+        found = tuple(np.asarray(env[name]) for name in self._outputs)
+        return found if self._dense else element_of(self._specs, found)
 
     def rows(self, context: Context, block: Block) -> Block:
         env = self._known | dict(zip(self._params, block, strict=True))

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from headwater.data import batches, functions, grouping, parts, prefetch, queries, sources, stored, transforms
+from headwater.data.composites import Composite, element_of, flat_element, flat_specs, spec_of_code
 from headwater.data.io.tfrecord import TFRecordOptions, TFRecordWriter
 from headwater.data.node import Context, Element, Node, closing
+from headwater.data.sources import spec_of_value
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType, bool_, int64, resource, string, variant
 from headwater.errors import InvalidArgumentError, OutOfRangeError
@@ -76,9 +78,12 @@ def settings_of(kind: type[Node]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if item.init and item.name not in taken)  # pyright: ignore[reportArgumentType]
 
 
-def specs_of(types: Sequence[DType], shapes: Sequence[TensorShape]) -> tuple[TensorSpec, ...]:
-    """The two attributes that say what an element is."""
-    return tuple(TensorSpec(shape, dtype) for dtype, shape in zip(types, shapes, strict=True))
+def specs_of(
+    types: Sequence[DType], shapes: Sequence[TensorShape], classes: Sequence[str] = ()
+) -> tuple[TensorSpec, ...]:
+    """The components that the attributes describe which say what an element is; all are dense without ``classes``."""
+    codes = [code.decode() if isinstance(code, bytes) else code for code in classes] or ["dense"] * len(types)
+    return tuple(map(spec_of_code, codes, shapes, types))
 
 
 def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
@@ -87,6 +92,7 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
         *inputs: HostArray,
         output_types: Sequence[Any],
         output_shapes: Sequence[Any],
+        output_classes: Sequence[str] = (),
         sizes: Sequence[int] = (),
         settings: Sequence[int] = (),
         f: FunctionAttr | None = None,
@@ -97,10 +103,12 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
         given: dict[str, Any] = {}
         for name in (*kind.children, *kind.values):
             count = next(counts)
-            parts = tuple(item.item() if name in kind.children else item for item in itertools.islice(rest, abs(count)))
+            parts = tuple(
+                item.item() if name in kind.children else unpacked(item) for item in itertools.islice(rest, abs(count))
+            )
             given[name] = parts if count < 0 or count == 0 else parts[0]
         given.update(zip(settings_of(kind), settings, strict=True))
-        specs = specs_of(output_types, output_shapes)
+        specs = specs_of(output_types, output_shapes, output_classes)
         if any(item.name == "of" for item in fields(kind)):  # pyright: ignore[reportArgumentType]
             given["of"] = specs
         if token:
@@ -116,18 +124,20 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
 def _taken(kind: type[Node], given: dict[str, Any]) -> tuple[TensorSpec, ...]:
     """What a node's function takes."""
     specs = given["input"].specs
-    return (*(TensorSpec(item.shape, _dtype(item)) for item in given["state"]), *specs) if "state" in given else specs
+    return (*map(spec_of_value, given["state"]), *specs) if "state" in given else specs
 
 
-def _dtype(array: HostArray) -> Any:
-    return string if array.dtype == object else array.dtype
+def unpacked(value: HostArray) -> Any:
+    """A node's value: an array, or the sparse or ragged component that ``value`` holds."""
+    held = value.item() if value.dtype == object and not value.ndim else None
+    return held if isinstance(held, Composite) else value
 
 
 def _results(f: FunctionAttr, specs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
     attrs = dict(f.attrs)
     if "types" not in attrs:
         return specs
-    return specs_of(attrs["types"], attrs["shapes"])
+    return specs_of(attrs["types"], attrs["shapes"], attrs.get("classes", ()))
 
 
 def _generator(context: HostContext, token: str) -> Callable[..., Iterator[Element]]:
@@ -146,16 +156,24 @@ for _op_type, _kind in NODES.items():
     host(_op_type, infer=fixed(variant, ()))(_lowering(_op_type, _kind))
 
 
+@host("DatasetComponent", infer=fixed(variant, ()))
+def dataset_component(
+    context: HostContext, *parts: HostArray, dtype: DType, shape: TensorShape, code: str
+) -> HostArray:
+    """A sparse or ragged value of a dataset as one tensor."""
+    del context
+    return as_handle(specs_of([dtype], [shape], [code])[0].joined(parts))
+
+
 # Iterators ------------------------------------------------------------------------------------------------------------
 
 
 def element_specs(inference: Inference) -> Sequence[Spec]:
     """What operations give whose attributes say what an element is."""
     attrs = inference.attrs
-    return [
-        Spec(dtype, as_shape(shape).as_dims)
-        for dtype, shape in zip(attrs["output_types"], attrs["output_shapes"], strict=True)
-    ]
+    shapes = list(map(as_shape, attrs["output_shapes"]))
+    found = specs_of(attrs["output_types"], shapes, attrs.get("output_classes", ()))
+    return [Spec(spec.dtype, spec.dims) for spec in flat_specs(found)]
 
 
 def _state(
@@ -172,6 +190,7 @@ def iterator(
     *,
     output_types: Sequence[DType] = (),
     output_shapes: object = (),
+    output_classes: Sequence[str] = (),
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
@@ -190,6 +209,7 @@ def one_shot_iterator(
     dataset_factory: FunctionAttr,
     output_types: Sequence[DType] = (),
     output_shapes: object = (),
+    output_classes: Sequence[str] = (),
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
@@ -200,28 +220,35 @@ def one_shot_iterator(
 
 @host("IteratorGetNext", infer=element_specs, blocking=True)
 def iterator_get_next(
-    context: HostContext, iterator: HostArray, *, output_types: Any, output_shapes: Any
+    context: HostContext, iterator: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
 ) -> Sequence[HostArray]:
-    return checked_element(iterator.item().next(context), output_types, output_shapes)
+    return checked_element(iterator.item().next(context), specs_of(output_types, output_shapes, output_classes))
 
 
-def checked_element(element: Element, types: Sequence[Any], shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """The parts of an element as arrays; InvalidArgumentError for one that is not as promised."""
+def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any, ...]:
+    """The arrays of an element; InvalidArgumentError for one that is not as promised."""
     found: list[Any] = []
-    for index, (part, dtype, shape) in enumerate(zip(element, types, shapes, strict=True)):
+    for index, (part, spec) in enumerate(zip(element, specs, strict=True)):
         if isinstance(part, Node):
             found.append(as_handle(part))
             continue
-        array = np.asarray(part)
-        if dtype.base_dtype != variant and not TensorSpec(shape, dtype).accepts(array):
+        arrays = part.parts if isinstance(part, Composite) else (np.asarray(part),)
+        if spec.dtype.base_dtype != variant and not _accepted(part, arrays, spec):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"component {index} of the element has type {array.dtype} and shape {array.shape}, where type "
-                f"{dtype.name} and shape {as_shape(shape)} were promised",
+                f"component {index} of the element is of {spec_of_value(part)}, where {spec} was promised",
             )
-        found.append(array)
+        found += arrays
     return tuple(found)
+
+
+def _accepted(part: object, arrays: Sequence[HostArray], spec: TensorSpec) -> bool:
+    """Whether a component is as its spec says."""
+    if isinstance(part, Composite) and not spec.shape.is_compatible_with(part.shape):
+        return False
+    parts = spec.parts
+    return len(parts) == len(arrays) and all(each.accepts(array) for each, array in zip(parts, arrays, strict=True))
 
 
 @host("IteratorToStringHandle", infer=fixed(string, ()))
@@ -232,7 +259,12 @@ def iterator_to_string_handle(context: HostContext, resource_handle: HostArray) 
 
 @host("IteratorFromStringHandleV2", infer=fixed(resource, ()), inputs="string_handle:string")
 def iterator_from_string_handle(
-    context: HostContext, string_handle: HostArray, *, output_types: Sequence[DType] = (), output_shapes: object = ()
+    context: HostContext,
+    string_handle: HostArray,
+    *,
+    output_types: Sequence[DType] = (),
+    output_shapes: object = (),
+    output_classes: Sequence[str] = (),
 ) -> HostArray:
     del context
     return as_handle(iterator_of(string_handle.item().decode()))
@@ -243,7 +275,7 @@ def iterator_from_string_handle(
 
 @host("DatasetToSingleElement", infer=element_specs, blocking=True)
 def dataset_to_single_element(
-    context: HostContext, dataset: HostArray, *, output_types: Any, output_shapes: Any
+    context: HostContext, dataset: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
 ) -> Sequence[HostArray]:
     with closing(dataset.item().elements(Context(context))) as elements:
         first = next(elements, None)
@@ -251,7 +283,7 @@ def dataset_to_single_element(
             raise InvalidArgumentError(None, None, "Dataset was empty.")
         if next(elements, None) is not None:
             raise InvalidArgumentError(None, None, "Dataset had more than one element.")
-    return checked_element(first, output_types, output_shapes)
+    return checked_element(first, specs_of(output_types, output_shapes, output_classes))
 
 
 @host("DatasetToTFRecord", infer=no_outputs, inputs="input_dataset:variant, filename:string, compression_type:string")
@@ -282,9 +314,15 @@ class MaybeValue:
 
 
 @host("OptionalFromValue", infer=fixed(variant, ()))
-def optional_from_value(context: HostContext, *components: HostArray) -> HostArray:
+def optional_from_value(
+    context: HostContext,
+    *components: HostArray,
+    output_types: Any = (),
+    output_shapes: Any = (),
+    output_classes: Any = (),
+) -> HostArray:
     del context
-    return as_handle(MaybeValue(components))
+    return as_handle(MaybeValue(element_of(specs_of(output_types, output_shapes, output_classes), components)))
 
 
 @host("OptionalNone", infer=fixed(variant, ()), inputs="")
@@ -301,23 +339,29 @@ def optional_has_value(context: HostContext, optional: HostArray) -> Any:
 
 @host("OptionalGetValue", infer=element_specs)
 def optional_get_value(
-    context: HostContext, optional: HostArray, *, output_types: Any, output_shapes: Any
+    context: HostContext, optional: HostArray, *, output_types: Any, output_shapes: Any, output_classes: Any = ()
 ) -> Sequence[HostArray]:
     del context
     if optional.item().element is None:
         raise InvalidArgumentError(None, None, "The given optional does not have a value.")
-    return checked_element(optional.item().element, output_types, output_shapes)
+    return checked_element(optional.item().element, specs_of(output_types, output_shapes, output_classes))
 
 
 @host("IteratorGetNextAsOptional", infer=fixed(variant, ()), blocking=True)
 def iterator_get_next_as_optional(
-    context: HostContext, iterator: HostArray, *, output_types: Any = (), output_shapes: Any = ()
+    context: HostContext,
+    iterator: HostArray,
+    *,
+    output_types: Any = (),
+    output_shapes: Any = (),
+    output_classes: Any = (),
 ) -> HostArray:
     try:
         element = iterator.item().next(context)
     except OutOfRangeError:
         return as_handle(MaybeValue(None))
-    return as_handle(MaybeValue(checked_element(element, output_types, output_shapes)))
+    specs = specs_of(output_types, output_shapes, output_classes)
+    return as_handle(MaybeValue(element_of(specs, checked_element(element, specs))))
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))
@@ -335,17 +379,18 @@ def reduce_dataset(
     count: int,
     output_types: Any,
     output_shapes: Any,
+    output_classes: Any = (),
 ) -> Sequence[HostArray]:
     """The last state of those that a function gives for a state and each element.
 
     The inputs are the first state's ``count`` components, then what the function uses from outside.
     """
     node = dataset.item()
-    state, specs = inputs[:count], specs_of(output_types, output_shapes)
+    state, specs = tuple(map(unpacked, inputs[:count])), specs_of(output_types, output_shapes, output_classes)
     function = BodyFunction(f"reduce {context.op_name!r}", f, (*specs, *node.specs), inputs[count:], specs)
     inner = Context(context)
     with closing(ahead(node, inner)) as elements:
         for element in elements:
             context.step.check()
             state = function(inner, (*state, *element))
-    return tuple(state)
+    return flat_element(state)

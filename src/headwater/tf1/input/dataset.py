@@ -8,7 +8,7 @@ written into the graph, an operation for each node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from headwater.data import structure as nest
 from headwater.data.dataset import Nested
 from headwater.data.node import Function, Node
 from headwater.data.sources import Whole
-from headwater.data.spec import is_array
+from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Zipped
 from headwater.dtypes import DType, as_dtype, int64
 from headwater.graph.constants import constant_value
@@ -27,22 +27,27 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, to_array
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.tf1.functional import autograph
 from headwater.tf1.functional.math import cast
+from headwater.tf1.functional.ragged_tensor import as_ragged_or_tensor
+from headwater.tf1.input import composites
+from headwater.tf1.input.composites import StepValue, is_composite, value_tensor
 from headwater.tf1.input.dataset_ops import (
     FromTensor,
     TracedFunction,
-    as_tensor,
     dataset_tensor,
     element_attrs,
     listed,
+    next_element,
     trace,
 )
 from headwater.tf1.input.iterators import Iterator, initializable_iterator, one_shot_iterator
+from headwater.tf1.input.specs import DatasetSpec
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import Structure
 
 
 class Dataset(plain.Dataset):
@@ -58,6 +63,8 @@ class Dataset(plain.Dataset):
 
     @classmethod
     def as_value(cls, value: Any, dtype: DType | None = None) -> Any:
+        if is_composite(value):
+            return composites.as_value(value)
         if _lists_tensors(value):
             return cls.as_value(convert_to_tensor(value), dtype)
         if not isinstance(value, Tensor):
@@ -70,6 +77,28 @@ class Dataset(plain.Dataset):
         if known is None:
             return value if dtype is None or value.dtype.base_dtype == dtype else cast(value, dtype)
         return known if dtype is None else np.asarray(known).astype(dtype.numpy_dtype)
+
+    @classmethod
+    def _given(cls, value: object) -> Any:
+        return composites.program_value(value)
+
+    @classmethod
+    def _described(cls, spec: TensorSpec) -> Any:
+        return composites.described(spec)
+
+    @classmethod
+    def _specified(cls, signature: Any) -> TensorSpec:
+        return composites.specified(signature)
+
+    def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
+        return nest.map_structure(
+            lambda leaf: (
+                DatasetSpec(nest.pack(leaf.element_structure, list(map(self._described, leaf.specs))))
+                if isinstance(leaf, Nested)
+                else leaf
+            ),
+            super()._packed_specs(specs),
+        )
 
     def _cast(self, dtype: DType) -> Any:
         def convert(value: object) -> Any:
@@ -92,7 +121,8 @@ class Dataset(plain.Dataset):
         """RuntimeError where a step's tensors are in the pipeline."""
         for node in _all_nodes(self.node):
             for name in node.values:
-                for part in listed(getattr(node, name)):
+                for value in listed(getattr(node, name)):
+                    part = value.parts[0] if isinstance(value, StepValue) else value
                     if isinstance(part, Tensor):
                         raise RuntimeError(
                             f"this dataset depends on the tensor {part.name}, which is known in a step only: go over "
@@ -131,8 +161,8 @@ class Dataset(plain.Dataset):
 
     @property
     def output_classes(self) -> Any:
-        """`Tensor` for each component."""
-        return nest.map_structure(lambda spec: Tensor, self.element_spec)
+        """The class of each component: `Tensor`, `SparseTensor`, `RaggedTensor` or a dataset's."""
+        return nest.map_structure(composites.class_of, self.element_spec)
 
     def reduce(
         self, initial_state: Structure, reduce_func: Callable[..., object], name: str | None = None
@@ -144,10 +174,10 @@ class Dataset(plain.Dataset):
         )
         function, structure = traced(reduce_func, both, "reduce")
         specs = function.specs()
-        inputs = [dataset_tensor(self.node), *map(as_tensor, state), *function.captured]
+        inputs = [dataset_tensor(self.node), *map(value_tensor, state), *function.captured]
         attrs = element_attrs(specs) | {"f": function.attr, "count": len(state)}
         op = get_default_graph().create_op("ReduceDataset", inputs, attrs, name or "ReduceDataset")
-        return nest.pack(structure, list(op.outputs))
+        return next_element(nest.pack(structure, specs), op.outputs)
 
 
 def _lists_tensors(value: Any) -> bool:
@@ -163,7 +193,7 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
     """
     shape = inputs._structure  # pyright: ignore[reportPrivateUsage]
 
-    def build(params: list[Tensor]) -> tuple[list[Tensor], Any]:
+    def build(params: list[Any]) -> tuple[list[Any], Any]:
         leaves = [
             Dataset.made(FromTensor(param, leaf.specs), leaf.element_structure) if isinstance(leaf, Nested) else param  # pyright: ignore[reportPrivateUsage]
             for param, leaf in zip(params, nest.flatten(shape), strict=True)
@@ -173,15 +203,17 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
         result = nest.plain_lists(autograph.call(function, *args))
         if isinstance(result, plain.Dataset):
             return [dataset_tensor(result.node)], result
-        tensors = [_as_result(leaf, kind) for leaf in nest.flatten(result)]
-        return tensors, nest.emptied(result)
+        parts = [_as_result(leaf, kind) for leaf in nest.flatten(result)]
+        return parts, nest.emptied(result)
 
     return trace(kind, tuple(inputs.node.specs), build)
 
 
-def _as_result(value: TensorLike, kind: str) -> Tensor:
+def _as_result(value: Any, kind: str) -> Any:
     try:
-        return convert_to_tensor(value)
+        if isinstance(value, SparseTensorValue):
+            return SparseTensor.from_value(value)
+        return as_ragged_or_tensor(value) if not isinstance(value, SparseTensor) else value
     except (TypeError, ValueError) as error:
         raise TypeError(f"Unsupported return value from function passed to Dataset.{kind}(): {value!r}.") from error
 
@@ -231,7 +263,7 @@ def get_single_element(dataset: Dataset) -> Structure:
         element_attrs(nest.flatten(spec)),
         "DatasetToSingleElement",
     )
-    return nest.pack(spec, list(op.outputs))
+    return next_element(spec, op.outputs)
 
 
 def cardinality(dataset: Dataset) -> Tensor:
@@ -263,5 +295,5 @@ def get_output_shapes(dataset_or_iterator: Structure) -> Any:
 
 
 def get_output_classes(dataset_or_iterator: Structure) -> Any:
-    """`Tensor` for each component, in the structure of an element."""
+    """The class of each component, in the structure of an element."""
     return dataset_or_iterator.output_classes

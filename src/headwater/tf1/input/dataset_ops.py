@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.data import structure as nest
+from headwater.data.composites import flat_specs, is_dense
 from headwater.data.node import Block, Context, Element, Function, Node
-from headwater.data.spec import TensorSpec, is_array
+from headwater.data.spec import TensorSpec
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import make_const
 from headwater.graph.operation import Tensor
 from headwater.graph.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
 from headwater.tf1.functional import bodies
+from headwater.tf1.input.composites import packed_tensors, spec_of_tensors, specified, tensors_of, value_tensor
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DType
+    from headwater.graph.types import Structure
 
 
 _HELD = ("headwater", "python functions of datasets")
@@ -109,10 +111,10 @@ def listed(value: object) -> tuple[Any, ...]:
 
 
 def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
-    """Tensors that stand for an element's components while a function is traced."""
+    """Tensors that stand for the arrays of an element while a function is traced."""
     graph = get_default_graph()
     found: list[Tensor] = []
-    for spec in specs:
+    for spec in flat_specs(specs):
         op = graph.create_op("Placeholder", [], {"dtype": spec.dtype, "shape": TensorShape(spec.dims)}, "args")
         graph.prevent_fetching(op)
         graph.prevent_feeding(op.outputs[0])
@@ -121,12 +123,13 @@ def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
 
 
 def trace(
-    name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Tensor]], tuple[list[Tensor], object]]
+    name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Any]], tuple[list[Any], object]]
 ) -> tuple[TracedFunction, Any]:
     """A function of an element's components.
 
     Args:
-      build: from their tensors to those of the results, and anything else, which is passed on.
+      build: from these (tensors, sparse and ragged tensors) to the components of the result, and anything else, which
+        is passed on.
 
     Raises:
       ValueError: the function changes a variable.
@@ -135,21 +138,22 @@ def trace(
     with graph.name_scope(name):
         params = placeholders(inputs)
         first = graph.version
-        outputs, more = build(params)
+        results, more = build(packed_tensors(inputs, params))
+        outputs = [tensor for result in results for tensor in tensors_of(result)]
         graph.check_outside_loops(outputs, name)
         body = bodies.record(graph, first, outputs, params)
     captured = bodies.captures([body])
     key = bodies.random_key([body])
     attr = bodies.function_of(name, body, [*params, *captured, *([] if key is None else [key])], key)
-    specs = tuple(TensorSpec(tensor.dims, tensor.dtype.base_dtype) for tensor in outputs)
-    described = (("shapes", tuple(spec.shape for spec in specs)), ("types", tuple(spec.dtype for spec in specs)))
+    specs = tuple(map(spec_of_tensors, results))
+    shown = element_attrs(specs)
+    described = [(short, shown[long]) for short, long in _RESULTS if long in shown]
     attr = FunctionAttr(attr.name, (*attr.attrs, *described))
     return TracedFunction(name, attr, inputs, captured, specs), more
 
 
-def as_tensor(value: Any) -> Tensor:
-    """A value of a node as a tensor of the default graph."""
-    return make_const(value) if is_array(value) else value
+_RESULTS = (("shapes", "output_shapes"), ("types", "output_types"), ("classes", "output_classes"))
+"""The attributes of a function that say what it returns, and what operations call these."""
 
 
 def dataset_tensor(node: Node) -> Tensor:
@@ -165,12 +169,11 @@ def dataset_tensor(node: Node) -> Tensor:
     for name in (*node.children, *node.values):
         value = getattr(node, name)
         parts = listed(value)
-        inputs += [dataset_tensor(part) if name in node.children else as_tensor(part) for part in parts]
+        inputs += [dataset_tensor(part) if name in node.children else value_tensor(part) for part in parts]
         sizes.append(-len(parts) if isinstance(value, tuple) else 1)  # pyright: ignore[reportUnknownArgumentType]
     specs = node.specs
     attrs: dict[str, object] = {
-        "output_types": tuple(spec.dtype for spec in specs),
-        "output_shapes": tuple(spec.shape for spec in specs),
+        **element_attrs(specs),
         "sizes": tuple(sizes),
         "settings": tuple(int(getattr(node, name)) for name in settings_of(type(node))),
     }
@@ -187,9 +190,20 @@ def dataset_tensor(node: Node) -> Tensor:
     return graph.create_op(op_type, inputs, attrs, op_type).outputs[0]
 
 
-def element_attrs(specs: Sequence[TensorSpec]) -> dict[str, tuple[DType, ...] | tuple[TensorShape, ...]]:
-    """The attributes that say what an element is."""
-    return {
-        "output_types": tuple(spec.dtype for spec in specs),
-        "output_shapes": tuple(spec.shape for spec in specs),
+def element_attrs(specs: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
+    """The attributes that say what an element is: of each component the type and the dense shape.
+
+    Where a component is sparse or ragged, ``output_classes`` has the `TensorSpec.code` of each.
+    """
+    found = [specified(spec) for spec in specs]
+    attrs: dict[str, tuple[Any, ...]] = {
+        "output_types": tuple(spec.dtype for spec in found),
+        "output_shapes": tuple(spec.shape for spec in found),
     }
+    return attrs if is_dense(found) else attrs | {"output_classes": tuple(spec.code for spec in found)}
+
+
+def next_element(element_spec: Structure, outputs: Sequence[Tensor]) -> Structure:
+    """An element of the tensors that an operation with `element_attrs` gives, in the structure of one."""
+    specs = [specified(spec) for spec in nest.flatten(element_spec)]
+    return nest.pack(element_spec, packed_tensors(specs, outputs))

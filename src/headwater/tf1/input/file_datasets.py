@@ -23,8 +23,9 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.input.composites import value_tensor
 from headwater.tf1.input.dataset import Dataset, TFRecordDataset
-from headwater.tf1.input.dataset_ops import as_tensor, dataset_tensor
+from headwater.tf1.input.dataset_ops import dataset_tensor
 from headwater.tf1.input.parsing import decode_csv, parse_example
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class TFRecordWriter:
                 "`dataset` must produce scalar `DT_STRING` tensors whereas it produces shape "
                 f"{dataset.output_shapes} and types {dataset.output_types}"
             )
-        inputs = [dataset_tensor(dataset.node), as_tensor(self._filename), as_tensor(self._compression_type)]
+        inputs = [dataset_tensor(dataset.node), value_tensor(self._filename), value_tensor(self._compression_type)]
         return get_default_graph().create_op("DatasetToTFRecord", inputs, {}, "DatasetToTFRecord")
 
 

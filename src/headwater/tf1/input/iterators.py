@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
 from headwater.data.dataset import Dataset
-from headwater.data.spec import TensorSpec
 from headwater.dtypes import as_dtype, string
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr
 from headwater.tf1.functional import bodies
-from headwater.tf1.input.dataset_ops import dataset_tensor, element_attrs
+from headwater.tf1.input.composites import class_of, spec_of_class
+from headwater.tf1.input.dataset_ops import dataset_tensor, element_attrs, next_element
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -45,9 +45,9 @@ class Iterator:
           output_types: element types, in the structure of an element.
           output_shapes: static shapes; None for unknown ones.
           shared_name: share the iterator between sessions under this name.
+          output_classes: `Tensor`, `SparseTensor` or `RaggedTensor` for each component; `Tensor` for all when None.
         """
-        del output_classes
-        spec = _spec(output_types, output_shapes)
+        spec = _spec(output_types, output_shapes, output_classes)
         return Iterator(_resource(spec, shared_name), None, spec, "reinitializable")
 
     @staticmethod
@@ -55,8 +55,7 @@ class Iterator:
         string_handle: Any, output_types: Structure, output_shapes: Structure = None, output_classes: Structure = None
     ) -> Iterator:
         """The iterator that a step names by its `string_handle`."""
-        del output_classes
-        spec = _spec(output_types, output_shapes)
+        spec = _spec(output_types, output_shapes, output_classes)
         handle = convert_to_tensor(string_handle, string)
         attrs = element_attrs(nest.flatten(spec))
         op = get_default_graph().create_op("IteratorFromStringHandleV2", [handle], attrs, "IteratorFromStringHandle")
@@ -82,6 +81,8 @@ class Iterator:
         if not nest.same(theirs, self._element_spec):
             raise TypeError(f"Expected elements {self._element_spec!r} but got elements {theirs!r}")
         for want, got in zip(nest.flatten(self._element_spec), nest.flatten(theirs), strict=True):
+            if class_of(want) is not class_of(got):
+                raise TypeError(f"Expected output classes {self.output_classes!r} but got classes of {theirs!r}")
             if want.dtype != got.dtype:
                 raise TypeError(f"Expected output types {self.output_types!r} but got types of {theirs!r}")
             if not want.shape.is_compatible_with(got.shape):
@@ -94,11 +95,11 @@ class Iterator:
 
     def get_next(self, name: str | None = None) -> Structure:
         """The next element: tensors, in the structure of an element. Steps end in OutOfRangeError after the last."""
-        specs: list[TensorSpec] = nest.flatten(self._element_spec)
+        specs = nest.flatten(self._element_spec)
         graph = get_default_graph()
         with graph.colocate_with(self._resource.op):
             op = graph.create_op("IteratorGetNext", [self._resource], element_attrs(specs), name or "IteratorGetNext")
-        return nest.pack(self._element_spec, list(op.outputs))
+        return next_element(self._element_spec, op.outputs)
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """A scalar string that names the iterator to `from_string_handle`, within one process."""
@@ -124,15 +125,17 @@ class Iterator:
 
     @property
     def output_classes(self) -> Any:
-        """`Tensor` for each component."""
-        return nest.map_structure(lambda spec: Tensor, self._element_spec)
+        """The class of each component: `Tensor`, `SparseTensor`, `RaggedTensor` or a dataset's."""
+        return nest.map_structure(class_of, self._element_spec)
 
 
-def _spec(types: Structure, shapes: Structure) -> Structure:
+def _spec(types: Structure, shapes: Structure, classes: Structure) -> Structure:
     types = nest.map_structure(as_dtype, types)
     leaves = nest.flatten(types)
-    given = [None] * len(leaves) if shapes is None else nest.leaves_like(types, shapes)
-    return nest.pack(types, [TensorSpec(shape, dtype) for shape, dtype in zip(given, leaves, strict=True)])
+    given, kinds = (
+        [None] * len(leaves) if part is None else nest.leaves_like(types, part) for part in (shapes, classes)
+    )
+    return nest.pack(types, [spec_of_class(*parts) for parts in zip(kinds, leaves, given, strict=True)])
 
 
 def _resource(spec: Structure, shared_name: str | None) -> Tensor:

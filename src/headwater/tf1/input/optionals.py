@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
-from headwater.data.spec import TensorSpec
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from headwater.tf1.functional.ragged_tensor import as_ragged_or_tensor
+from headwater.tf1.input.composites import described, spec_of_tensors, specified, tensors_of
 from headwater.tf1.input.dataset import Dataset
-from headwater.tf1.input.dataset_ops import FromTensor, dataset_tensor, element_attrs
+from headwater.tf1.input.dataset_ops import FromTensor, dataset_tensor, element_attrs, next_element
 from headwater.tf1.input.iterators import Iterator
 from headwater.tf1.input.specs import TypeSpec
 
@@ -34,7 +35,7 @@ class Optional:
         graph = get_default_graph()
         attrs = element_attrs(nest.flatten(self._structure))
         op = graph.create_op("OptionalGetValue", [self._tensor], attrs, name or "OptionalGetValue")
-        return nest.pack(self._structure, list(op.outputs))
+        return next_element(self._structure, op.outputs)
 
     @property
     def value_structure(self) -> Any:
@@ -44,14 +45,23 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """With this value: a tensor or a structure of these."""
-        value = nest.map_structure(convert_to_tensor, nest.plain_lists(value))
-        spec = nest.map_structure(lambda tensor: TensorSpec(tensor.shape, tensor.dtype), value)
-        return Optional(_op("OptionalFromValue", nest.flatten(value), {}), spec)
+        value = nest.map_structure(_as_component, nest.plain_lists(value))
+        spec = nest.map_structure(lambda part: described(spec_of_tensors(part)), value)
+        parts = nest.flatten(value)
+        tensors = [tensor for part in parts for tensor in tensors_of(part)]
+        attrs = element_attrs(nest.flatten(spec))
+        return Optional(_op("OptionalFromValue", tensors, attrs), spec)
 
     @staticmethod
     def none_from_structure(value_structure: Structure) -> Optional:
         """Without a value; ``value_structure`` says of what kind it would be."""
         return Optional(_op("OptionalNone", [], {}), value_structure)
+
+
+def _as_component(value: Any) -> Any:
+    if isinstance(value, SparseTensor | SparseTensorValue):
+        return SparseTensor.from_value(value)
+    return as_ragged_or_tensor(value)
 
 
 def _op(op_type: str, inputs: list[Tensor], attrs: dict[str, Any], name: str | None = None) -> Tensor:
@@ -94,5 +104,5 @@ def to_variant(dataset: Dataset) -> Tensor:
 
 def from_variant(variant: Tensor, structure: Structure) -> Dataset:
     """The dataset that a tensor holds; ``structure`` is what is known of its elements."""
-    specs = tuple(nest.flatten(structure))
+    specs = tuple(map(specified, nest.flatten(structure)))
     return Dataset.made(FromTensor(variant, specs), nest.emptied(structure))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.data.dataset import Dataset
 from headwater.data.spec import TensorSpec
-from headwater.dtypes import DType, as_dtype, float32, int64
+from headwater.dtypes import DType, as_dtype, float32, int64, variant
 from headwater.graph.constants import constant_value
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
@@ -271,6 +271,26 @@ class RaggedTensorSpec(TypeSpec):
     def value_type(self) -> type:
         return RaggedTensor if self._ragged_rank else Tensor
 
+    @property
+    def shape(self) -> TensorShape:
+        """The shape; None for ragged dimensions."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the values."""
+        return self._dtype
+
+    @property
+    def ragged_rank(self) -> int:
+        """How many dimensions are ragged."""
+        return self._ragged_rank
+
+    @property
+    def row_splits_dtype(self) -> DType:
+        """The type of the splits."""
+        return self._row_splits_dtype
+
     def _parts(self) -> tuple[TensorShape, DType, int, DType]:
         return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
 
@@ -294,6 +314,21 @@ class DatasetSpec(TypeSpec):
     @property
     def value_type(self) -> type:
         return Dataset
+
+    @property
+    def element_spec(self) -> Structure:
+        """The spec of an element."""
+        return self._element_spec
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the tensor that holds a dataset."""
+        return variant
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of that tensor."""
+        return self._dataset_shape
 
     def _parts(self) -> tuple[Any, ...]:
         return self._element_spec, self._dataset_shape

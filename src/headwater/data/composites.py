@@ -1,0 +1,384 @@
+"""Components of elements that are several arrays: sparse ones, and rows of different lengths.
+
+Each is one component, with a class of its own and a spec that says of which arrays it consists. Nodes stack such
+components, take their rows and pass them on as they do arrays; functions, steps and files see the arrays.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast, overload
+
+import numpy as np
+
+from headwater.data.spec import TensorSpec, as_array
+from headwater.dtypes import DType, as_dtype, float32, from_numpy, int64, string
+from headwater.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DTypeLike
+    from headwater.graph.registry import HostArray
+    from headwater.shapes import Dims, ShapeLike
+
+
+class Composite(ABC):
+    """A component that consists of several arrays."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> TensorSpec:
+        """Its class, type and shape."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[HostArray, ...]:
+        """The arrays, in the order of `TensorSpec.parts`."""
+
+    @abstractmethod
+    def stacked(self, values: Sequence[Self], label: str, component: int) -> Composite:
+        """``values``, of which this is the first, as the rows of one component.
+
+        Args:
+          label: the transformation, for messages.
+          component: its place in an element, for messages.
+
+        Raises:
+          InvalidArgumentError: their shapes do not fit.
+        """
+
+    @abstractmethod
+    def row(self, index: int) -> Any:
+        """One row: a component, an array where a row has one size only."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Composite:
+        """The rows from ``start`` to ``stop``."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def shape(self) -> Dims:
+        """The dense shape, with None for dimensions that are ragged."""
+        return self.spec.dims
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions there are."""
+        return len(self.shape or ())
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the values."""
+        return self.spec.dtype
+
+    @overload
+    def __getitem__(self, key: slice) -> Composite: ...
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Composite: ...
+
+    @overload
+    def __getitem__(self, key: HostArray) -> Composite: ...
+
+    def __getitem__(self, key: SupportsIndex | slice | HostArray) -> Composite:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self.rows(start, max(start, stop))
+            key = np.arange(start, stop, step)
+        if isinstance(key, np.ndarray):
+            found = [self.row(int(index)) for index in key]
+            return found[0].stacked(found, "rows", 0) if found else self.rows(0, 0)
+        return self.row(operator.index(key))
+
+
+class SparseArray(Composite):
+    """The values at some places of an array that is zero everywhere else.
+
+    Args:
+      indices: int64 ``[values, dimensions]``, in row-major order.
+      values: ``[values]``.
+      dense_shape: int64 ``[dimensions]``.
+    """
+
+    __slots__ = ("dense_shape", "indices", "values")
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self.indices: Any = np.asarray(indices, np.int64)
+        self.values: Any = as_array(values)
+        self.dense_shape: Any = np.asarray(dense_shape, np.int64)
+        if not self.indices.size:
+            self.indices = self.indices.reshape(len(self.values), len(self.dense_shape))
+
+    @property
+    def spec(self) -> SparseSpec:
+        return SparseSpec(self.dense_shape.tolist(), _dtype(self.values))
+
+    @property
+    def parts(self) -> tuple[HostArray, ...]:
+        return self.indices, self.values, self.dense_shape
+
+    def stacked(self, values: Sequence[SparseArray], label: str, component: int) -> SparseArray:
+        for other in values:
+            if len(other.dense_shape) != len(self.dense_shape):
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"{label}: Inconsistent rank across SparseTensors: rank prior to SparseTensor in component "
+                    f"{component} was: {len(self.dense_shape)} but rank of a later one is: {len(other.dense_shape)}",
+                )
+        counts = [len(value.values) for value in values]
+        rows = np.repeat(np.arange(len(values), dtype=np.int64), counts)[:, None]
+        shape = np.max([value.dense_shape for value in values], axis=0)
+        return SparseArray(
+            np.concatenate([rows, np.concatenate([value.indices for value in values])], axis=1),
+            np.concatenate([value.values for value in values]),
+            np.concatenate([[len(values)], shape]),
+        )
+
+    def row(self, index: int) -> SparseArray:
+        start, stop = np.searchsorted(self.indices[:, 0], [index, index + 1])
+        return SparseArray(self.indices[start:stop, 1:], self.values[start:stop], self.dense_shape[1:])
+
+    def rows(self, start: int, stop: int) -> SparseArray:
+        first, last = np.searchsorted(self.indices[:, 0], [start, stop])
+        indices = self.indices[first:last]
+        if start:
+            indices = indices.copy()
+            indices[:, 0] -= start
+        return SparseArray(indices, self.values[first:last], [stop - start, *self.dense_shape[1:]])
+
+    def __len__(self) -> int:
+        if not len(self.dense_shape):
+            raise TypeError("a sparse scalar has no rows")
+        return int(self.dense_shape[0])
+
+    def __repr__(self) -> str:
+        return f"SparseArray({self.indices!r}, {self.values!r}, {self.dense_shape!r})"
+
+
+class RaggedArray(Composite):
+    """Rows of different lengths.
+
+    Args:
+      values: all innermost values, one after the other.
+      splits: for each ragged dimension, from the outermost, where its rows begin and end; none for one row.
+      splits_dtype: type of the splits; that of the first, or int64, when None.
+    """
+
+    __slots__ = ("_splits_dtype", "splits", "values")
+
+    def __init__(self, values: Any, splits: Sequence[Any] = (), splits_dtype: DType | None = None) -> None:
+        self.values: Any = as_array(values)
+        self.splits: tuple[Any, ...] = tuple(map(np.asarray, splits))
+        self._splits_dtype = splits_dtype or (from_numpy(self.splits[0].dtype) if self.splits else int64)
+
+    @property
+    def spec(self) -> RaggedSpec:
+        rows = [len(self.splits[0]) - 1] + [None] * len(self.splits) if self.splits else [None]
+        return RaggedSpec([*rows, *self.values.shape[1:]], _dtype(self.values), len(self.splits), self._splits_dtype)
+
+    @property
+    def parts(self) -> tuple[HostArray, ...]:
+        return self.values, *self.splits
+
+    def stacked(self, values: Sequence[RaggedArray], label: str, component: int) -> RaggedArray:
+        for other in values:
+            if len(other.splits) != len(self.splits) or other.values.shape[1:] != self.values.shape[1:]:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"{label}: component {component} has ragged rows of shape {other.shape}, which cannot be one batch "
+                    f"with rows of shape {self.shape}",
+                )
+        kind = self._splits_dtype.numpy_dtype
+        outer = np.cumsum([0, *(len(value) for value in values)], dtype=kind)
+        inner: list[Any] = []
+        for level in range(len(self.splits)):
+            starts = np.cumsum([0, *(value.splits[level][-1] for value in values)], dtype=kind)
+            shifted = (value.splits[level][1:] + start for value, start in zip(values, starts[:-1], strict=True))
+            inner.append(np.concatenate([starts[:1], *shifted]).astype(kind))
+        found = np.concatenate([value.values for value in values])
+        return RaggedArray(found, (outer, *inner), self._splits_dtype)
+
+    def row(self, index: int) -> Any:
+        if not self.splits:
+            return _as_array(self.values[index])
+        return self._between(int(self.splits[0][index]), int(self.splits[0][index + 1]), 1, ())
+
+    def rows(self, start: int, stop: int) -> RaggedArray:
+        if not self.splits:
+            return RaggedArray(self.values[start:stop], (), self._splits_dtype)
+        first = self.splits[0][start : stop + 1]
+        return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
+
+    def _between(self, start: int, stop: int, level: int, outer: tuple[Any, ...]) -> RaggedArray:
+        """The rows of the dimension ``level`` from ``start`` to ``stop``, below ``outer`` splits."""
+        found = list(outer)
+        for splits in self.splits[level:]:
+            part = splits[start : stop + 1]
+            found.append(part - part[0])
+            start, stop = int(part[0]), int(part[-1])
+        return RaggedArray(self.values[start:stop], found, self._splits_dtype)
+
+    def __len__(self) -> int:
+        return len(self.splits[0]) - 1 if self.splits else len(self.values)
+
+    def __repr__(self) -> str:
+        return f"RaggedArray({self.values!r}, {self.splits!r})"
+
+
+class SparseSpec(TensorSpec):
+    """Type and dense shape of a `SparseArray`."""
+
+    __slots__ = ()
+
+    @property
+    def code(self) -> str:
+        return "sparse"
+
+    @property
+    def parts(self) -> tuple[TensorSpec, ...]:
+        rank = self.shape.ndims
+        return TensorSpec([None, rank], int64), TensorSpec([None], self.dtype), TensorSpec([rank], int64)
+
+    def joined(self, arrays: Sequence[HostArray]) -> SparseArray:
+        return SparseArray(*arrays)
+
+    def converted(self, value: Any) -> SparseArray:
+        if isinstance(value, SparseArray):
+            return value
+        return SparseArray(value.indices, as_array(value.values, self.dtype), value.dense_shape)
+
+    def with_shape(self, shape: ShapeLike) -> SparseSpec:
+        return SparseSpec(shape, self.dtype)
+
+
+class RaggedSpec(TensorSpec):
+    """Type and shape of a `RaggedArray`.
+
+    Args:
+      shape: its shape, None for ragged dimensions; None where the number of dimensions is not known.
+      dtype: type of the values.
+      ragged_rank: how many dimensions have rows of different lengths.
+      splits_dtype: type of the splits.
+    """
+
+    __slots__ = ("ragged_rank", "splits_dtype")
+
+    def __init__(
+        self,
+        shape: ShapeLike,
+        dtype: DTypeLike = float32,
+        ragged_rank: int = 1,
+        splits_dtype: DTypeLike = int64,
+    ) -> None:
+        super().__init__(shape, dtype)
+        self.ragged_rank = ragged_rank
+        self.splits_dtype: DType = as_dtype(splits_dtype)
+
+    @property
+    def code(self) -> str:
+        return f"ragged {self.ragged_rank} {self.splits_dtype.name}"
+
+    @property
+    def parts(self) -> tuple[TensorSpec, ...]:
+        dims = self.dims
+        inner = None if dims is None else [None, *dims[self.ragged_rank + 1 :]]
+        outer = None if dims is None or dims[0] is None else dims[0] + 1
+        counts = [outer, *[None] * (self.ragged_rank - 1)][: self.ragged_rank]
+        return TensorSpec(inner, self.dtype), *(TensorSpec([count], self.splits_dtype) for count in counts)
+
+    def joined(self, arrays: Sequence[HostArray]) -> RaggedArray:
+        return RaggedArray(arrays[0], arrays[1:], self.splits_dtype)
+
+    def converted(self, value: Any) -> RaggedArray:
+        if isinstance(value, RaggedArray):
+            return value
+        kind = self.splits_dtype.numpy_dtype
+        splits = [np.asarray(part, kind) for part in getattr(value, "nested_row_splits", ())]
+        return RaggedArray(as_array(getattr(value, "flat_values", value), self.dtype), splits, self.splits_dtype)
+
+    def with_shape(self, shape: ShapeLike) -> RaggedSpec:
+        return RaggedSpec(shape, self.dtype, self.ragged_rank, self.splits_dtype)
+
+    def batched(self, size: int | None) -> RaggedSpec:
+        shape = None if self.dims is None else [size, *self.dims]
+        return RaggedSpec(shape, self.dtype, self.ragged_rank + 1, self.splits_dtype)
+
+    def sliced(self) -> TensorSpec:
+        shape = None if self.dims is None else self.dims[1:]
+        if not self.ragged_rank:
+            return TensorSpec(shape, self.dtype)
+        return RaggedSpec(shape, self.dtype, self.ragged_rank - 1, self.splits_dtype)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, RaggedSpec) and super().__eq__(other)
+        return same and (self.ragged_rank, self.splits_dtype) == (other.ragged_rank, other.splits_dtype)
+
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), self.ragged_rank, self.splits_dtype))
+
+
+def _as_array(item: Any) -> HostArray:
+    """An array's item as an array, text as one without dimensions."""
+    if isinstance(item, np.ndarray):
+        return item
+    scalar = np.empty((), object if isinstance(item, bytes) else np.asarray(item).dtype)
+    scalar[()] = item
+    return scalar
+
+
+def _dtype(array: HostArray) -> DType:
+    return string if array.dtype == object else from_numpy(array.dtype)
+
+
+def spec_of_code(code: str, shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
+    """The spec with this `TensorSpec.code`."""
+    kind, *settings = code.split()
+    if kind == "sparse":
+        return SparseSpec(shape, dtype)
+    if kind == "ragged":
+        return RaggedSpec(shape, dtype, int(settings[0]), settings[1])
+    if kind == "dense":
+        return TensorSpec(shape, dtype)
+    raise InvalidArgumentError(None, None, f"{code!r} is no class of a dataset's component")
+
+
+def flat_specs(specs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
+    """What is known of the arrays of an element."""
+    return tuple(part for spec in specs for part in spec.parts)
+
+
+def flat_element(element: Sequence[Any]) -> tuple[Any, ...]:
+    """The arrays that an element's components consist of."""
+    return tuple(part for value in element for part in (value.parts if isinstance(value, Composite) else (value,)))
+
+
+def element_of(specs: Sequence[TensorSpec], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """An element of the arrays of its components, in order."""
+    rest: Iterator[Any] = iter(arrays)
+    return tuple(spec.joined(list(islice(rest, len(spec.parts)))) for spec in specs)
+
+
+def is_dense(specs: Sequence[TensorSpec]) -> bool:
+    """Whether each component is one array."""
+    return all(spec.code == "dense" for spec in specs)
+
+
+def as_component(value: object, dtype: DType | None = None) -> Any:
+    """A value as a component: an array, or a composite value as it is."""
+    if isinstance(value, Composite):
+        return value
+    if hasattr(value, "dense_shape"):
+        given = cast("Any", value)
+        return SparseArray(given.indices, as_array(given.values, dtype), given.dense_shape)
+    if hasattr(value, "nested_row_splits"):
+        given = cast("Any", value)
+        return RaggedArray(as_array(given.flat_values, dtype), given.nested_row_splits)
+    return as_array(value, dtype)
