@@ -26,6 +26,7 @@ from tests.conformance.stored import Case, stored_cases
         "refused",
         "sequences",
         "sessions",
+        "sparse_datasets",
         "told",
     ),
     ids=str,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from headwater.data.composites import SparseArray, SparseSpec
 from headwater.data.node import (
     INFINITE,
     UNKNOWN,
@@ -107,6 +108,55 @@ def joined(parts: Sequence[Block]) -> Block:
     if len(parts) == 1:
         return tuple(column.copy() for column in parts[0])
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+@dataclass(eq=False, kw_only=True)
+class SparseBatch(Wrapper):
+    """``batch_size`` elements each as one sparse component, which has their values; the last may be smaller.
+
+    Attributes:
+      row_shape: the shape that elements must fit into; -1 for the greatest of the batch.
+    """
+
+    values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "row_shape": int64}
+    batch_size: Any
+    row_shape: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        (spec,) = self.input.specs
+        sizes = [None if size < 0 else int(size) for size in self.row_shape] if is_array(self.row_shape) else None
+        return (SparseSpec(None if sizes is None else [None, *sizes], spec.dtype),)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size = positive(int(self.batch_size), "batch_size")
+        with closing(self.input.elements(context)) as source:
+            while chosen := list(itertools.islice(source, size)):
+                yield (self._batch([np.asarray(value) for (value,) in chosen]),)
+
+    def _batch(self, values: Sequence[Array]) -> SparseArray:
+        rank = len(self.row_shape)
+        if any(value.ndim != rank for value in values):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Input element had shape {[list(value.shape) for value in values]} that is incompatible with the "
+                f"row shape {list(self.row_shape)}",
+            )
+        greatest = np.max([value.shape for value in values], axis=0).astype(np.int64)
+        shape = np.where(self.row_shape < 0, greatest, self.row_shape)
+        if (greatest > shape).any():
+            raise DataLossError(
+                None,
+                None,
+                f"Input element had shape {greatest.tolist()} that is larger than the row shape {shape.tolist()}.",
+            )
+        rows = [SparseArray(list(np.ndindex(value.shape)), value.reshape(-1), shape) for value in values]
+        return rows[0].stacked(rows, "dense_to_sparse_batch", 0)
 
 
 @dataclass(eq=False, kw_only=True)

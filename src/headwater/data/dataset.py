@@ -253,7 +253,12 @@ class Dataset:
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
     ) -> Any:
-        """Each next element from one of ``datasets``, drawn with ``weights``."""
+        """Each next element from one of ``datasets``, drawn with ``weights``.
+
+        Raises:
+          TypeError: their elements have different structures, classes or types.
+        """
+        _check_kinds(datasets)
         even = [1.0 / len(datasets)] * len(datasets)
         first, second = cls._seeds(seed)
         draws = Draws(weights=cls.as_value(even if weights is None else weights), seed=first, seed2=second)
@@ -266,7 +271,12 @@ class Dataset:
     def choose_from_datasets(
         cls, datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
     ) -> Dataset:
-        """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives."""
+        """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives.
+
+        Raises:
+          TypeError: their elements have different structures, classes or types.
+        """
+        _check_kinds(datasets)
         node = Picked(
             selector=choice_dataset.node,
             inputs=tuple(item.node for item in datasets),
@@ -366,8 +376,7 @@ class Dataset:
           TypeError: its elements have another structure or other types.
         """
         del name
-        mine, theirs = self.node.specs, dataset.node.specs
-        if not nest.same(self._structure, dataset._structure) or [s.dtype for s in mine] != [s.dtype for s in theirs]:
+        if not _of_one_kind(self, dataset):
             raise TypeError(
                 f"Two datasets to concatenate have different types {self.element_spec} and {dataset.element_spec}"
             )
@@ -707,6 +716,21 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} element_spec={self.element_spec}>"
+
+
+def _of_one_kind(first: Dataset, second: Dataset) -> bool:
+    """Whether the elements of two datasets have the same structure, and components of the same classes and types."""
+    mine, theirs = ([(spec.code, spec.dtype) for spec in each.node.specs] for each in (first, second))
+    return nest.same(first._structure, second._structure) and mine == theirs  # pyright: ignore[reportPrivateUsage]
+
+
+def _check_kinds(datasets: Sequence[Dataset]) -> None:
+    for other in datasets[1:]:
+        if not _of_one_kind(datasets[0], other):
+            raise TypeError(
+                "All datasets must have the same type and class, not elements of "
+                f"{datasets[0].element_spec} and of {other.element_spec}"
+            )
 
 
 class Nested:

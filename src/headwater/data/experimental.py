@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from headwater import dtypes
+from headwater.data.batches import SparseBatch
+from headwater.data.composites import is_dense
 from headwater.data.dataset import Dataset
 from headwater.data.functions import IgnoreErrors
 from headwater.data.node import INFINITE, UNKNOWN, positive
 from headwater.data.queries import Unique
 from headwater.errors import InvalidArgumentError
+from headwater.shapes import as_shape
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
@@ -130,6 +135,28 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transfo
     """The dataset itself. Elements go to a device with the step that takes them."""
     del target_device, source_device
     return lambda dataset: dataset
+
+
+def dense_to_sparse_batch(batch_size: TensorLike, row_shape: Any) -> Transformation:
+    """Batches of dense elements of different sizes, as sparse ones.
+
+    Args:
+      batch_size: elements of a batch; the last may be smaller.
+      row_shape: the dense shape of a row; None or -1 for the greatest size of a batch.
+
+    Raises:
+      TypeError: elements of several components, or of sparse or ragged ones.
+    """
+
+    def apply(dataset: Dataset) -> Any:
+        specs = dataset.node.specs
+        if len(specs) != 1 or not is_dense(specs):
+            raise TypeError(f"dense_to_sparse_batch takes elements of one dense component, not {dataset.element_spec}")
+        sizes = np.asarray([-1 if size is None else size for size in as_shape(row_shape).as_dims or ()], np.int64)
+        count = dataset.as_value(batch_size, dtypes.int64)
+        return dataset.changed(SparseBatch(input=dataset.node, batch_size=count, row_shape=sizes), None)
+
+    return apply
 
 
 def batch_and_drop_remainder(batch_size: TensorLike) -> Transformation:

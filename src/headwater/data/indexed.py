@@ -382,9 +382,9 @@ def orderly(node: Node) -> Node | None:
     return _part(node, lambda child: isinstance(child, Shuffle | Repeat))
 
 
-def unrepeatable(node: Node) -> str:
+def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
     """What of a dataset may give other elements, or another order, in another process, in words; empty where nothing
-    does, if its functions do not."""
+    does, if its functions do not. ``shuffles``: whether those without a seed count."""
 
     def changes(child: Node) -> bool:
         match child:
@@ -392,6 +392,8 @@ def unrepeatable(node: Node) -> str:
                 return True
             case Interleave(sloppy=sloppy, changes=inside):
                 return sloppy or inside
+            case Shuffle() if not shuffles:
+                return False
             case (
                 Shuffle(seed=seed, seed2=seed2) | Draws(seed=seed, seed2=seed2) | RandomNumbers(seed=seed, seed2=seed2)
             ):

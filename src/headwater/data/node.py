@@ -1,10 +1,8 @@
 """Nodes: what a dataset is made of. Each knows the types of its elements and how to go over them.
 
 An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
-elements
-at once: for each component one array
-with a row for each element. A node that can give blocks cheaply is *columnar*; what is above it then works on blocks,
-and elements come out as they would have one by one.
+elements at once: for each component one array with a row for each element. A node that can give blocks cheaply is
+*columnar*; nodes above it then work on blocks, and elements come out as they would have one by one.
 """
 
 from __future__ import annotations

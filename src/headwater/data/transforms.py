@@ -214,24 +214,33 @@ class Shuffle(Wrapper):
     seed: int
     seed2: int
     reshuffle: bool = True
-    _turn: Any = field(default_factory=itertools.count, init=False)
+    _turn: int = field(default=0, init=False)
     _own: int | None = field(default=None, init=False)
 
     @property
     def cardinality(self) -> int:
         return self.input.cardinality
 
-    def start_at(self, turn: int) -> None:
-        """Has the order of the next time be that of the ``turn``-th, from 0."""
-        self._turn = itertools.count(turn)
+    def start_at(self, turn: int, own: int | None = None) -> None:
+        """Sets the order of the next time to that of the ``turn``-th, from 0; ``own``: the seed where it has none."""
+        self._turn = turn
+        self._own = self._own if own is None else own
+
+    def next_order(self) -> tuple[int, int]:
+        """The arguments with which `start_at` gives the order of the next time again."""
+        return self._turn, self._seed()
+
+    def _seed(self) -> int:
+        if self._own is None:
+            self._own = int(np.random.SeedSequence().generate_state(1)[0])
+        return self._own
 
     def _generator(self) -> np.random.Generator:
         seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
         if not any(seeds):
-            if self._own is None:
-                self._own = int(np.random.SeedSequence().generate_state(1)[0])
-            seeds = [self._own]
-        turn = next(self._turn) if self.reshuffle else 0
+            seeds = [self._seed()]
+        turn = self._turn if self.reshuffle else 0
+        self._turn += 1
         return np.random.default_rng([*seeds, turn])
 
     def elements(self, context: Context) -> Iterator[Element]:

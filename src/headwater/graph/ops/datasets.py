@@ -41,6 +41,7 @@ NODES: dict[str, type[Node]] = {
     "CSVRecordsDataset": queries.CsvRecords,
     "DirectedInterleaveDataset": transforms.Picked,
     "FilterDataset": functions.Filter,
+    "DenseToSparseBatchDataset": batches.SparseBatch,
     "FixedLengthRecordDatasetV2": sources.FixedLengthRecords,
     "GeneratorDataset": sources.Generated,
     "GroupedDataset": grouping.Grouped,
@@ -268,6 +269,17 @@ def iterator_from_string_handle(
 ) -> HostArray:
     del context
     return as_handle(iterator_of(string_handle.item().decode()))
+
+
+@host("SerializeIterator", infer=fixed(string, ()), blocking=True)
+def serialize_iterator(context: HostContext, resource_handle: HostArray) -> HostArray:
+    del context
+    return resource_handle.item().saved()
+
+
+@host("DeserializeIterator", infer=no_outputs, inputs="resource_handle:resource, serialized:string", blocking=True)
+def deserialize_iterator(context: HostContext, resource_handle: HostArray, serialized: HostArray) -> None:
+    resource_handle.item().restore(serialized.item(), context)
 
 
 # Datasets as a whole --------------------------------------------------------------------------------------------------

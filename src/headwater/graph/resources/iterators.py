@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import secrets
 import threading
 from collections.abc import Iterator
@@ -9,10 +11,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile
+from headwater.data.indexed import unrepeatable
 from headwater.data.node import Context, Element, Node, block_rows, rows_of
 from headwater.data.prefetch import Prefetch, prefetched
 from headwater.data.sources import Generated
-from headwater.errors import FailedPreconditionError, NotFoundError, OpError, OutOfRangeError
+from headwater.data.transforms import Shuffle
+from headwater.errors import DataLossError, FailedPreconditionError, NotFoundError, OpError, OutOfRangeError
 
 _AHEAD = 2
 _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()
@@ -35,15 +39,23 @@ class IteratorState:
         self._context = Context()
         self._elements: Iterator[Element] | None = None
         self._failure: OpError | None = None
+        self._node: Node | None = None
+        self._orders: list[tuple[int, int]] = []
+        self._taken = 0
         _handles[self.handle] = self
 
     def start(self, node: Node, host: Any) -> None:
         """Begins with the first element of a dataset."""
         with self._lock:
-            self._close()
-            self._context = Context(host)
-            self._elements = ahead(node, self._context)
-            self._failure = None
+            self._start(node, host)
+
+    def _start(self, node: Node, host: Any) -> None:
+        self._close()
+        self._node, self._taken = node, 0
+        self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]
+        self._context = Context(host)
+        self._elements = ahead(node, self._context)
+        self._failure = None
 
     def start_once(self, make: Any, host: Any) -> None:
         """Begins with the dataset that ``make()`` gives, unless it has begun already."""
@@ -79,7 +91,57 @@ class IteratorState:
             if element is None:
                 self._failure = OutOfRangeError(None, None, "End of sequence")
                 raise self._failure
+            self._taken += 1
             return element
+
+    def saved(self) -> bytes:
+        """The place in the dataset as text, for `restore`.
+
+        Raises:
+          FailedPreconditionError: there is no dataset yet, or it may give other elements when it is gone over again.
+        """
+        with self._lock:
+            node = self._begun("SerializeIterator")
+            changing = unrepeatable(node, shuffles=False)
+            if changing:
+                raise FailedPreconditionError(
+                    None, None, f"iterator {self.name!r} cannot be saved: the dataset has {changing}"
+                )
+            return json.dumps({"taken": self._taken, "orders": self._orders}).encode()
+
+    def restore(self, saved: bytes, host: Any) -> None:
+        """Moves to the place that `saved` gave, in the dataset that the iterator has begun with.
+
+        Raises:
+          FailedPreconditionError: there is no dataset yet.
+          DataLossError: ``saved`` is of another dataset.
+        """
+        with self._lock:
+            node = self._begun("Restore()")
+            taken, orders = _read(saved)
+            shuffles = list(_shuffles(node))
+            if len(shuffles) != len(orders):
+                raise DataLossError(
+                    None,
+                    None,
+                    f"iterator {self.name!r}: the saved state is of a dataset with {len(orders)} shuffle(), this one "
+                    f"has {len(shuffles)}",
+                )
+            for shuffle, order in zip(shuffles, orders, strict=True):
+                shuffle.start_at(*order)
+            self._start(node, host)
+            assert self._elements is not None
+            self._taken = sum(1 for _ in itertools.islice(self._elements, taken))
+
+    def _begun(self, what: str) -> Node:
+        if self._node is None:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"{what} failed because the iterator has not been initialized. Ensure that you have run the "
+                "initializer operation for this iterator before.",
+            )
+        return self._node
 
     def _close(self) -> None:
         close = getattr(self._elements, "close", None)
@@ -91,6 +153,23 @@ class IteratorState:
         """Ends its files and threads."""
         with self._lock:
             self._close()
+
+
+def _read(saved: bytes) -> tuple[int, list[tuple[int, int]]]:
+    """What `IteratorState.saved` has written; DataLossError for other text."""
+    try:
+        found = json.loads(saved)
+        return int(found["taken"]), [(int(turn), int(own)) for turn, own in found["orders"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataLossError(None, None, f"no state of an iterator: {saved[:80]!r}") from error
+
+
+def _shuffles(node: Node) -> Iterator[Shuffle]:
+    """The shuffles of a dataset, in one order."""
+    if isinstance(node, Shuffle):
+        yield node
+    for child in node.nodes():
+        yield from _shuffles(child)
 
 
 def iterator_of(handle: str) -> IteratorState:

@@ -134,7 +134,7 @@ def specified(spec: Any) -> TensorSpec:
     raise TypeError(f"a component of a dataset's element cannot be of {spec!r}")
 
 
-def spec_of_class(kind: type | None, dtype: DTypeLike, shape: ShapeLike) -> Any:
+def spec_of_class(kind: Any, dtype: DTypeLike, shape: ShapeLike) -> Any:
     """The spec of a component from ``output_classes``, ``output_types`` and ``output_shapes``.
 
     Raises:
@@ -144,13 +144,17 @@ def spec_of_class(kind: type | None, dtype: DTypeLike, shape: ShapeLike) -> Any:
         return TensorSpec(shape, dtype)
     if kind is SparseTensor:
         return SparseTensorSpec(shape, dtype)
+    if isinstance(kind, RaggedTensorSpec):
+        return kind
     if kind is RaggedTensor:
         return RaggedTensorSpec(shape, dtype)
     raise TypeError(f"output_classes: a component of an element cannot be a {kind!r}")
 
 
 def class_of(spec: Any) -> Any:
-    """The class of a component, as ``output_classes`` says it."""
+    """The class of a component, as ``output_classes`` says it; the spec itself of a ragged one."""
+    if isinstance(spec, RaggedTensorSpec):
+        return spec
     return spec.value_type if isinstance(spec, TypeSpec) else Tensor
 
 

@@ -27,7 +27,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, to_array
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Tensor
-from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 from headwater.tf1.functional import autograph
 from headwater.tf1.functional.math import cast
 from headwater.tf1.functional.ragged_tensor import as_ragged_or_tensor
@@ -132,6 +132,15 @@ class Dataset(plain.Dataset):
     def __iter__(self) -> Structure:
         self._ready()
         return super().__iter__()
+
+    @classmethod
+    def from_sparse_tensor_slices(cls, sparse_tensor: Any) -> Any:
+        """The slices of a sparse tensor along its first dimension: tuples of indices, values and dense shape.
+
+        Raises:
+          TypeError: ``sparse_tensor`` is not sparse.
+        """
+        return cls.from_tensor_slices(as_sparse(sparse_tensor)).map(lambda row: tuple(row.components))
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator over the elements, once, which needs no initializer.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
@@ -12,6 +13,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr
 from headwater.tf1.functional import bodies
+from headwater.tf1.functional.saveable import SaveableObject, SaveSpec
 from headwater.tf1.input.composites import class_of, spec_of_class
 from headwater.tf1.input.dataset_ops import dataset_tensor, element_attrs, next_element
 
@@ -81,7 +83,7 @@ class Iterator:
         if not nest.same(theirs, self._element_spec):
             raise TypeError(f"Expected elements {self._element_spec!r} but got elements {theirs!r}")
         for want, got in zip(nest.flatten(self._element_spec), nest.flatten(theirs), strict=True):
-            if class_of(want) is not class_of(got):
+            if type(want) is not type(got):
                 raise TypeError(f"Expected output classes {self.output_classes!r} but got classes of {theirs!r}")
             if want.dtype != got.dtype:
                 raise TypeError(f"Expected output types {self.output_types!r} but got types of {theirs!r}")
@@ -176,3 +178,32 @@ def one_shot_iterator(dataset: Dataset) -> Iterator:
     attrs = {"dataset_factory": dataset_factory(dataset), **element_attrs(nest.flatten(spec))}
     made = get_default_graph().create_op("OneShotIterator", [], attrs, "OneShotIterator").outputs[0]
     return Iterator(made, None, spec, "one-shot")
+
+
+class IteratorSaveable(SaveableObject):
+    """The place of an iterator in its dataset, for a `Saver`.
+
+    Args:
+      iterator: has begun with a dataset whenever it is saved or restored.
+    """
+
+    def __init__(self, iterator: Iterator) -> None:
+        resource = iterator._resource  # pyright: ignore[reportPrivateUsage]
+        graph = get_default_graph()
+        with graph.colocate_with(resource.op):
+            state = graph.create_op("SerializeIterator", [resource], {}, "SerializeIterator").outputs[0]
+        super().__init__(resource, [SaveSpec(state, "", f"{resource.name}_STATE")], resource.name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[object] | None) -> Operation:
+        graph = get_default_graph()
+        with graph.colocate_with(self.op.op):
+            return graph.create_op("DeserializeIterator", [self.op, restored_tensors[0]], {}, "DeserializeIterator")
+
+
+def make_saveable_from_iterator(iterator: Iterator) -> IteratorSaveable:
+    """The place of an iterator in its dataset as something that a `tf.train.Saver` saves with variables.
+
+    A session that restores it first runs the iterator's initializer. The elements that were taken are made once more
+    then, and dropped.
+    """
+    return IteratorSaveable(iterator)

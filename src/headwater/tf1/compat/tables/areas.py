@@ -125,11 +125,12 @@ AREAS: Final[Mapping[str, Area]] = {
                 parse_example_dataset""",
             "headwater.tf1.input.optionals": """
                 Optional OptionalStructure=OptionalSpec from_variant get_next_as_optional to_variant""",
+            "headwater.tf1.input.iterators": "make_saveable_from_iterator",
             "headwater.data.experimental": """
-                INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset
-                ignore_errors map_and_batch map_and_batch_with_legacy_function=map_and_batch parallel_interleave
-                prefetch_to_device sample_from_datasets scan
-                shuffle_and_repeat take_while unbatch unique""",
+                INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device
+                dense_to_sparse_batch enumerate_dataset ignore_errors map_and_batch
+                map_and_batch_with_legacy_function=map_and_batch parallel_interleave prefetch_to_device
+                sample_from_datasets scan shuffle_and_repeat take_while unbatch unique""",
             "headwater.tf1.input.specs": """
                 DatasetStructure=DatasetSpec RaggedTensorStructure=ragged_tensor_structure
                 SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec

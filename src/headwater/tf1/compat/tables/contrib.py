@@ -33,14 +33,19 @@ CONTRIB: Final[Mapping[str, Area]] = {
     "tf.contrib.data": Area(
         "``tf.contrib.data``: input pipelines under their first names.",
         names={
-            "headwater.tf1.input.dataset": "get_single_element",
-            "headwater.tf1.input.dataset_groups": "bucket_by_sequence_length group_by_window",
-            "headwater.tf1.input.iterators": "Iterator",
+            "headwater.tf1.input.dataset": "Counter=counter get_single_element",
+            "headwater.tf1.input.dataset_groups": """
+                Reducer bucket_by_sequence_length group_by_reducer group_by_window rejection_resample""",
+            "headwater.tf1.input.file_datasets": """
+                CsvDataset RandomDataset SqlDataset TFRecordWriter make_batched_features_dataset make_csv_dataset
+                parse_example_dataset""",
+            "headwater.tf1.input.iterators": "Iterator make_saveable_from_iterator",
+            "headwater.tf1.input.optionals": "Optional get_next_as_optional",
             "headwater.tf1.input.old_dataset": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
             "headwater.data.experimental": """
-                batch_and_drop_remainder choose_from_datasets enumerate_dataset ignore_errors map_and_batch
-                padded_batch_and_drop_remainder parallel_interleave prefetch_to_device sample_from_datasets scan
-                shuffle_and_repeat sloppy_interleave=parallel_interleave unbatch""",
+                batch_and_drop_remainder choose_from_datasets copy_to_device dense_to_sparse_batch enumerate_dataset
+                ignore_errors map_and_batch padded_batch_and_drop_remainder parallel_interleave prefetch_to_device
+                sample_from_datasets scan shuffle_and_repeat sloppy_interleave=parallel_interleave unbatch unique""",
             "headwater.data.prefetch": "AUTOTUNE",
         },
     ),
