@@ -23,6 +23,7 @@ from tests.conformance.stored import Case, stored_cases
         "loops",
         "meanings",
         "parts",
+        "ragged_dispatch",
         "refused",
         "sequences",
         "sessions",

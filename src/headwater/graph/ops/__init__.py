@@ -49,6 +49,7 @@ from headwater.graph.ops import (
     quantized,
     queues,
     ragged,
+    ragged_broadcast,
     random,
     readers,
     reductions,

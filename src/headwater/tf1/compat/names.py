@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from headwater.tf1.compat.modules import missing_attribute
+from headwater.tf1.functional.ragged_dispatch import dispatching
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
             value = importlib.import_module(area.modules[name])
         elif name in table:
             source, there = table[name]
-            value = getattr(importlib.import_module(source), there)
+            value = dispatching(getattr(importlib.import_module(source), there), source, there)
         else:
             raise missing_attribute(module_name.removeprefix("headwater.tf1.compat."), name)
         setattr(sys.modules[module_name], name, value)

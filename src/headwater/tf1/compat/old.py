@@ -14,6 +14,7 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
 from headwater.tf1.functional import arrays, linalg, losses, reductions, searching
 from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.ragged_dispatch import dispatching
 from headwater.tf1.variables import sampled_losses
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ def _is_axis(value: object) -> bool:
     return isinstance(value, _INTEGERS) and not isinstance(value, bool)
 
 
+_concat = dispatching(arrays.concat, arrays.__name__, "concat")
+
+
 def concat(values: TensorLike, axis: Any = None, name: str = "concat", concat_dim: int | None = None) -> Tensor:
     """``concat(values, axis)``, or ``concat(axis, values)`` as before 1.0."""
     axis = concat_dim if axis is None else axis
     if _is_axis(values) and not _is_axis(axis):
         values, axis = axis, values
-    return arrays.concat(values, axis, name)
+    return _concat(values, axis, name)
 
 
 def split(

@@ -7,3 +7,4 @@ from __future__ import annotations
 
 from headwater.tf1.functional import gradients as gradients
 from headwater.tf1.functional import operators as operators
+from headwater.tf1.functional import ragged_operators as ragged_operators

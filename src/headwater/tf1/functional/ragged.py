@@ -296,13 +296,13 @@ def _true_values(mask: RaggedTensor) -> Tensor:
     return before[1:] - before[:-1]
 
 
-def _concat_rows(values: Sequence[object]) -> Any:
+def concatenated_rows(values: Sequence[object]) -> Any:
     """The rows of all, one after the other."""
     if not any(isinstance(value, RaggedTensor) for value in values):
         return arrays.concat(list(values), 0)
     ragged = [value if isinstance(value, RaggedTensor) else RaggedTensor.from_tensor(value) for value in values]
     lengths = arrays.concat([value.row_lengths() for value in ragged], 0)
-    return RaggedTensor.from_row_lengths(_concat_rows([value.values for value in ragged]), lengths, validate=False)
+    return RaggedTensor.from_row_lengths(concatenated_rows([value.values for value in ragged]), lengths, validate=False)
 
 
 def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
@@ -327,10 +327,11 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
             raise ValueError("the rank of values must be known")
         if not -rank - 1 <= axis <= rank:
             raise ValueError(f"axis={axis} out of bounds: expected {-rank - 1}<=axis<{rank + 1}")
-        return _stacked(parts, rank, axis + rank + 1 if axis < 0 else axis)
+        return stack_along(parts, rank, axis + rank + 1 if axis < 0 else axis)
 
 
-def _stacked(parts: list[Tensor], rank: int, axis: int) -> Any:
+def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
+    """Tensors and ragged tensors of ``rank`` dimensions as the slices of one along a new dimension."""
     if rank == 0 or (rank == 1 and not any(isinstance(part, RaggedTensor) for part in parts)):
         return arrays.stack(parts, axis)
     if axis == 0:
@@ -339,10 +340,10 @@ def _stacked(parts: list[Tensor], rank: int, axis: int) -> Any:
                 p if isinstance(p, RaggedTensor) else RaggedTensor.from_tensor(p, ragged_rank=rank - 1) for p in parts
             ]
         lengths = arrays.stack([length_of(part) for part in parts])
-        return RaggedTensor.from_row_lengths(_concat_rows(parts), lengths, validate=False)
+        return RaggedTensor.from_row_lengths(concatenated_rows(parts), lengths, validate=False)
     if axis > 1:
         ragged = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
-        return ragged[0].with_values(_stacked([part.values for part in ragged], rank - 1, axis - 1))
+        return ragged[0].with_values(stack_along([part.values for part in ragged], rank - 1, axis - 1))
     count = length_of(parts[0])
     number = len(parts)
     # Of each value the row 0, then of each the row 1, and so on.
@@ -350,7 +351,13 @@ def _stacked(parts: list[Tensor], rank: int, axis: int) -> Any:
         arrays.expand_dims(arrays.range(count), 1) + arrays.expand_dims(arrays.range(np.int64(number)) * count, 0), [-1]
     )
     splits = arrays.range(count + 1) * np.int64(number)
-    return RaggedTensor.from_row_splits(gather_rows(_concat_rows(parts), order), splits, validate=False)
+    return RaggedTensor.from_row_splits(gather_rows(concatenated_rows(parts), order), splits, validate=False)
+
+
+def merged_rows(value: RaggedTensor) -> RaggedTensor:
+    """The rows of each row as one."""
+    inner = value.values
+    return RaggedTensor(inner.values, indexing.gather(inner.row_splits, value.row_splits), internal=True)
 
 
 def stack_dynamic_partitions(

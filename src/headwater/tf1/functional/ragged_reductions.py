@@ -1,28 +1,28 @@
-"""Reductions that take ragged tensors as well: over rows, within rows, or of everything."""
+"""Reductions of ragged tensors: over rows, within rows, or of everything."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from headwater.dtypes import bool_, int32
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
-from headwater.tf1.functional import arrays, indexing, math, reductions
-from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.functional import arrays, indexing, math, reductions, strings
+from headwater.tf1.functional.ragged_functions import of_segments, segment_max, segment_mean, segment_min, segment_prod
+from headwater.tf1.functional.ragged_functions import segment_sum as segment_sum
+from headwater.tf1.functional.ragged_operators import of_two
+from headwater.tf1.functional.ragged_tensor import RaggedTensor, map_flat_values
 from headwater.tf1.functional.reductions import either
 
 Function = Callable[..., Any]
-F = TypeVar("F", bound=Function)
 
 
-def _for_both(plain: F, segments: Function | None) -> F:
-    """``plain``, which for a ragged tensor takes the way of ``segments``, a reduction of unsorted segments."""
+def _reduction(plain: Function, segments: Function) -> Function:
+    """A reduction of ragged tensors, of a reduction of tensors and the same of unsorted segments."""
 
-    @functools.wraps(plain)
     def reduce(
         input_tensor: Any,
         axis: Any = None,
@@ -31,21 +31,24 @@ def _for_both(plain: F, segments: Function | None) -> F:
         reduction_indices: Any = None,
         keep_dims: bool | None = None,
     ) -> Any:
-        if not isinstance(input_tensor, RaggedTensor):
-            return plain(input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-        if either(keepdims, keep_dims, "keepdims", "keep_dims"):
-            raise ValueError("keepdims=True is not supported for RaggedTensors.")
+        keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
         axis = either(axis, reduction_indices, "axis", "reduction_indices")
-        with name_scope(name, f"Ragged{plain.__name__.title().replace('_', '')}"):
-            if axis is None:
-                return plain(input_tensor.flat_values)
-            return _over(input_tensor, axis, plain, segments or _mean)
+        with name_scope(name, "RaggedReduce"):
+            return reduced(input_tensor, axis, plain, segments, bool(keep))
 
-    return cast("F", reduce)
+    return reduce
 
 
-def _over(ragged: Any, axis: Any, plain: Function, segments: Function) -> Any:
-    """The reduction over the dimensions ``axis``, the last one first."""
+def reduced(ragged: Any, axis: Any, plain: Function, segments: Function, keep: bool = False) -> Any:
+    """The reduction over the dimensions ``axis``, the last one first; over all when it is None.
+
+    Raises:
+      ValueError: ``axis`` is not known, or dimensions are to be kept.
+    """
+    if keep:
+        raise ValueError("keepdims=True is not supported for RaggedTensors.")
+    if axis is None:
+        return plain(ragged.flat_values)
     rank = ragged.shape.ndims
     given = constant_value(convert_to_tensor(axis))
     if given is None:
@@ -54,10 +57,10 @@ def _over(ragged: Any, axis: Any, plain: Function, segments: Function) -> Any:
     if any(each < 0 for each in several) and rank is None:
         raise ValueError("A negative axis needs a ragged tensor of known rank.")
     whole = sorted({each + rank if each < 0 else each for each in several}, reverse=True)
-    if segments is _mean and len(whole) > 1:
+    if segments is segment_mean and len(whole) > 1:
         ones = ragged.with_flat_values(arrays.ones_like(ragged.flat_values))
-        total = _over(ragged, whole, reductions.reduce_sum, reductions.unsorted_segment_sum)
-        return math.divide(total, _over(ones, whole, reductions.reduce_sum, reductions.unsorted_segment_sum))
+        total = reduced(ragged, whole, reductions.reduce_sum, segment_sum)
+        return map_flat_values(math.divide, total, reduced(ones, whole, reductions.reduce_sum, segment_sum))
     found = ragged
     for each in whole:
         found = _one(found, each, plain, segments) if isinstance(found, RaggedTensor) else plain(found, each)
@@ -69,8 +72,6 @@ def _one(ragged: RaggedTensor, axis: int, plain: Function, segments: Function) -
     if axis > 1:
         inner = _one(values, axis - 1, plain, segments) if isinstance(values, RaggedTensor) else plain(values, axis - 1)
         return ragged.with_values(inner)
-    if isinstance(values, RaggedTensor):
-        raise NotImplementedError("reductions over a dimension that holds ragged rows: reduce the inner one first")
     rows = ragged.value_rowids()
     if axis == 1:
         return segments(values, rows, ragged.nrows())
@@ -80,26 +81,63 @@ def _one(ragged: RaggedTensor, axis: int, plain: Function, segments: Function) -
     return segments(values, place, widest)
 
 
-def _mean(values: Any, ids: Any, count: Any) -> Any:
-    total = reductions.unsorted_segment_sum(values, ids, count)
-    return math.divide(total, reductions.unsorted_segment_sum(arrays.ones_like(values), ids, count))
-
-
 def _truth(segments: Function) -> Function:
     def found(values: Any, ids: Any, count: Any) -> Any:
-        return math.cast(segments(math.cast(values, int32), ids, count), bool_)
+        numbers = map_flat_values(math.cast, values, int32)
+        return map_flat_values(math.cast, segments(numbers, ids, count), bool_)
 
     return found
 
 
 def _any_of(values: Any, ids: Any, count: Any) -> Any:
-    return math.maximum(reductions.unsorted_segment_max(values, ids, count), convert_to_tensor(0, values.dtype))
+    return map_flat_values(math.maximum, segment_max(values, ids, count), np.int32(0))
 
 
-reduce_sum = _for_both(reductions.reduce_sum, reductions.unsorted_segment_sum)
-reduce_prod = _for_both(reductions.reduce_prod, reductions.unsorted_segment_prod)
-reduce_min = _for_both(reductions.reduce_min, reductions.unsorted_segment_min)
-reduce_max = _for_both(reductions.reduce_max, reductions.unsorted_segment_max)
-reduce_mean = _for_both(reductions.reduce_mean, None)
-reduce_all = _for_both(reductions.reduce_all, _truth(reductions.unsorted_segment_prod))
-reduce_any = _for_both(reductions.reduce_any, _truth(_any_of))
+reduce_sum = _reduction(reductions.reduce_sum, segment_sum)
+reduce_prod = _reduction(reductions.reduce_prod, segment_prod)
+reduce_min = _reduction(reductions.reduce_min, segment_min)
+reduce_max = _reduction(reductions.reduce_max, segment_max)
+reduce_mean = _reduction(reductions.reduce_mean, segment_mean)
+reduce_all = _reduction(reductions.reduce_all, _truth(segment_prod))
+reduce_any = _reduction(reductions.reduce_any, _truth(_any_of))
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The variance: the mean of the squares less the square of the mean."""
+    with name_scope(name, "RaggedReduceVariance"):
+        square = map_flat_values(math.square, input_tensor)
+        means = [reduced(each, axis, reductions.reduce_mean, segment_mean, keepdims) for each in (square, input_tensor)]
+        squared = map_flat_values(math.square, means[1])
+        if isinstance(squared, RaggedTensor):
+            return of_two(math.subtract, means[0], squared)
+        return means[0] - squared
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The root of the variance."""
+    with name_scope(name, "RaggedReduceStd"):
+        variance = reduce_variance(input_tensor, axis, keepdims)
+        return map_flat_values(lambda each: math.sqrt(math.maximum(each, 0.0)), variance)
+
+
+def reduce_join(
+    inputs: Any,
+    axis: Any = None,
+    keep_dims: bool | None = None,
+    separator: str = "",
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keepdims: bool | None = None,
+) -> Any:
+    """The texts of a dimension as one, with a separator between them."""
+    keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
+    axis = either(axis, reduction_indices, "axis", "reduction_indices")
+
+    def plain(texts: Any, inner: Any = None) -> Any:
+        return strings.reduce_join(texts, inner, separator=separator)
+
+    def joined(texts: Any, ids: Any, count: Any) -> Any:
+        return strings.unsorted_segment_join(texts, ids, count, separator)
+
+    with name_scope(name, "RaggedReduceJoin"):
+        return reduced(inputs, axis, plain, of_segments(joined), bool(keep))

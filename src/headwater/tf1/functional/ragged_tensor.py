@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
@@ -12,7 +12,7 @@ from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.fetch_types import register_session_run_conversion_functions
 from headwater.graph.graph import Graph
-from headwater.graph.operation import Operation, Tensor, operator
+from headwater.graph.operation import Operation, Tensor
 from headwater.graph.ragged_value import RaggedTensorValue, ragged_value
 from headwater.graph.sparse_tensor import as_sparse
 from headwater.graph.types import TensorLike
@@ -481,9 +481,6 @@ class RaggedTensor(CompositeTensor):
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return _item(self, keys)
 
-    def _with(self, name: str, *others: object) -> RaggedTensor:
-        return map_flat_values(operator(name), self, *others)
-
     # Parts of a structure ---------------------------------------------------------------------------------------
 
     @property
@@ -501,21 +498,6 @@ class RaggedTensor(CompositeTensor):
 
     def __repr__(self) -> str:
         return f"tf.RaggedTensor(values={self._values}, row_splits={self._splits})"
-
-
-def _overload(name: str) -> None:
-    def method(self: RaggedTensor, *others: object) -> RaggedTensor:
-        return self._with(name, *others)  # pyright: ignore[reportPrivateUsage]
-
-    setattr(RaggedTensor, name, method)
-
-
-_OPERATORS: Final = (
-    "abs add radd and rand div rdiv floordiv rfloordiv ge gt invert le lt mod rmod mul rmul neg or ror pow rpow sub "
-    "rsub truediv rtruediv xor rxor"
-)
-for _name in _OPERATORS.split():
-    _overload(f"__{_name}__")
 
 
 def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | None = None) -> Any:

@@ -486,11 +486,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 logical_not logical_or logical_xor maximum minimum mod=floormod multiply multiply_no_nan negative
                 not_equal pow real reciprocal reciprocal_no_nan rint round rsqrt scalar_mul sigmoid sign sin sinh sqrt
                 square squared_difference subtract tan tanh truediv xdivy xlogy""",
-            "headwater.tf1.functional.ragged_reductions": """
-                reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum""",
             "headwater.tf1.functional.reductions": """
-                argmax argmin bincount count_nonzero cumprod cumsum reduce_euclidean_norm
-                reduce_logsumexp reduce_std reduce_variance
+                argmax argmin bincount count_nonzero cumprod cumsum reduce_all reduce_any reduce_euclidean_norm
+                reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance
                 segment_max segment_mean segment_min segment_prod segment_sum unsorted_segment_max unsorted_segment_mean
                 unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
             "headwater.tf1.functional.losses": "confusion_matrix",

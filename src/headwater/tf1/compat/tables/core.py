@@ -110,11 +110,9 @@ CORE: Final = Area(
             realdiv reciprocal rint round rsqrt saturate_cast scalar_mul sigmoid sign sin sinh sqrt square
             squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double
             to_float to_int32 to_int64 truediv truncatediv truncatemod""",
-        "headwater.tf1.functional.ragged_reductions": """
-            reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum""",
         "headwater.tf1.functional.reductions": """
             argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width histogram_fixed_width_bins
-            reduce_logsumexp
+            reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
             segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean sparse_segment_sqrt_n
             sparse_segment_sum unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
             unsorted_segment_sqrt_n unsorted_segment_sum""",

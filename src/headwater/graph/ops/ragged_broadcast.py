@@ -1,0 +1,65 @@
+"""Rows of ragged tensors against each other: one row, or a row of one value, stands beside many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import int64
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+
+def _specs(inference: Inference) -> Sequence[Spec]:
+    levels = len(inference.inputs) // 2
+    return [Spec(int64, (None,))] * (levels + 2)
+
+
+@host("RaggedBroadcast", infer=_specs)
+def broadcast(context: HostContext, *splits: HostArray, exact: bool = False) -> Sequence[HostArray]:
+    """The rows that two ragged tensors of one rank have in common, and which value of each belongs to which place.
+
+    Args:
+      splits: those of the first, from the outermost, then those of the second.
+      exact: rows of one value stand beside rows of one value only.
+
+    Returns:
+      The splits of the result, the places of its values among those of the first, and among those of the second.
+
+    Raises:
+      InvalidArgumentError: in a dimension both have another size than 1, and these differ.
+    """
+    levels = len(splits) // 2
+    sides = splits[:levels], splits[levels:]
+    count = int(_broadcast(context, 0, exact, *(np.array([len(side[0]) - 1]) for side in sides))[0])
+    # For each row of the result, the row of each side.
+    rows: list[Any] = [np.arange(count) if len(side[0]) - 1 == count else np.zeros(count, np.int64) for side in sides]
+    found: list[HostArray] = []
+    for level in range(levels):
+        lengths = [np.diff(side[level])[at] for side, at in zip(sides, rows, strict=True)]
+        wide = _broadcast(context, level + 1, exact, *lengths)
+        ends = np.concatenate([[0], np.cumsum(wide)]).astype(np.int64)
+        row = np.repeat(np.arange(len(wide)), wide)
+        place = np.arange(ends[-1]) - ends[row]
+        rows = [
+            side[level][at][row] + np.where(length[row] == 1, 0, place)
+            for side, at, length in zip(sides, rows, lengths, strict=True)
+        ]
+        found.append(ends)
+    return [*found, *(at.astype(np.int64) for at in rows)]
+
+
+def _broadcast(context: HostContext, axis: int, exact: bool, first: HostArray, second: HostArray) -> HostArray:
+    differ = first != second
+    if (differ if exact else differ & (first != 1) & (second != 1)).any():
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{context.op_name!r}: Unable to broadcast: dimension size mismatch in dimension {axis}: lengths "
+            f"{first.tolist()[:10]} and {second.tolist()[:10]}",
+        )
+    return np.where(first == 1, second, first)

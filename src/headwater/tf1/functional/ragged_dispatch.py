@@ -1,0 +1,116 @@
+"""Which functions of tensors take ragged tensors too, and what they do then.
+
+`dispatching` gives a function that looks for ragged tensors among its arguments. Namespaces make one of each function
+that these tables list; the functions themselves know tensors only.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
+
+Function = Callable[..., Any]
+
+_MODULE: Final = "headwater.tf1.functional."
+_FOR_EACH: Final = _MODULE + "ragged_operators"
+
+#: Functions of each value: by module of `headwater.tf1.functional`, their names. The first argument, or one in a list
+#: that
+#: this is, may be ragged.
+OF_ONE: Final[Mapping[str, str]] = {
+    "arrays": "identity ones_like stop_gradient zeros_like",
+    "checks": "check_numerics verify_tensor_all_finite",
+    "clip": "clip_by_value",
+    "image_files": "convert_image_dtype",
+    "math": """
+        abs acos acosh add_n angle asin asinh atan atanh bitcast cast ceil conj cos cosh exp expm1 floor imag invert
+        is_finite is_inf is_nan log log1p log_sigmoid logical_not negative real reciprocal reciprocal_no_nan rint round
+        rsqrt saturate_cast sigmoid sign sin sinh sqrt square tan tanh to_bfloat16 to_complex128 to_complex64 to_double
+        to_float to_int32 to_int64""",
+    "nn": "elu leaky_relu log_softmax relu relu6 selu softplus softsign swish dropout",
+    "special": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e digamma erf erfc lgamma",
+    "strings": """
+        as_string decode_base64 encode_base64 regex_full_match regex_replace string_join string_length string_lower
+        string_strip string_to_number string_upper substr""",
+    "tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
+    "unicode": "unicode_script",
+}
+
+#: Functions of two values, as above: either of the first two arguments, or both, may be ragged.
+OF_TWO: Final[Mapping[str, str]] = {
+    "losses": "sigmoid_cross_entropy_with_logits",
+    "math": """
+        add atan2 bitwise_and bitwise_or bitwise_xor complex div div_no_nan divide equal floor_div floordiv floormod
+        greater greater_equal left_shift less less_equal logical_and logical_or logical_xor maximum minimum multiply
+        multiply_no_nan not_equal pow realdiv right_shift scalar_mul squared_difference subtract truediv truncatediv
+        truncatemod xdivy xlogy""",
+    "special": "nextafter zeta",
+}
+
+#: Functions with one of their own for ragged tensors: by both modules the names, as ``name`` or ``name=there``.
+OWN: Final[Mapping[tuple[str, str], str]] = {
+    (_MODULE + "arrays", _MODULE + "ragged_functions"): "concat expand_dims rank reverse size squeeze tile",
+    (_MODULE + "arrays", _MODULE + "ragged"): "stack",
+    (_MODULE + "checks", _MODULE + "ragged_functions"): "assert_type",
+    (_MODULE + "indexing", _MODULE + "ragged_functions"): """
+        batch_gather dynamic_partition gather gather_nd one_hot where where_v2""",
+    (_MODULE + "nn", _MODULE + "ragged_functions"): "softmax",
+    (_MODULE + "reductions", _MODULE + "ragged_functions"): """
+        bincount cumsum unsorted_segment_max=segment_max unsorted_segment_mean=segment_mean
+        unsorted_segment_min=segment_min unsorted_segment_prod=segment_prod unsorted_segment_sqrt_n=segment_sqrt_n
+        unsorted_segment_sum=segment_sum""",
+    (_MODULE + "reductions", _MODULE + "ragged_reductions"): """
+        reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance""",
+    (_MODULE + "strings", _MODULE + "ragged_reductions"): "reduce_join",
+    ("headwater.tf1.variables.embedding", "headwater.tf1.variables.ragged_embedding"): """
+        embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse""",
+}
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str], tuple[str, str]]:
+    """For each function, by module and name, the module and name of the one for ragged tensors."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for kind, listed in (("of_one", OF_ONE), ("of_two", OF_TWO)):
+        for module, names in listed.items():
+            found.update(((_MODULE + module, name), (_FOR_EACH, kind)) for name in names.split())
+    for (module, own), names in OWN.items():
+        for word in names.split():
+            name, _, there = word.partition("=")
+            found[module, name] = own, there or name
+    return found
+
+
+def dispatching(function: Any, module: str, name: str) -> Any:
+    """``function``, which is ``name`` in ``module``: for ragged arguments the one that the tables say for it."""
+    entry = _table().get((module, name))
+    if entry is None or not callable(function):
+        return function
+    own, there = entry
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not _has_ragged(args) and not _has_ragged(kwargs.values()):
+            return function(*args, **kwargs)
+        instead = getattr(importlib.import_module(own), there)
+        if own != _FOR_EACH:
+            return instead(*args, **kwargs)
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        return instead(function, *bound.args, **bound.kwargs)
+
+    return run
+
+
+def _has_ragged(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, RaggedTensor | RaggedTensorValue):
+            return True
+        if type(value) in (list, tuple) and any(isinstance(each, RaggedTensor | RaggedTensorValue) for each in value):
+            return True
+    return False

@@ -1,0 +1,451 @@
+"""Functions of ragged tensors that change or follow their rows. `headwater.tf1.functional.ragged_dispatch` calls them.
+
+Each has the arguments of the function of tensors that it stands in for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.dtypes import DTypeLike, as_dtype
+from headwater.graph.constants import constant_value
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.tf1.functional import arrays, indexing, math, reductions
+from headwater.tf1.functional.ragged import concatenated_rows, merged_rows, stack_along, stack_dynamic_partitions
+from headwater.tf1.functional.ragged_tensor import (
+    RaggedTensor,
+    as_ragged_or_tensor,
+    gather_rows,
+    length_of,
+    map_flat_values,
+)
+from headwater.tf1.functional.reductions import either
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
+
+
+Function = Callable[..., Any]
+
+
+def _ragged(value: Any) -> Any:
+    return value if isinstance(value, RaggedTensor) else RaggedTensor.from_tensor(value)
+
+
+def _place(axis: Any, rank: int | None, what: str = "axis") -> int:
+    """A dimension, counted from the first.
+
+    Raises:
+      ValueError: it is not known, or there is none.
+    """
+    known = axis if isinstance(axis, int) else constant_value(convert_to_tensor(axis))
+    if known is None:
+        raise ValueError(f"{what} must be known when the graph is built.")
+    number = int(known)
+    if number < 0:
+        if rank is None:
+            raise ValueError(f"A negative {what} needs a ragged tensor of known rank.")
+        number += rank
+    if number < 0 or (rank is not None and number >= rank):
+        raise ValueError(f"{what}={int(known)} out of bounds: expected {-(rank or 0)}<={what}<{rank}")
+    return number
+
+
+# Putting together and taking apart ------------------------------------------------------------------------------------
+
+
+def concat(values: Any, axis: Any, name: str = "RaggedConcat") -> Any:
+    """Tensors and ragged tensors of one rank, one behind the other along a dimension."""
+    with name_scope(name, "RaggedConcat", []):
+        parts = [as_ragged_or_tensor(value) for value in values]
+        rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
+        return _concat(parts, _place(axis, rank))
+
+
+def _concat(parts: list[Any], axis: int) -> Any:
+    if not any(isinstance(part, RaggedTensor) for part in parts):
+        return arrays.concat(parts, axis)
+    if axis == 0:
+        return concatenated_rows(parts)
+    ragged = [_ragged(part) for part in parts]
+    if axis > 1:
+        return ragged[0].with_values(_concat([part.values for part in ragged], axis - 1))
+    return merged_rows(stack_along(ragged, cast("int", ragged[0].shape.ndims), 1))
+
+
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
+    """A ragged tensor with one more dimension, of size 1."""
+    axis = either(axis, dim, "axis", "dim")
+    with name_scope(name, "RaggedExpandDims", []):
+        rank = input.shape.ndims
+        return _expanded(input, _place(axis, None if rank is None else rank + 1))
+
+
+def _expanded(value: Any, axis: int) -> Any:
+    if not isinstance(value, RaggedTensor):
+        return arrays.expand_dims(value, axis)
+    count = value.nrows()
+    if axis == 0:
+        return RaggedTensor(value, arrays.stack([arrays.zeros_like(count), count]), internal=True)
+    if axis == 1:
+        return RaggedTensor(value, arrays.range(count + 1), internal=True)
+    return value.with_values(_expanded(value.values, axis - 1))
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Any:
+    """A ragged tensor without the dimensions ``axis``, which must have the size 1.
+
+    Raises:
+      ValueError: no ``axis``.
+    """
+    axis = either(axis, squeeze_dims, "axis", "squeeze_dims")
+    if axis is None:
+        raise ValueError("Ragged.squeeze must have an axis argument.")
+    with name_scope(name, "RaggedSqueeze", []):
+        found = input
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        for each in sorted({_place(each, input.shape.ndims) for each in axes}, reverse=True):
+            found = _squeezed(found, each)
+        return found
+
+
+def _squeezed(value: Any, axis: int) -> Any:
+    if not isinstance(value, RaggedTensor):
+        return arrays.squeeze(value, [axis])
+    if axis > 1:
+        return value.with_values(_squeezed(value.values, axis - 1))
+    if axis == 1:
+        # As many values as rows, at one each: checked where the splits are.
+        checked = RaggedTensor.from_row_splits(value.values, arrays.range(value.nrows() + 1))
+        lengths = arrays.reshape(value.row_lengths(), [-1])
+        return gather_rows(checked.values, value.row_starts() + lengths - 1)
+    return gather_rows(value.values, arrays.range(arrays.reshape(value.row_lengths(), [])))
+
+
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+    """A ragged tensor, repeated ``multiples[i]`` times along dimension i."""
+    with name_scope(name, "RaggedTile", []):
+        times = math.cast(convert_to_tensor(multiples), input.row_splits.dtype)
+        return _tiled(input, times, cast("int", input.shape.ndims))
+
+
+def _tiled(value: Any, times: Tensor, rank: int) -> Any:
+    if not isinstance(value, RaggedTensor):
+        return arrays.tile(value, times)
+    inner = _tiled(value.values, arrays.concat([[1], math.cast(times[2:], times.dtype)], 0), rank - 1)
+    # Each row as many times as it is to stand in its row, then those that belong together as one.
+    count, repeats = value.nrows(), times[1]
+    order = math.floordiv(arrays.range(count * repeats), repeats)
+    rows = gather_rows(RaggedTensor(inner, value.row_splits, internal=True), order)
+    splits = indexing.gather(rows.row_splits, arrays.range(count + 1) * repeats)
+    wide = RaggedTensor(rows.values, splits, internal=True)
+    return gather_rows(wide, math.floormod(arrays.range(count * times[0]), count))
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    """A ragged tensor with the order of the dimensions ``axis`` reversed."""
+    with name_scope(name, "RaggedReverse", []):
+        found = tensor
+        for each in np.ravel(axis):
+            found = _reversed(found, _place(int(each), tensor.shape.ndims))
+        return found
+
+
+def _reversed(value: Any, axis: int) -> Any:
+    if not isinstance(value, RaggedTensor):
+        return arrays.reverse(value, [axis])
+    if axis > 1:
+        return value.with_values(_reversed(value.values, axis - 1))
+    if axis == 0:
+        return gather_rows(value, value.nrows() - 1 - arrays.range(value.nrows()))
+    rows = value.value_rowids()
+    ends = indexing.gather(value.row_starts() + value.row_limits(), rows) - 1
+    return value.with_values(gather_rows(value.values, ends - arrays.range(length_of(value.values))))
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
+    """The rows of ``data``, each in the one of ``num_partitions`` results that ``partitions`` says.
+
+    Raises:
+      TypeError: ``num_partitions`` is no number.
+    """
+    if not isinstance(num_partitions, int) or num_partitions < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError("num_partitions must be a non-negative integer")
+    found = stack_dynamic_partitions(data, partitions, num_partitions, name)
+    return [found[index] for index in range(num_partitions)]
+
+
+# Rank and size --------------------------------------------------------------------------------------------------------
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """How many dimensions there are."""
+    with name_scope(name, "RaggedRank", []):
+        return arrays.rank(input.flat_values) + np.int32(input.ragged_rank)
+
+
+def size(input: Any, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
+    """How many values there are."""
+    return arrays.size(input.flat_values, name, out_type)
+
+
+# Rows by numbers ------------------------------------------------------------------------------------------------------
+
+
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: object = None,
+    name: str | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
+) -> Any:
+    """The slices of ``params`` at ``indices`` along a dimension; each of them may be ragged.
+
+    Args:
+      axis: the dimension; ``batch_dims`` when None.
+      batch_dims: how many first dimensions both have in common.
+    """
+    del validate_indices
+    with name_scope(name, "RaggedGather", []):
+        params, indices = as_ragged_or_tensor(params, name="params"), as_ragged_or_tensor(indices, name="indices")
+        batches = _place(batch_dims, (indices.shape.ndims or 0) + 1, "batch_dims")
+        place = batches if axis is None else _place(axis, params.shape.ndims)
+        return _gathered(params, indices, max(place, batches), batches)
+
+
+def _gathered(params: Any, indices: Any, axis: int, batches: int) -> Any:
+    if not isinstance(params, RaggedTensor) and not isinstance(indices, RaggedTensor):
+        return indexing.gather(params, indices, axis=axis, batch_dims=batches)
+    if batches:
+        return _gathered_of_each(_ragged(params), _ragged(indices), axis, batches)
+    if axis:
+        # Each row takes the same ones.
+        many = _ragged(params)
+        count = many.nrows()
+        if isinstance(indices, RaggedTensor):
+            raise ValueError("gather along an inner dimension takes ragged indices with batch_dims only")
+        flat = arrays.expand_dims(math.cast(indices, dtypes.int64), 0)
+        ones = arrays.ones_like(arrays.shape(indices), dtypes.int64)
+        each = arrays.tile(flat, arrays.concat([[math.cast(count, dtypes.int64)], ones], 0))
+        return _gathered(many, each, axis, 1)
+    if isinstance(indices, RaggedTensor):
+        return indices.with_values(_gathered(params, indices.values, 0, 0))
+    dimensions = indices.shape.ndims or 0
+    if dimensions > 1:
+        return _gathered(params, RaggedTensor.from_tensor(indices, ragged_rank=dimensions - 1), 0, 0)
+    return params[indices] if not dimensions else gather_rows(params, indices)
+
+
+def _gathered_of_each(params: RaggedTensor, indices: RaggedTensor, axis: int, batches: int) -> Any:
+    if batches > 1:
+        return indices.with_values(_gathered(params.values, indices.values, axis - 1, batches - 1))
+    if axis > 1:
+        raise ValueError("gather from ragged rows takes batch_dims and axis that are the same")
+    flat = indices.flat_values
+    rows: Any = indices.value_rowids()
+    inner: Any = indices.values
+    while isinstance(inner, RaggedTensor):
+        rows = indexing.gather(rows, inner.value_rowids())
+        inner = inner.values
+    starts = indexing.gather(params.row_starts(), rows)
+    wide = arrays.reshape(starts, arrays.concat([[-1], arrays.ones_like(arrays.shape(flat)[1:])], 0))
+    places = math.cast(flat, starts.dtype) + wide
+    return _gathered(params.values, indices.with_flat_values(places), 0, 0)
+
+
+def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
+    """The slices at ``indices`` of the last dimension that ``indices`` has."""
+    last = (as_ragged_or_tensor(indices).shape.ndims or 1) - 1
+    return gather(params, indices, name=name, axis=last, batch_dims=last)
+
+
+def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Any:
+    """The slices of ``params`` at the places that the last dimension of ``indices`` lists.
+
+    Raises:
+      ValueError: ``batch_dims``, or the size of a place is not known.
+    """
+    if batch_dims:
+        raise ValueError("batch_dims != 0 is not supported for ragged gather yet.")
+    with name_scope(name, "RaggedGatherNd", []):
+        indices = as_ragged_or_tensor(indices, name="indices")
+        if isinstance(indices, RaggedTensor):
+            return indices.with_flat_values(gather_nd(params, indices.flat_values))
+        dims = indices.shape.as_list()
+        if dims[-1] is None:
+            raise ValueError("indices.shape[-1] must be statically known.")
+        if not isinstance(params, RaggedTensor):
+            return indexing.gather_nd(params, indices)
+        if dims[-1] == 0:
+            raise ValueError("gather_nd from a ragged tensor needs places of one number at least")
+        rows = indices[..., 0]
+        if dims[-1] == 1:
+            return _gathered(params, rows, 0, 0)
+        starts = indexing.gather(params.row_starts(), rows)
+        places = starts + math.cast(indices[..., 1], starts.dtype)
+        rest = math.cast(indices[..., 2:], starts.dtype)
+        return gather_nd(params.values, arrays.concat([arrays.expand_dims(places, -1), rest], -1))
+
+
+def one_hot(
+    indices: Any,
+    depth: TensorLike,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Any:
+    """A one where each value says, in a new last dimension.
+
+    Raises:
+      ValueError: the new dimension would be a ragged one, or one before these.
+    """
+    place = -1 if axis is None else axis
+    if place >= 0:
+        place -= indices.ragged_rank
+        if place < 1:
+            raise ValueError("axis must be greater than indices.ragged_rank")
+    return map_flat_values(indexing.one_hot, indices, depth, on_value, off_value, place, dtype, name)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """Values of ``x`` where ``condition`` is true, of ``y`` elsewhere; its true places where these are None.
+
+    A vector of conditions chooses whole rows.
+
+    Raises:
+      ValueError: one of ``x`` and ``y``.
+    """
+    if (x is None) != (y is None):
+        raise ValueError("x and y must be either both None or both non-None")
+    with name_scope(name, "RaggedWhere", []):
+        condition = as_ragged_or_tensor(condition, dtypes.bool_, name="condition")
+        if x is None:
+            sparse = condition.to_sparse()
+            return indexing.boolean_mask(sparse.indices, sparse.values)
+        x, y = as_ragged_or_tensor(x, name="x"), as_ragged_or_tensor(y, name="y")
+        if isinstance(condition, RaggedTensor):
+            return map_flat_values(indexing.where, condition, x, y)
+        if condition.shape.ndims != 1:
+            raise ValueError("where takes a ragged condition, or a vector that chooses rows, for ragged x and y")
+        count = arrays.shape(condition, out_type=dtypes.int64)[0]
+        places = arrays.range(count)
+        chosen = indexing.where(condition, places, places + length_of(x))
+        return gather_rows(concatenated_rows([x, y]), chosen)
+
+
+def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """As `where`; scalars stand for each value."""
+    if x is None or not isinstance(condition, RaggedTensor):
+        return where(condition, x, y, name)
+    return map_flat_values(indexing.where_v2, condition, x, y)
+
+
+# Segments -------------------------------------------------------------------------------------------------------------
+
+
+def of_segments(plain: Function) -> Function:
+    """``plain``, a reduction of unsorted segments of tensors, for ragged data: values of one place meet."""
+
+    def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+        with name_scope(name, "RaggedSegment", []):
+            data, ids = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(segment_ids, name="segment_ids")
+            if isinstance(ids, RaggedTensor):
+                return reduce(_ragged(data).values, ids.values, num_segments)
+            if not isinstance(data, RaggedTensor):
+                return plain(data, ids, num_segments)
+            kind = data.row_splits.dtype
+            longest = reductions.unsorted_segment_max(data.row_lengths(), ids, num_segments)
+            lengths = math.maximum(longest, convert_to_tensor(0, kind))
+            splits = arrays.concat([arrays.zeros([1], kind), reductions.cumsum(lengths)], 0)
+            rows = data.value_rowids()
+            column = arrays.range(math.cast(length_of(data.values), kind)) - indexing.gather(data.row_starts(), rows)
+            places = indexing.gather(splits, indexing.gather(ids, rows)) + column
+            return RaggedTensor(reduce(data.values, places, splits[-1]), splits, internal=True)
+
+    return reduce
+
+
+segment_sum = of_segments(reductions.unsorted_segment_sum)
+segment_prod = of_segments(reductions.unsorted_segment_prod)
+segment_min = of_segments(reductions.unsorted_segment_min)
+segment_max = of_segments(reductions.unsorted_segment_max)
+
+
+def _divided(root: bool) -> Function:
+    def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+        with name_scope(name, "RaggedSegmentMean", []):
+            total = segment_sum(data, segment_ids, num_segments)
+            ones = map_flat_values(arrays.ones_like, as_ragged_or_tensor(data))
+            count = segment_sum(ones, segment_ids, num_segments)
+            divisor = map_flat_values(math.sqrt, count) if root else count
+            return map_flat_values(math.divide, total, divisor)
+
+    return reduce
+
+
+segment_mean = _divided(False)
+segment_sqrt_n = _divided(True)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """Sums of the values so far, along a dimension of a ragged tensor."""
+    with name_scope(name, "RaggedCumSum", []):
+        return _summed(x, _place(axis, x.shape.ndims), exclusive, reverse)
+
+
+def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
+    if not isinstance(value, RaggedTensor):
+        return reductions.cumsum(value, axis, exclusive, backwards)
+    if axis > 1:
+        return value.with_values(_summed(value.values, axis - 1, exclusive, backwards))
+    if axis == 0 or isinstance(value.values, RaggedTensor):
+        raise ValueError("cumsum of a ragged tensor goes along rows that hold its values")
+    if backwards:
+        forwards = _summed(_reversed(value, 1), 1, exclusive, False)
+        return _reversed(forwards, 1)
+    before = reductions.cumsum(value.values, 0, exclusive=True)
+    base = gather_rows(arrays.concat([before, before[-1:]], 0), value.row_starts())
+    found = before if exclusive else before + value.values
+    return value.with_values(found - indexing.gather(base, value.value_rowids()))
+
+
+def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
+    """The softmax of each row.
+
+    Raises:
+      ValueError: another dimension than the last one.
+    """
+    with name_scope(name, "RaggedSoftmax", []):
+        place = _place(-1 if axis is None and dim is None else either(axis, dim, "axis", "dim"), logits.shape.ndims)
+        return _softmax(logits, place)
+
+
+def _softmax(value: Any, axis: int) -> Any:
+    if axis > 1 and isinstance(value.values, RaggedTensor):
+        return value.with_values(_softmax(value.values, axis - 1))
+    if axis != 1:
+        raise ValueError("softmax of a ragged tensor is that of its innermost rows")
+    rows, count = value.value_rowids(), value.nrows()
+    largest = indexing.gather(reductions.unsorted_segment_max(value.values, rows, count), rows)
+    powers = math.exp(value.values - arrays.stop_gradient(largest))
+    return value.with_values(powers / indexing.gather(reductions.unsorted_segment_sum(powers, rows, count), rows))
+
+
+def bincount(arr: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """How often each number is among the values, as `tf.math.bincount`."""
+    return reductions.bincount(arr.flat_values, *args, **kwargs)
+
+
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Any:
+    """TypeError unless a ragged tensor has this type."""
+    del name
+    if tensor.dtype != as_dtype(tf_type):
+        raise TypeError(f"{message or ''} tensor {tensor!r} must be of type {as_dtype(tf_type)!r}")

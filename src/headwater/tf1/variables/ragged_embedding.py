@@ -1,0 +1,36 @@
+"""Rows of embedding tables for ragged row numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.graph.sparse_tensor import SparseTensor
+from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
+from headwater.tf1.variables import embedding
+
+
+def embedding_lookup(params: Any, ids: Any, *args: Any, **kwargs: Any) -> Any:
+    """The rows ``ids`` of a table, in the rows that the ids are in."""
+
+    def rows(flat: Any) -> Any:
+        return embedding.embedding_lookup(params, flat, *args, **kwargs)
+
+    return map_flat_values(rows, ids)
+
+
+def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """For each row of ragged row numbers, the rows of a table that it lists, combined to one."""
+    return embedding.embedding_lookup_sparse(params, _sparse(sp_ids), _sparse(sp_weights), *args, **kwargs)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    """As `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad."""
+    found = _sparse(sparse_ids), _sparse(sparse_weights)
+    return embedding.safe_embedding_lookup_sparse(embedding_weights, *found, *args, **kwargs)
+
+
+def _sparse(value: Any) -> SparseTensor | None:
+    ragged = value if value is None or isinstance(value, SparseTensor) else as_ragged_or_tensor(value)
+    return ragged.to_sparse() if isinstance(ragged, RaggedTensor) else ragged
