@@ -148,7 +148,8 @@ class SparseBatch(Wrapper):
                 f"row shape {list(self.row_shape)}",
             )
         greatest = np.max([value.shape for value in values], axis=0).astype(np.int64)
-        shape = np.where(self.row_shape < 0, greatest, self.row_shape)
+        wanted = np.asarray(self.row_shape, np.int64)
+        shape = np.where(wanted < 0, greatest, wanted)
         if (greatest > shape).any():
             raise DataLossError(
                 None,

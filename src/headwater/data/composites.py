@@ -10,7 +10,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Composite(ABC):
         """The arrays, in the order of `TensorSpec.parts`."""
 
     @abstractmethod
-    def stacked(self, values: Sequence[Self], label: str, component: int) -> Composite:
+    def stacked(self, values: Sequence[Any], label: str, component: int) -> Composite:
         """``values``, of which this is the first, as the rows of one component.
 
         Args:
@@ -76,16 +76,7 @@ class Composite(ABC):
         """The type of the values."""
         return self.spec.dtype
 
-    @overload
-    def __getitem__(self, key: slice) -> Composite: ...
-
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Composite: ...
-
-    @overload
-    def __getitem__(self, key: HostArray) -> Composite: ...
-
-    def __getitem__(self, key: SupportsIndex | slice | HostArray) -> Composite:
+    def __getitem__(self, key: SupportsIndex | slice | HostArray) -> Any:
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             if step == 1:
@@ -123,7 +114,7 @@ class SparseArray(Composite):
     def parts(self) -> tuple[HostArray, ...]:
         return self.indices, self.values, self.dense_shape
 
-    def stacked(self, values: Sequence[SparseArray], label: str, component: int) -> SparseArray:
+    def stacked(self, values: Sequence[Any], label: str, component: int) -> SparseArray:
         for other in values:
             if len(other.dense_shape) != len(self.dense_shape):
                 raise InvalidArgumentError(
@@ -187,7 +178,7 @@ class RaggedArray(Composite):
     def parts(self) -> tuple[HostArray, ...]:
         return self.values, *self.splits
 
-    def stacked(self, values: Sequence[RaggedArray], label: str, component: int) -> RaggedArray:
+    def stacked(self, values: Sequence[Any], label: str, component: int) -> RaggedArray:
         for other in values:
             if len(other.splits) != len(self.splits) or other.values.shape[1:] != self.values.shape[1:]:
                 raise InvalidArgumentError(
@@ -318,8 +309,9 @@ class RaggedSpec(TensorSpec):
         return RaggedSpec(shape, self.dtype, self.ragged_rank - 1, self.splits_dtype)
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, RaggedSpec) and super().__eq__(other)
-        return same and (self.ragged_rank, self.splits_dtype) == (other.ragged_rank, other.splits_dtype)
+        if not isinstance(other, RaggedSpec) or not super().__eq__(other):
+            return False
+        return (self.ragged_rank, self.splits_dtype) == (other.ragged_rank, other.splits_dtype)
 
     def __hash__(self) -> int:
         return hash((super().__hash__(), self.ragged_rank, self.splits_dtype))
@@ -328,7 +320,7 @@ class RaggedSpec(TensorSpec):
 def _as_array(item: Any) -> HostArray:
     """An array's item as an array, text as one without dimensions."""
     if isinstance(item, np.ndarray):
-        return item
+        return cast("HostArray", item)
     scalar = np.empty((), object if isinstance(item, bytes) else np.asarray(item).dtype)
     scalar[()] = item
     return scalar

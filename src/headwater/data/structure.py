@@ -64,7 +64,7 @@ def same(first: Any, second: Any) -> bool:
         return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore
     if _is_tuple(first) and _is_tuple(second):
         return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
-    return not any(isinstance(each, dict) or _is_tuple(each) for each in (first, second))
+    return not (isinstance(first, dict) or _is_tuple(first) or isinstance(second, dict) or _is_tuple(second))
 
 
 def emptied(structure: Structure) -> Structure:

@@ -117,7 +117,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
     """The root of the variance."""
     with name_scope(name, "RaggedReduceStd"):
         variance = reduce_variance(input_tensor, axis, keepdims)
-        return map_flat_values(lambda each: math.sqrt(math.maximum(each, 0.0)), variance)
+        return map_flat_values(math.sqrt, map_flat_values(math.maximum, variance, 0.0))
 
 
 def reduce_join(

@@ -100,7 +100,8 @@ def value_tensor(value: Any) -> Tensor:
     if not isinstance(value, StepValue | Composite):
         return make_const(value) if is_array(value) else value
     spec = value.spec
-    parts = [make_const(part) if is_array(part) else part for part in value.parts]
+    parts: list[Any] = list(value.parts)
+    parts = [make_const(part) if is_array(part) else part for part in parts]
     attrs = {"dtype": spec.dtype, "shape": spec.shape, "code": spec.code}
     return get_default_graph().create_op("DatasetComponent", parts, attrs, "DatasetComponent").outputs[0]
 

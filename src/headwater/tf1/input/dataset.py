@@ -140,7 +140,11 @@ class Dataset(plain.Dataset):
         Raises:
           TypeError: ``sparse_tensor`` is not sparse.
         """
-        return cls.from_tensor_slices(as_sparse(sparse_tensor)).map(lambda row: tuple(row.components))
+
+        def components(row: Any) -> tuple[Tensor, ...]:
+            return tuple(row.components)
+
+        return cls.from_tensor_slices(as_sparse(sparse_tensor)).map(components)
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator over the elements, once, which needs no initializer.

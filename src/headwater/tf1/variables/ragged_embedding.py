@@ -31,6 +31,6 @@ def safe_embedding_lookup_sparse(
     return embedding.safe_embedding_lookup_sparse(embedding_weights, *found, *args, **kwargs)
 
 
-def _sparse(value: Any) -> SparseTensor | None:
+def _sparse(value: Any) -> Any:
     ragged = value if value is None or isinstance(value, SparseTensor) else as_ragged_or_tensor(value)
     return ragged.to_sparse() if isinstance(ragged, RaggedTensor) else ragged
