@@ -31,17 +31,15 @@ PARTIAL: Final[Mapping[str, str]] = {
     ),
     "tf.OptimizerOptions": "may be set, and changes nothing",
     "tf.RaggedTensor": (
-        "operators, reductions and the functions of `tf.ragged` and the characters of `tf.strings` take it; other "
-        "functions take its `flat_values`, as in `tf.ragged.map_flat_values`, or what `to_tensor` gives"
+        "operators and the functions that TensorFlow 1.15 lists take it; other functions take its `flat_values`, as in "
+        "`tf.ragged.map_flat_values`, or the result of `to_tensor`"
     ),
     "tf.RunMetadata": (
         "`step_stats`, `partition_graphs` and `cost_graph` are filled in; operations that XLA fused have one time, by "
         "the name of the last of them"
     ),
     "tf.RunOptions": "of its fields `timeout_in_ms`, `trace_level` and `output_partition_graphs` count",
-    "tf.data.Dataset": (
-        "sparse and ragged tensors cannot be parts of elements; an error in a function ends the iteration"
-    ),
+    "tf.data.Dataset": "an error in a function ends the iteration",
     "tf.data.Options": "of its settings the policy of sharding counts; the others may be set, and change nothing",
     "tf.data.experimental.MapVectorizationOptions": "may be set, and changes nothing",
     "tf.data.experimental.OptimizationOptions": "may be set, and changes nothing",

@@ -1,0 +1,20 @@
+"""Sparse features from records to an exported model, and functions of ragged tensors, beside TensorFlow 1.15's output."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["pipeline", "ragged"])
+def test_prints_what_tensorflow_prints(name: str, shared: Path) -> None:
+    program = shared / "cases" / "sparse" / f"{name}.py"
+    if not program.exists():
+        pytest.skip(f"no {program}")
+    command = [sys.executable, "-m", "headwater", "exec", program]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert done.stdout.splitlines() == program.with_suffix(".expected").read_text().splitlines(), done.stderr
