@@ -1,4 +1,4 @@
-"""Sparse features from records to an exported model, and functions of ragged tensors, beside TensorFlow 1.15's output."""
+"""Sparse features from records to an exported model, and ragged tensors, beside the output of TensorFlow 1.15."""
 
 from __future__ import annotations
 
