@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ from jax import lax
 
 from headwater.dtypes import as_ref
 from headwater.errors import UnimplementedError
+from headwater.graph.kernels.slices import Entry, entries, keys, masks_of
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import pure, stateful
 from headwater.graph.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
@@ -67,46 +67,9 @@ def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
     return input[tuple(slice(first, last) for first, last in bounds)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """What a strided slice does to one dimension of the input, or that it adds one."""
-
-    position: int  # which element of begin, end and strides says it; -1 for a dimension an ellipsis stands for
-    adds: bool = False
-    drops: bool = False
-    begin: bool = False  # whether begin counts, or the slice starts at the very end
-    end: bool = False
-
-
-def _entries(attrs: Attrs, count: int, rank: int) -> list[_Entry]:
-    """The slice written out: one entry for each dimension of the input, and for each new one."""
-    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    masks = {name: int(attrs.get(f"{name}_mask", 0)) for name in names}
-
-    def has(name: str, position: int) -> bool:
-        return bool(masks[name] >> position & 1)
-
-    ellipsis = next((i for i in range(count) if has("ellipsis", i)), count)
-    consuming = sum(1 for i in range(count) if i != ellipsis and not has("new_axis", i))
-    if consuming > rank:
-        raise ValueError(f"Index out of range using input dim {consuming - 1}; input has only {rank} dims")
-    result: list[_Entry] = []
-    for i in range(count):
-        if i == ellipsis:
-            result.extend([_Entry(-1)] * (rank - consuming))
-        elif has("new_axis", i):
-            result.append(_Entry(i, adds=True))
-        else:
-            drops = has("shrink_axis", i)
-            result.append(_Entry(i, drops=drops, begin=drops or not has("begin", i), end=not has("end", i)))
-    if ellipsis == count:
-        result.extend([_Entry(-1)] * (rank - consuming))
-    return result
-
-
 def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]:
     """For each dimension that a strided slice takes one element of: where its ``begin`` says which, and its number."""
-    kept = (entry for entry in _entries(attrs, count, rank) if not entry.adds)
+    kept = (entry for entry in entries(masks_of(attrs), count, rank) if not entry.adds)
     return [(entry.position, axis) for axis, entry in enumerate(kept) if entry.drops]
 
 
@@ -125,7 +88,7 @@ def _strided_dims(inference: Inference) -> Dims:
     begin, end, strides = bounds
     result: list[int | None] = []
     axis = 0
-    for entry in _entries(inference.attrs, count, len(dims)):
+    for entry in entries(masks_of(inference.attrs), count, len(dims)):
         if entry.adds:
             result.append(1)
             continue
@@ -142,7 +105,7 @@ def _strided_dims(inference: Inference) -> Dims:
     return tuple(result)
 
 
-def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any) -> int | None:
+def _taken(there: int | None, entry: Entry, begin: Any, end: Any, strides: Any) -> int | None:
     """How many elements one entry takes of a dimension of size ``there``."""
     if strides is None:
         return None
@@ -163,16 +126,6 @@ def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any)
 def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
     del count
     return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
-
-
-def _masks(begin: int, end: int, ellipsis: int, new_axis: int, shrink_axis: int) -> Attrs:
-    return {
-        "begin_mask": begin,
-        "end_mask": end,
-        "ellipsis_mask": ellipsis,
-        "new_axis_mask": new_axis,
-        "shrink_axis_mask": shrink_axis,
-    }
 
 
 @pure(
@@ -200,41 +153,20 @@ def strided_slice(
     ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
     drops its dimension.
     """
-    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    entries = _entries(masks, strides.shape[0], input.ndim)
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
+    written = entries(masks, strides.shape[0], input.ndim)
     if not isinstance(begin, np.ndarray):
-        return _index(input, entries, begin)
-    key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
+        return _index(input, written, begin)
+    key = tuple(keys(written, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
     result = input[key]
     # One element of an object array comes bare.
     return result if hasattr(result, "shape") else np.array(result, input.dtype)
 
 
-def _keys(
-    entries: Sequence[_Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
-) -> Iterator[object]:
-    axis = 0
-    for entry in entries:
-        if entry.adds:
-            yield None
-            continue
-        if entry.position == -1:
-            yield slice(None)
-        elif entry.drops:
-            first = begin[entry.position]
-            if not -sizes[axis] <= first < sizes[axis]:
-                raise ValueError(f"slice index {first} of dimension {axis} out of bounds.")
-            yield first
-        else:
-            first = begin[entry.position] if entry.begin else None
-            yield slice(first, end[entry.position] if entry.end else None, strides[entry.position])
-        axis += 1
-
-
-def _index(input: jax.Array, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array:
+def _index(input: jax.Array, written: Sequence[Entry], begin: jax.Array) -> jax.Array:
     """A slice that takes single indices, known only when the step runs, and whole dimensions."""
     axis = 0
-    for entry in entries:
+    for entry in written:
         if entry.adds:
             input = jnp.expand_dims(input, axis)
         elif entry.drops:
@@ -277,13 +209,13 @@ def strided_slice_assign(
     Raises:
       UnimplementedError: ``value`` has another shape than the slice, which TensorFlow does not spread either.
     """
-    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     ref, value = jnp.asarray(ref), jnp.asarray(value)
-    entries = _entries(masks, strides.shape[0], ref.ndim)
+    written = entries(masks, strides.shape[0], ref.ndim)
     if isinstance(begin, np.ndarray):
-        key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
+        key = tuple(keys(written, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
     else:
-        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in entries)
+        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in written)
     taken = jax.eval_shape(lambda array: array[key], ref).shape
     if value.shape != taken:
         raise UnimplementedError(
