@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.graph.kernels.finding import run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
@@ -92,9 +93,7 @@ def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, Ho
         return values, indices
     order = np.argsort(indices, kind="stable")
     ordered = indices[order]
-    begins = np.empty(len(ordered), bool)
-    begins[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    begins = run_starts(ordered)
     count = np.count_nonzero(begins)
     if count == len(indices):
         return values, indices

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64
+from headwater.graph.kernels.finding import distinct
 from headwater.graph.ops.common import as_ints, constant_int, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -39,8 +40,8 @@ def _unique_spec(inference: Inference) -> Sequence[Spec]:
     return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
 
 
-_WORTH_A_CALL: Final = 256
-"""Fewer numbers are through before numba is loaded."""
+_WORTH_A_CALL: Final = 1 << 16
+"""Fewer numbers are sorted before numba is loaded."""
 
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
@@ -50,6 +51,8 @@ def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
 
         first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
         return x[first], places, np.bincount(places, minlength=len(first))
+    if x.dtype.kind != "O":
+        return distinct(x)
     order: dict[Any, int] = {}
     places = np.array([order.setdefault(item, len(order)) for item in x.tolist()], np.int64)
     values = np.empty(len(order), x.dtype)

@@ -10,8 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from headwater.graph.kernels.finding import run_starts
+from headwater.graph.kernels.rows import combine_rows
 from headwater.graph.ops.common import constant_int, constant_ints, output
 from headwater.graph.ops.define import host, pure
+from headwater.graph.ops.indexing import require_rows
 from headwater.graph.ops.table_rows import add_rows
 from headwater.graph.registry import Inference, Spec
 from headwater.shapes import Dims
@@ -101,20 +104,40 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, dims)
 
 
+def _runs(segment_ids: HostArray) -> tuple[HostArray, HostArray]:
+    """The places at which the segments begin, which follow one another, and their numbers of rows.
+
+    Raises:
+      ValueError: an id is below the one before it, or negative.
+    """
+    if np.any(segment_ids[1:] < segment_ids[:-1]) or np.any(segment_ids[:1] < 0):
+        raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+    starts = np.flatnonzero(run_starts(segment_ids))
+    return starts, np.diff(starts, append=len(segment_ids))
+
+
+def _sums(rows: HostArray, segment_ids: HostArray, count: int) -> HostArray:
+    """The sum of each of ``count`` segments."""
+    sums = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    combine_rows(np.add, sums, segment_ids, rows)
+    return sums
+
+
 def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int = 0) -> None:
     """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give ``empty``."""
 
     def lower(context: object, data: Any, segment_ids: HostArray) -> object:
         del context
-        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
-            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        starts, sizes = _runs(segment_ids)
         count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
-        result = np.full((count, *data.shape[1:]), empty, data.dtype)
-        if count:
-            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
-            result[filled] = reduce.reduceat(data, starts, axis=0)
-            if mean:
-                result[filled] = result[filled] / sizes.reshape((-1,) + (1,) * (data.ndim - 1))
+        if reduce is np.add:
+            result = _sums(data, segment_ids, count)
+        else:
+            result = np.full((count, *data.shape[1:]), empty, data.dtype)
+            result[segment_ids[starts]] = reduce.reduceat(data, starts, axis=0) if count else empty
+        if mean and count:
+            at = segment_ids[starts]
+            result[at] = result[at] / sizes.reshape((-1,) + (1,) * (data.ndim - 1)).astype(data.dtype)
         return result
 
     host(op_type, inputs="data:T|numeric, segment_ids:Tindices|index", infer=_sorted_spec)(lower)
@@ -141,15 +164,16 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
 
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context
-        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
-            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        starts, sizes = _runs(segment_ids)
+        require_rows(indices, len(data))
         found = int(segment_ids[-1]) + 1 if segment_ids.size else 0
         count = found if num_segments is None else int(num_segments)
-        result = np.zeros((count, *data.shape[1:]), data.dtype)
-        if segment_ids.size:
-            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
-            sums = np.add.reduceat(data[indices], starts, axis=0)
-            result[filled] = sums / divisor(sizes.reshape((-1,) + (1,) * (data.ndim - 1)))
+        if count < found:
+            raise ValueError(f"segment ids must be < num_segments = {count}, not {found - 1}")
+        result = _sums(data.take(indices, 0), segment_ids, count)
+        if found and divisor is not np.ones_like:
+            wide = sizes.reshape((-1,) + (1,) * (data.ndim - 1))
+            result[segment_ids[starts]] /= divisor(wide).astype(data.dtype)
         return result
 
     inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
