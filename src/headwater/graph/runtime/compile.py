@@ -24,6 +24,7 @@ from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, Outcome, Place
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.indices import IndexChecks
+from headwater.graph.runtime.initial_values import MOST_RUNS, InitialValues, split
 from headwater.graph.runtime.programs import Program, shared_program
 from headwater.graph.runtime.step import Step
 
@@ -94,12 +95,23 @@ class Executable:
             for admit, attrs, taken in attrs_of
             if admit is not None
         ]
+        first, rest = split(compute) if self._device is None else (None, None)
+        if rest is not None and resources.recorder is not None:
+            first = None  # another copy hears of all changes at once
+        self._initial = None if first is None else InitialValues(first, self._seed)
+        self._initial_part = first
+        self._rest = None if first is None or rest is None else Executable(rest, variables, resources, shared, place)
+        self._runs = 0
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None
         self._place = place
         self._recorder = resources.recorder if self._written else None
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._compute.inputs
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -147,6 +159,9 @@ class Executable:
                 return known.outputs, ()
             inputs = [np.asarray(value) for value in inputs]  # before the lock is taken: it may wait
         given = inputs
+        if self._initial is not None and self._runs < MOST_RUNS:
+            self._runs += 1
+            return self._initialise(self._initial, inputs, step_number, step)
         if self._check_indices is not None:
             self._check_indices(inputs)
         program, fixed = self._plain, None
@@ -248,6 +263,28 @@ class Executable:
             if self._recorder is not None:
                 self._record(step, inputs)
         return True
+
+    def _initialise(
+        self, initial: InitialValues, inputs: Sequence[Any], step_number: int, step: Step | None
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Runs it with initial values computed by NumPy, and compiles only what else there is."""
+        assert self._initial_part is not None
+        values = dict(zip(self._compute.inputs, inputs, strict=True))
+        given = [values[name] for name in self._initial_part.inputs]
+        state, outputs = initial.run(given, step_number & 0xFFFFFFFF)
+        values.update(zip(self._initial_part.outputs, outputs, strict=True))
+        with self._lock:
+            for name, value in state.items():
+                cell = self._cells[name]
+                cell.value = value
+                cell.counts[cell.slot] += 1
+            if self._recorder is not None:
+                self._record(step, inputs, [values[name] for name in self._compute.outputs])
+        changed: Sequence[Any] = ()
+        if self._rest is not None:
+            found, changed = self._rest([values[name] for name in self._rest.inputs], step_number, None, step)
+            values.update(zip(self._rest.outputs, found, strict=True))
+        return [values[name] for name in self._compute.outputs], changed
 
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         names = self._donated, self._kept, self._written

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -20,6 +19,7 @@ from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.graph.ops.bodies import call
 from headwater.graph.ops.faults import fault_of
+from headwater.graph.ops.host_random import seeds_of
 from headwater.graph.passes.plan import Compute, Node, encode_compute
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed
@@ -194,13 +194,8 @@ def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyAr
 
 
 def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyArray:
-    """A key for one random operation in one step: its seeds, then the step's number.
-
-    Without seeds the executable's own random one, and the operation's name to tell operations apart.
-    """
-    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
-    if first == 0 and second == 0:
-        first, second = seed, zlib.crc32(name.encode())
+    """A key for one random operation in one step: its seeds, then the step's number."""
+    first, second = seeds_of(attrs, name, seed)
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
     return jax.random.fold_in(key, counter)
 

@@ -1,0 +1,285 @@
+"""Random numbers of float32 by NumPy: bit for bit those that the compiled forms of `headwater.graph.ops.random` give.
+
+The generator is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), as
+in JAX: element ``i`` of a draw is the exclusive or of both words that the key makes of the counter ``i``. A number in
+[0, 1) is made of its upper 23 bits, and a normal number is the inverse error function of one (Giles, "Approximating the
+erfinv function", 2012). XLA rounds products and sums of those polynomials once (fused multiply-add); here each is
+computed in float64 and rounded to float32 thereafter.
+
+Nothing is compiled, so that the first draw of a shape takes no longer than the next ones.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+#: Elements computed at once: three arrays of them stay in the cache of a core.
+_BLOCK: Final = 32_768
+#: From this number of elements on, a draw is shared by threads.
+_LARGE: Final = 1 << 18
+#: Once so many normal numbers have been drawn, a table of them all costs less than the next ones.
+_MANY: Final = 1 << 22
+_WORD: Final = 0xFFFFFFFF
+_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+_MANTISSA_BITS: Final = 23
+
+# Keys --------------------------------------------------------------------------------------------------------------
+
+
+def seed_key(seed: int) -> tuple[int, int]:
+    """The key of a seed of 64 bits."""
+    return seed >> 32 & _WORD, seed & _WORD
+
+
+def seeds_of(attrs: Mapping[str, Any], name: str, seed: int) -> tuple[int, int]:
+    """The two seeds of a random operation: its own, or else ``seed`` and a number made of its name."""
+    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
+    return (first, second) if first or second else (seed, zlib.crc32(name.encode()))
+
+
+def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
+    """Derives another key from a key and a number of 32 bits."""
+    first, second = np.zeros(1, np.uint32), np.array([number & _WORD], np.uint32)
+    _threefry(key, first, second, np.empty(1, np.uint32))
+    return int(first[0]), int(second[0])
+
+
+def _threefry(key: tuple[int, int], first: Array, second: Array, spare: Array) -> None:
+    """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
+    words = key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA
+    np.add(first, np.uint32(words[0]), first)
+    np.add(second, np.uint32(words[1]), second)
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            np.add(first, second, first)
+            np.right_shift(second, np.uint32(32 - rotation), spare)
+            np.left_shift(second, np.uint32(rotation), second)
+            np.bitwise_or(second, spare, second)
+            np.bitwise_xor(second, first, second)
+        np.add(first, np.uint32(words[(group + 1) % 3]), first)
+        np.add(second, np.uint32(words[(group + 2) % 3] + group + 1 & _WORD), second)
+
+
+# Draws -------------------------------------------------------------------------------------------------------------
+
+
+def uniform(key: tuple[int, int], shape: Sequence[int]) -> Array:
+    """Numbers in [0, 1), of float32."""
+    return _drawn(key, shape, _fractions)
+
+
+def normal(key: tuple[int, int], shape: Sequence[int]) -> Array:
+    """Normal numbers of mean 0 and standard deviation 1, of float32."""
+    return _drawn(key, shape, _normals.finish(math.prod(shape)))
+
+
+def truncated_normal(key: tuple[int, int], shape: Sequence[int]) -> Array:
+    """As `normal`, within two standard deviations."""
+    return _drawn(key, shape, _truncated_normals.finish(math.prod(shape)))
+
+
+def _drawn(key: tuple[int, int], shape: Sequence[int], finish: Callable[[Array, Array], None]) -> Array:
+    """An array of a shape, of random numbers that ``finish`` makes of 23 random bits."""
+    drawn = np.empty(tuple(shape), np.float32)
+    flat = drawn.reshape(-1)
+
+    def fill(begin: int, end: int) -> None:
+        first, second, spare = (np.empty(min(_BLOCK, end - begin), np.uint32) for _ in range(3))
+        places = np.arange(len(first), dtype=np.uint64)
+        for at in range(begin, end, _BLOCK):
+            size = min(_BLOCK, end - at)
+            one, other, rest = first[:size], second[:size], spare[:size]
+            one.fill(at >> 32)  # a block lies on one side of 2**32: both are powers of two
+            np.add(places[:size], np.uint64(at & _WORD), other, casting="unsafe")
+            _threefry(key, one, other, rest)
+            np.bitwise_xor(one, other, one)
+            np.right_shift(one, np.uint32(32 - _MANTISSA_BITS), one)
+            finish(one, flat[at : at + size])
+
+    _shared_out(fill, flat.size)
+    return drawn
+
+
+def _shared_out(fill: Callable[[int, int], None], size: int) -> None:
+    """Calls a function for parts of a range that begin at blocks, in threads where the range is large."""
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if size < _LARGE or threads == 1:
+        fill(0, size)
+        return
+    part = -(-size // threads // _BLOCK) * _BLOCK
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(fill, at, min(size, at + part)) for at in range(0, size, part)]:
+            done.result()
+
+
+def scaled(x: Array, factor: Any, term: Any, into: Array) -> Array:
+    """Puts ``x * factor + term`` of float32, rounded once, into an array of the same shape, which may be ``x``."""
+    source, target = x.reshape(-1), into.reshape(-1)
+
+    def fill(begin: int, end: int) -> None:
+        for at in range(begin, end, _BLOCK):
+            part = slice(at, min(end, at + _BLOCK))
+            target[part] = multiply_add(source[part], factor, term)
+
+    _shared_out(fill, source.size)
+    return into
+
+
+# From bits to numbers ----------------------------------------------------------------------------------------------
+
+
+def _fractions(bits: Array, drawn: Array) -> None:
+    np.bitwise_or(bits, np.uint32(0x3F800000), bits)  # the numbers from 1 to 2
+    np.subtract(bits.view(np.float32), np.float32(1), drawn)
+
+
+_LOW: Final = np.nextafter(np.float32(-1), np.float32(0))
+_LIMIT: Final = np.float32(0.9544997)
+_ROOT: Final = np.float32(math.sqrt(2))
+
+
+def _normal(bits: Array, drawn: Array) -> None:
+    _fractions(bits, drawn)
+    np.multiply(drawn, np.float32(2), drawn)
+    np.add(drawn, _LOW, drawn)
+    np.maximum(drawn, _LOW, out=drawn)
+    drawn[...] = _ROOT * _inverse_error(drawn)
+
+
+def _truncated(bits: Array, drawn: Array) -> None:
+    """Of equally distributed numbers between the error function's values at two standard deviations."""
+    _fractions(bits, drawn)
+    drawn[...] = np.maximum(multiply_add(drawn, _LIMIT + _LIMIT, -_LIMIT), -_LIMIT)
+    below = np.nextafter(np.float32(2), np.float32(0))
+    np.clip(_ROOT * _inverse_error(drawn), -below, below, out=drawn)
+
+
+class _Tabulated:
+    """A function of 23 bits, looked up in a table of all its values where many are wanted: a third of the time."""
+
+    def __init__(self, function: Callable[[Array, Array], None]) -> None:
+        self._function = function
+        self._drawn = 0
+        self._table: Array | None = None
+        self._lock = threading.Lock()
+
+    def finish(self, count: int) -> Callable[[Array, Array], None]:
+        """The function, for ``count`` more numbers."""
+        with self._lock:
+            self._drawn += count
+            if self._drawn < _MANY:
+                return self._function
+            if self._table is None:
+                self._table = np.empty(1 << _MANTISSA_BITS, np.float32)
+                _shared_out(self._fill, self._table.size)
+        return self._look_up
+
+    def _fill(self, begin: int, end: int) -> None:
+        assert self._table is not None
+        for at in range(begin, end, _BLOCK):
+            self._function(np.arange(at, at + _BLOCK, dtype=np.uint32), self._table[at : at + _BLOCK])
+
+    def _look_up(self, bits: Array, drawn: Array) -> None:
+        assert self._table is not None
+        np.take(self._table, bits, out=drawn, mode="clip")
+
+
+_normals: Final = _Tabulated(_normal)
+_truncated_normals: Final = _Tabulated(_truncated)
+
+
+def multiply_add(x: Array, factor: Any, term: Any) -> Array:
+    """``x * factor + term`` of float32, rounded once."""
+    found = np.multiply(x, factor, dtype=np.float64)
+    found += term
+    return found.astype(np.float32)
+
+
+def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """By Horner's rule, from the coefficient of the highest power on, each step rounded once."""
+    exact = x.astype(np.float64)
+    value = multiply_add(exact, np.float32(coefficients[0]), np.float32(coefficients[1]))
+    for coefficient in coefficients[2:]:
+        value = multiply_add(exact, value, np.float32(coefficient))
+    return value
+
+
+#: Of the inverse error function, in w - 2.5 and √w - 3 for w = -log(1 - x²) (Giles, table 5).
+_CENTRE: Final = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+    0.246640727, 1.50140941,
+)  # fmt: skip
+_TAIL: Final = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+    1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def _inverse_error(x: Array) -> Array:
+    w = -_log1p(-(x * x))
+    value = _polynomial(w - np.float32(2.5), _CENTRE)
+    tail = np.flatnonzero(w >= np.float32(5))
+    if tail.size:
+        value[tail] = _polynomial(np.sqrt(w[tail]) - np.float32(3), _TAIL)
+    return value * x
+
+
+#: Of (log(1 + x) - x + x²/2) / x³, a quotient of polynomials (Cephes, log1p).
+_NUMERATOR: Final = (
+    4.5270000862445199635215e-5, 4.9854102823193375972212e-1, 6.5787325942061044846969, 2.9911919328553073277375e1,
+    6.0949667980987787057556e1, 5.7112963590585538103336e1, 2.0039553499201281259648e1,
+)  # fmt: skip
+_DENOMINATOR: Final = (
+    1.0, 1.5062909083469192043167e1, 8.3047565967967209469434e1, 2.2176239823732856465394e2,
+    3.0909872225312059774938e2, 2.1642788614495947685003e2, 6.0118660497603843919306e1,
+)  # fmt: skip
+
+
+def _log1p(x: Array) -> Array:
+    """log(1 + x) of numbers in (-1, 0]."""
+    found = np.empty_like(x)
+    large = np.flatnonzero(x <= np.float32(1 - math.sqrt(2)))
+    small = np.flatnonzero(x > np.float32(1 - math.sqrt(2)))
+    if large.size:
+        found[large] = _log(x[large] + np.float32(1))
+    near = x[small]
+    square = near * near
+    rest = near * square * (_polynomial(near, _NUMERATOR) / _polynomial(near, _DENOMINATOR))
+    found[small] = near + multiply_add(square, np.float32(-0.5), rest)
+    return found
+
+
+#: Of (log(1 + x) - x + x²/2) / x³ for 1 + x between √½ and √2 (Cephes, logf), three by three.
+_LOG: Final = (
+    (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1),
+    (-1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1),
+    (2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+)
+
+
+def _log(x: Array) -> Array:
+    """The logarithm of positive numbers that are not subnormal."""
+    bits = x.view(np.uint32)
+    exponent = ((bits >> np.uint32(23)).astype(np.int32) - 126).astype(np.float32)
+    part = (bits & np.uint32(0x007FFFFF) | np.uint32(0x3F000000)).view(np.float32)
+    low = part < np.float32(math.sqrt(0.5))
+    part = part - np.float32(1) + np.where(low, part, np.float32(0))
+    exponent -= low
+    square = part * part
+    cube = square * part
+    first, second, third = (_polynomial(part, coefficients) for coefficients in _LOG)
+    value = multiply_add(multiply_add(first, cube, second), cube, third)
+    # log 2 is 0.693359375 - 2.12194440e-4.
+    value = multiply_add(value, cube, exponent * np.float32(-2.12194440e-4))
+    value = multiply_add(square, np.float32(-0.5), part) + value
+    return multiply_add(exponent, np.float32(0.693359375), value)
