@@ -21,7 +21,7 @@ hypothesis.settings.load_profile("headwater")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-_COMPILED = "JAX_COMPILATION_CACHE_DIR"
+_COMPILED = "HEADWATER_COMPILATION_CACHE"
 #: Folders of modules that take long, the longest first.
 _LONG = ("simulation", "processes", "browser")
 #: How long a process that runs tests may take to end, in seconds: it writes last which lines have run.
@@ -40,13 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
     distributes = config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
     if distributes:
         NodeManager.EXIT_TIMEOUT = _EXIT_S
-    if not distributes and _COMPILED not in os.environ:  # one folder for each process: JAX does not write in one piece
+    if _COMPILED not in os.environ:  # processes that run tests have that of the one that starts them
         folder = tempfile.mkdtemp(prefix="headwater-compiled-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         os.environ |= {
             _COMPILED: folder,
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
 
 

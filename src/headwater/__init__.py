@@ -26,6 +26,15 @@ __version__ = "0.1.0"
 
 disarm()
 
+
+def _keep_compiled(jax: Any) -> None:
+    from headwater.compilation_cache import keep_compiled  # noqa: PLC0415  with the rest of JAX
+
+    keep_compiled(jax)
+
+
+on_import("jax", _keep_compiled)
+
 # The last collections of a process with JAX take 0.35 s, for memory that the process is about to give back anyway.
 atexit.register(gc.freeze)
 
