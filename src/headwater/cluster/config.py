@@ -25,6 +25,10 @@ from headwater.cluster.variables import ENDED
 VARIABLE = "TF_CONFIG"
 #: A job whose tasks need no place in the cluster: it reads checkpoints and talks to no other task.
 EVALUATOR = "evaluator"
+#: Jobs of which one task is the chief: ``master`` is the older name.
+CHIEFS = ("chief", "master")
+#: Jobs whose tasks train, the chief's first.
+TRAINING = (*CHIEFS, "worker")
 _MAX_CHARACTERS = 16 << 20
 
 
@@ -81,12 +85,13 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
     members = _object(_json(text, source), source)
     cluster = _cluster(members.pop("cluster", {}), source)
     task = _task(members.pop("task", None), cluster, source)
+    _check_chief(cluster, task, source)
     return TaskConfig(cluster=cluster, task=task, rest=members)
 
 
 def chief_of(cluster: ClusterSpec) -> TaskName:
     """The task whose program's end ends the job, in a cluster with a chief or workers."""
-    job = "chief" if "chief" in cluster.jobs else "worker"
+    job = next((job for job in CHIEFS if job in cluster.jobs), "worker")
     indices = cluster.task_indices(job) if job in cluster.jobs else (0,)
     return TaskName(job, min(indices))
 
@@ -207,6 +212,18 @@ def _task(value: Any, cluster: ClusterSpec, source: str) -> TaskName | None:
     if job == EVALUATOR or not cluster:
         return TaskName(job, index)
     return check_task(cluster, job, index, source)
+
+
+def _check_chief(cluster: ClusterSpec, task: TaskName | None, source: str) -> None:
+    """Refuses what would make several tasks the chief, in TensorFlow's words."""
+    chiefs = [job for job in CHIEFS if job in cluster.jobs]
+    for job in chiefs:
+        if len(cluster.task_indices(job)) > 1:
+            raise ClusterConfigError(f'The "cluster" in {source}', f'must have only one "{job}" node.')
+    if len(chiefs) > 1:
+        raise ClusterConfigError("If `master` node exists in `cluster`,", "job `chief` is not supported.")
+    if not cluster and task is not None and task.index and task.job != EVALUATOR:
+        raise ClusterConfigError(f'If "cluster" is not set in {source},', "task index must be 0.")
 
 
 def _index(value: Any, field: str) -> int:

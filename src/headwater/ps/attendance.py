@@ -7,6 +7,7 @@ import threading
 from collections.abc import Collection
 
 from headwater.cluster.claims import Claim, ClaimedPlaces
+from headwater.cluster.config import CHIEFS
 from headwater.cluster.names import TaskName
 from headwater.cluster.task import kinds
 from headwater.cluster.transport.channel import Channel
@@ -339,4 +340,4 @@ class Attendance:
 def _place(worker: str) -> tuple[bool, int]:
     """The order of workers: a chief, then the others by number."""
     task = TaskName.parse(worker)
-    return task.job != "chief", task.index
+    return task.job not in CHIEFS, task.index

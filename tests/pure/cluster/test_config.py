@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headwater.cluster.config import (
     ClusterConfigError,
     check_task,
+    chief_of,
     ended_tasks,
     parse_hosts,
     parse_task_config,
@@ -19,6 +20,7 @@ from headwater.cluster.config import (
 )
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.members import Members
 from headwater.cluster.variables import ENDED
 
 CLUSTER = {"ps": ["a:2222"], "worker": ["b:2222", "b:2223"]}
@@ -89,6 +91,37 @@ def test_what_is_wrong_is_one_line_that_names_the_field(text: str, field: str, w
     assert str(caught.value).startswith(field + " ")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_there_is_one_chief() -> None:
+    for cluster, chief in (
+        ({"worker": ["b:1"]}, TaskName("worker", 0)),
+        ({"chief": ["a:1"], "worker": ["b:1"]}, TaskName("chief", 0)),
+        ({"master": ["a:1"], "worker": ["b:1"]}, TaskName("master", 0)),
+    ):
+        spec = parse_task_config(json.dumps({"cluster": cluster})).cluster
+        assert chief_of(spec) == chief
+        members = Members(ClusterSpec({"ps": ["p:1"], **cluster}), chief)
+        assert members.is_chief
+        assert members.number == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"cluster": {"chief": ["a:1", "b:1"]}}, 'The "cluster" in TF_CONFIG must have only one "chief" node.'),
+        ({"cluster": {"master": ["a:1", "b:1"]}}, 'The "cluster" in TF_CONFIG must have only one "master" node.'),
+        (
+            {"cluster": {"chief": ["a:1"], "master": ["b:1"]}},
+            "If `master` node exists in `cluster`, job `chief` is not supported.",
+        ),
+        ({"task": {"type": "worker", "index": 1}}, 'If "cluster" is not set in TF_CONFIG, task index must be 0.'),
+    ],
+)
+def test_several_chiefs_are_refused_in_tensorflows_words(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ClusterConfigError) as caught:
+        parse_task_config(json.dumps(config))
+    assert str(caught.value) == message
 
 
 def test_flags() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
+from headwater.cluster.config import EVALUATOR, TRAINING, TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 
@@ -14,7 +14,7 @@ class Members:
 
     Args:
       cluster: all tasks.
-      me: this one; of job ``ps``, ``worker``, ``chief`` or ``evaluator``.
+      me: this one; of job ``ps``, ``worker``, ``chief`` (or ``master``) or ``evaluator``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or this task has another job.
@@ -28,14 +28,14 @@ class Members:
             [TaskName("ps", index) for index in cluster.task_indices("ps")] if "ps" in jobs else []
         )
         self.workers: list[TaskName] = [
-            TaskName(job, index) for job in ("chief", "worker") if job in jobs for index in cluster.task_indices(job)
+            TaskName(job, index) for job in TRAINING if job in jobs for index in cluster.task_indices(job)
         ]
         if not self.servers:
             raise ValueError(f"the cluster has no job 'ps', only {jobs}: there is nowhere to keep parameters")
         if not self.workers:
             raise ValueError(f"the cluster has no job 'worker', only {jobs}: no task computes gradients")
         if me not in self.servers and me not in self.workers and me.job != EVALUATOR:
-            raise ValueError(f"{me} is none of the jobs 'ps', 'worker', 'chief' and 'evaluator'")
+            raise ValueError(f"{me} is none of the jobs 'ps', 'worker', 'chief', 'master' and 'evaluator'")
 
     @property
     def is_server(self) -> bool:

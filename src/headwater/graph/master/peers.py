@@ -105,6 +105,7 @@ class ClusterPeers:
         self._lock = threading.Lock()
         self._links: dict[TaskName, PeerLink] = {}
         self._known: dict[TaskName, PeerStatus] = {}
+        self._missing: set[TaskName] = set()
         # By session, and by a task's full name as plans have it: each step looks both up.
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
@@ -126,12 +127,14 @@ class ClusterPeers:
         return found
 
     def _get_to_know(self, task: TaskName) -> PeerStatus | None:
-        """Waits for ``task``: as a courtesy when it is a worker and the cluster runs already without it."""
-        running = any(status.steps for status in self._known.values())
+        """Waits for ``task``, unless the cluster runs without it or a session before this one has waited in vain."""
+        running = any(status.steps for status in self._known.values()) or task in self._missing
         try:
             status = self._link(task).wait(0.0 if running else self._courtesy_s)
         except UnavailableError:
+            self._missing.add(task)
             return None
+        self._missing.discard(task)
         self._known[task] = status
         return status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.cluster.config import task_config_from_environment
+from headwater.cluster.config import TRAINING, task_config_from_environment
 from headwater.graph.server.server import Server
 
 
@@ -23,7 +23,7 @@ def run_standard_tensorflow_server(session_config: Any = None) -> Server:
         raise ValueError('"cluster" is not found in TF_CONFIG.')
     if found.task is None:
         raise ValueError('"task" is not found in TF_CONFIG.')
-    if not {"chief", "worker"}.intersection(found.cluster.jobs):
+    if not set(TRAINING).intersection(found.cluster.jobs):
         raise ValueError("You must have `chief` or `worker` jobs in the `cluster_spec`.")
     return Server(
         found.cluster, found.task.job, found.task.index, protocol=found.rest.get("rpc_layer"), config=session_config

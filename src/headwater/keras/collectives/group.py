@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from headwater.cluster.addresses import Address, parse_address
-from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
+from headwater.cluster.config import EVALUATOR, TRAINING, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.kinds import OPEN_COLLECTIVE
@@ -33,8 +33,6 @@ from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 _log = logging.getLogger("headwater")
 #: Between two looks whether processes that have met are still there, in seconds.
 _LOOK_S = 1.0
-#: Jobs whose tasks hold replicas, in the order of their ranks.
-_JOBS = ("chief", "master", "worker")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,12 +61,14 @@ def members_of(config: TaskConfig | None) -> tuple[list[Member], int]:
         return [], 0
     found = [
         Member(task=task, address=parse_address(address))
-        for job in _JOBS
+        for job in TRAINING
         for task, address in config.cluster.tasks()
         if task.job == job
     ]
     if not found:
-        raise ClusterConfigError("TF_CONFIG cluster", f"has no task that can hold a replica: no {' or '.join(_JOBS)}")
+        raise ClusterConfigError(
+            "TF_CONFIG cluster", f"has no task that can hold a replica: no {' or '.join(TRAINING)}"
+        )
     if config.task is None:
         raise ClusterConfigError("TF_CONFIG task", "is missing: this process cannot know which of the cluster it is")
     ranks = [rank for rank, member in enumerate(found) if member.task == config.task]

@@ -7,27 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import EXEC, processes
+from tests.support.processes import EXEC, Process, processes
 
 PROGRAM = Path(__file__).with_name("programs") / "train_and_evaluate.py"
 
 pytestmark = pytest.mark.slow
 
 
-def test_every_task_does_its_part(tmp_path: Path) -> None:
-    with processes(ps=1, chief=1, worker=1) as cluster:
+@pytest.mark.parametrize(
+    ("lead", "epochs"),
+    [
+        pytest.param("chief", "", id="until max_steps"),
+        # The evaluator is in the cluster spec, as no other task needs it, and only the chief can tell it of the end.
+        pytest.param("master", "10", id="until the data end"),
+    ],
+)
+def test_every_task_does_its_part(tmp_path: Path, lead: str, epochs: str) -> None:
+    with processes(**{"ps": 1, lead: 1, "worker": 1, "evaluator": 1}) as cluster:
+        named = {job: hosts for job, hosts in cluster.hosts.items() if job != "evaluator" or epochs}
 
         def told(job: str) -> str:
-            return json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": 0}})
+            return json.dumps({"cluster": named, "task": {"type": job, "index": 0}})
 
-        tasks = {
-            job: cluster.start(job, 0, PROGRAM, str(tmp_path), TF_CONFIG=told(job)) for job in ("ps", "chief", "worker")
-        }
-        evaluator = cluster.run(*EXEC, str(PROGRAM), str(tmp_path), TF_CONFIG=told("evaluator"))
-        for job in ("chief", "worker"):
+        def start(job: str) -> Process:
+            return cluster.run(*EXEC, str(PROGRAM), str(tmp_path), TF_CONFIG=told(job), EPOCHS=epochs)
+
+        tasks = {job: start(job) for job in ("ps", lead, "worker", "evaluator")}
+        for job in (lead, "worker"):
             assert "done" in tasks[job].succeeds()
-            assert f"task {job} 0 {job == 'chief'}" in tasks[job].output
-        evaluator.succeeds()
-        assert int(evaluator.wait_for(r"evaluated (\d+)").group(1)) >= 100
-        assert tasks["ps"].terminate() == 0
+            assert f"task {job} 0 {job == lead}" in tasks[job].output
+        assert "does not answer" not in tasks[lead].output
+        tasks["evaluator"].succeeds()
+        steps = int(tasks["evaluator"].wait_for(r"evaluated (\d+)").group(1))
+        assert steps == int(tasks[lead].wait_for(r"evaluated (\d+)").group(1))
+        assert steps >= (40 if epochs else 100)
+        tasks["ps"].succeeds()
     assert (tmp_path / "eval").is_dir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from headwater.cluster.config import TRAINING
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.lifetime import PS
 from headwater.cluster.variables import FIRST_PS, REPLICAS, SAVES
@@ -40,7 +41,7 @@ def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
             f"{REPLICAS}=2 needs a second ps to keep the other copy on, and this cluster has {servers}: start it with "
             f"--ps 2, or leave {REPLICAS} away",
         )
-    if not {"chief", "worker"}.intersection(cluster.jobs):
+    if not set(TRAINING).intersection(cluster.jobs):
         raise FailedPreconditionError(
             None, None, f"{REPLICAS}=2 needs a chief or a worker, which says which copy serves; this cluster has none"
         )

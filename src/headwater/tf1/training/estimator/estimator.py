@@ -178,7 +178,7 @@ class Estimator:
         more: list[Any] = list(hooks or ())
         if steps is not None or max_steps is not None:
             more.append(StopAtStepHook(steps, max_steps))
-        with self._graph():
+        with self._graph(self._device):
             create_global_step()
             features, labels, input_hooks = features_and_labels(self._call_input_fn(input_fn, ModeKeys.TRAIN))
             spec = self._call_model_fn(features, labels, ModeKeys.TRAIN, self._config)
@@ -497,8 +497,9 @@ class Estimator:
     # Building ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _graph(self) -> Generator[Graph]:
-        with Graph().as_default() as graph, graph.device(self._device):
+    def _graph(self, device: Any = None) -> Generator[Graph]:
+        """A graph of its own; ``device`` says where its operations are, for training in a cluster."""
+        with Graph().as_default() as graph, graph.device(device):
             set_random_seed(self._config.tf_random_seed)
             yield graph
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.cluster.config import CHIEFS
 from headwater.cluster.pauses import pause
 from headwater.dtypes import as_dtype
 from headwater.tensorboard_protos import config_pb2
@@ -15,7 +16,7 @@ from headwater.tf1.functional.nn import relu
 from headwater.tf1.functional.weighted_losses import Reduction
 from headwater.tf1.training.estimator import canned
 from headwater.tf1.training.estimator.inputs import numpy_input_fn
-from headwater.tf1.training.estimator.run_config import CHIEFS, RunConfig, TaskType
+from headwater.tf1.training.estimator.run_config import RunConfig, TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.tf1.training.estimator.train_and_evaluate import start_server, train_and_evaluate
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
-from headwater.cluster.config import EVALUATOR, task_config_from_environment
+from headwater.cluster.config import CHIEFS, EVALUATOR, task_config_from_environment
 from headwater.cluster.spec import ClusterSpec
+from headwater.tensorboard_protos import config_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.graph.scopes import DeviceFunction
     from headwater.tensorboard_protos import ConfigProto
 
 
 _DEFAULT: Final = object()
 _DEFAULT_SECS: Final = 600
-CHIEFS: Final = ("chief", "master")
 
 
 class TaskType:
@@ -49,7 +51,8 @@ class RunConfig:
       tf_random_seed: of the graph.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps, save_checkpoints_secs: steps or seconds between two checkpoints; every 600 s by default.
-      session_config: a ``ConfigProto``.
+      session_config: a ``ConfigProto``; in a cluster by default one whose ``device_filters`` are the ``ps`` and this
+        task, so that a session waits for no other.
       keep_checkpoint_max: maximum number of checkpoints that are kept.
       keep_checkpoint_every_n_hours: one more is kept in each interval of this number of hours.
       log_step_count_steps: steps between two lines about the speed and the loss.
@@ -163,12 +166,15 @@ class RunConfig:
             len(self.cluster_spec.task_indices(job)) for job in jobs if job == "worker" or job in CHIEFS
         ) or (0 if self.task_type == EVALUATOR else 1)
         self.is_chief: bool = (not jobs and self.task_type != EVALUATOR) or self.task_type in CHIEFS
-        self.master = ""
-        self.evaluation_master = ""
+        rest: Mapping[str, Any] = {} if found is None else found.rest
+        self.master: str = rest.get("session_master", "")
+        self.evaluation_master: str = rest.get("eval_session_master", "")
         several = sum(len(self.cluster_spec.task_indices(job)) for job in jobs) > 1
-        if several and self.task_type != EVALUATOR:
-            self.master: str = f"grpc://{self.cluster_spec.task_address(self.task_type, self.task_id)}"
-        from_environment = None if found is None else found.rest.get("model_dir")
+        if several and self.task_type != EVALUATOR and not self.master:
+            self.master = f"grpc://{self.cluster_spec.task_address(self.task_type, self.task_id)}"
+        if jobs and self.session_config is None:
+            self.session_config = _session_config(self.task_type, self.task_id)
+        from_environment = rest.get("model_dir")
         if model_dir is not None and from_environment is not None and model_dir != from_environment:
             raise ValueError(
                 f"`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in "
@@ -207,6 +213,14 @@ class RunConfig:
         for name, value in kwargs.items():
             setattr(made, name, value)
         return made
+
+
+def _session_config(job: str, index: int) -> ConfigProto:
+    """The session's configuration of a task that sees the ``ps`` and itself; a ``ps`` sees all but the other ``ps``."""
+    mine = [f"/job:{each}" for each in ("worker", *CHIEFS)]
+    if job != TaskType.PS:
+        mine = [f"/job:{job}" if job in CHIEFS else f"/job:{job}/task:{index}"]
+    return config_pb2.ConfigProto(allow_soft_placement=True, device_filters=["/job:ps", *mine])
 
 
 def _check_strategy(strategy: Any) -> None:

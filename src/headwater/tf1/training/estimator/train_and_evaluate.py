@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.cluster.config import EVALUATOR
+from headwater.cluster.config import CHIEFS, EVALUATOR
 from headwater.cluster.pauses import pause
 from headwater.graph.server.server import Server
 from headwater.tf1.training.estimator.estimator import Estimator
-from headwater.tf1.training.estimator.run_config import CHIEFS, TaskType
+from headwater.tf1.training.estimator.run_config import TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
+from headwater.tf1.training.estimator.training_end import TrainingEnd
 from headwater.tf1.training.saving_hooks import CheckpointSaverListener
 from headwater.tf1.training.step_timer import SecondOrStepTimer
 
@@ -39,8 +40,12 @@ class _Evaluator:
         done = 0 if self.metrics is None else int(self.metrics["global_step"])
         return self._max_steps is not None and done >= self._max_steps
 
-    def evaluate(self) -> bool:
-        """Whether there was a checkpoint that had not been evaluated."""
+    def evaluate(self, *, is_last: bool = False) -> bool:
+        """Whether there was a checkpoint that had not been evaluated.
+
+        Args:
+          is_last: whether no later one comes.
+        """
         path = self._estimator.latest_checkpoint()
         if path is None or path == self._last:
             return False
@@ -52,7 +57,7 @@ class _Evaluator:
             name=self._spec.name,
         )
         self._last = path
-        self.export(is_the_final_export=self.finished)
+        self.export(is_the_final_export=is_last or self.finished)
         return True
 
     def export(self, *, is_the_final_export: bool) -> None:
@@ -122,8 +127,9 @@ def train_and_evaluate(
             raise TypeError(f"`{kind.__name__}` expected, given {type(value)}")
     config = estimator.config
     evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
+    training_end = TrainingEnd(estimator.model_dir)
     if config.task_type == EVALUATOR:
-        _evaluate_continuously(evaluator, eval_spec)
+        _evaluate_continuously(evaluator, eval_spec, training_end)
         return None
     if not config.cluster_spec.jobs:
         listener = _EvaluateAfterSaving(evaluator, eval_spec.throttle_secs)
@@ -142,10 +148,14 @@ def train_and_evaluate(
         )
     if config.master:
         start_server(config)
+    if config.is_chief:
+        training_end.clear()
     listeners: list[CheckpointSaverListener] = []
     if config.task_type == TaskType.MASTER:
         listeners.append(_EvaluateAfterSaving(evaluator, eval_spec.throttle_secs))
     estimator.train(train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps, saving_listeners=listeners)
+    if config.is_chief:
+        training_end.write(estimator.latest_checkpoint())
     return None
 
 
@@ -157,8 +167,14 @@ def start_server(config: Any) -> Server:
     )
 
 
-def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec) -> None:
-    """Evaluates each new checkpoint until that of the last step."""
+def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec, training_end: TrainingEnd) -> None:
+    """Evaluates each new checkpoint until that of the last step, or the last of a training that has ended before."""
     pause(spec.start_delay_secs)
     while not evaluator.finished:
-        pause(spec.throttle_secs if evaluator.evaluate() and not evaluator.finished else _POLL_S)
+        ended = training_end.read()  # before the last checkpoint is looked for
+        evaluated = evaluator.evaluate(is_last=ended)
+        if ended:
+            if not evaluated:
+                evaluator.export(is_the_final_export=True)
+            return
+        pause(spec.throttle_secs if evaluated and not evaluator.finished else _POLL_S)

@@ -1,5 +1,6 @@
 """Every task of a cluster, as ``TF_CONFIG`` says: trains, serves variables or evaluates."""
 
+import os
 import sys
 
 import numpy as np
@@ -7,12 +8,13 @@ import tensorflow as tf
 
 tf.logging.set_verbosity(tf.logging.INFO)
 numbers = np.random.RandomState(0)
+EPOCHS = int(os.environ["EPOCHS"]) if os.environ["EPOCHS"] else None
 X = numbers.standard_normal((64, 3)).astype(np.float32)
 Y = (X.sum(1) > 0).astype(np.int64)
 
 
 def training():
-    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat().batch(16)
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat(EPOCHS).batch(16)
 
 
 def testing():
@@ -26,7 +28,7 @@ def main():
     evaluate = tf.estimator.EvalSpec(testing, steps=None, start_delay_secs=0, throttle_secs=0)
     print("task", config.task_type, config.task_id, config.is_chief)
     tf.estimator.train_and_evaluate(estimator, train, evaluate)
-    if config.task_type == "evaluator":
+    if config.task_type in ("chief", "master", "evaluator"):
         print("evaluated", estimator.evaluate(testing)["global_step"])
     print("done")
 

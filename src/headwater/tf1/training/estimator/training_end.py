@@ -1,0 +1,50 @@
+"""The note in an estimator's folder by which its evaluator learns that training has ended.
+
+An evaluator talks to no other task. That the last checkpoint is there it knows by ``max_steps`` alone, which a training
+does not reach whose data end before, or which a hook stops. So the chief writes a note when it has trained, and removes
+that of an earlier training when it begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from headwater.data.io import files
+
+_NAME = "training-ended.json"
+# A note that is older than the evaluator may be of an earlier training, until this training's chief begins.
+_OLD_S = 60.0
+
+
+class TrainingEnd:
+    """The note of one folder.
+
+    Args:
+      model_dir: the estimator's.
+    """
+
+    def __init__(self, model_dir: str) -> None:
+        self._folder = model_dir
+        self._path = os.path.join(model_dir, _NAME)
+        self._began = time.time()
+
+    def clear(self) -> None:
+        """Training begins."""
+        if files.exists(self._path):
+            files.remove(self._path)
+
+    def write(self, checkpoint: str | None) -> None:
+        """Training has ended, with this checkpoint as its last."""
+        files.makedirs(self._folder)
+        with files.atomic_write(self._path) as file:
+            file.write(json.dumps({"at": time.time(), "checkpoint": checkpoint}).encode())
+
+    def read(self) -> bool:
+        """Whether training has ended: whether there is a note of this training, or there has been for long."""
+        if not files.exists(self._path):
+            return False
+        with files.open_file(self._path, "rb") as file:
+            at = float(json.loads(file.read())["at"])
+        return at >= self._began or time.time() >= self._began + _OLD_S
