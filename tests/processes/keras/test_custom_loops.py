@@ -75,3 +75,9 @@ def test_replicas_gather_within_compiled_functions() -> None:
     rows = "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [10.0, 11.0, 12.0], [13.0, 14.0, 15.0]]"
     assert found.count(f"rows {rows} large [[False, True], [True, True]]") == 2
     assert found.count("options True") == 2
+
+
+def test_uneven_data_stop_no_worker_and_every_example_counts() -> None:
+    found = printed("--workers", "2", str(FOLDER / "uneven.py"))
+    for line in ("known 8 45.0", "filtered 8 45.0", "none 1 4.0", "divided 6 45.0"):
+        assert found.count(line) == 2, found

@@ -14,31 +14,99 @@ from headwater.keras.values import PerReplica, map_structure
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
+# As datasets have them.
+_INFINITE, _UNKNOWN = -1, -2
+
 
 class DistributedDataset(ShardedDataset):
     """This process's share of each batch; what each replica gets of it, where the process has several.
 
+    All processes come to the end together: one whose data have ended before gets batches of no rows.
+
     Args:
       dataset: gives this process's share of each batch.
-      replicas: of this process.
+      replicas: all replicas.
+      devices: how many this process has.
     """
 
-    def __init__(self, dataset: Any, replicas: int) -> None:
+    def __init__(self, dataset: Any, replicas: Replicas, devices: int) -> None:
         super().__init__(dataset)
         self._replicas = replicas
+        self._devices = devices
 
     def __iter__(self) -> Iterator[object]:
-        for batch in self.dataset:
-            yield self._divided(batch)
+        return map(self._divided, _in_step(self.dataset, self._replicas))
 
     def _divided(self, batch: object) -> object:
-        if self._replicas == 1:
-            return batch
+        return batch if self._devices == 1 else map_structure(lambda leaf: _parts(leaf, self._devices), batch)
 
-        def divide(leaf: Tree) -> Any:
-            return PerReplica(np.array_split(leaf, self._replicas)) if np.ndim(leaf) else leaf
 
-        return map_structure(divide, batch)
+def _parts(leaf: Tree, count: int) -> Any:
+    """The rows of each of ``count`` replicas, as TensorFlow divides them: 10 rows between three as 4, 4 and 2."""
+    if not np.ndim(leaf):
+        return leaf
+    each = -(-len(leaf) // count)
+    return PerReplica([leaf[at * each : (at + 1) * each] for at in range(count)])
+
+
+def _in_step(dataset: Any, replicas: Replicas) -> Iterator[Any]:
+    """The elements of this process, and empty ones until no process has any more.
+
+    Where all know how many they have they say so once; else each says before every step whether it has one more.
+    """
+    elements = iter(dataset.elements() if hasattr(dataset, "elements") else dataset)
+    if replicas.processes == 1:
+        yield from elements
+        return
+    mine = np.asarray([_cardinality(dataset)], np.int64)
+    counts = [int(np.asarray(each[0])[0]) for each in replicas.gather([mine], "lengths of datasets")]
+    if len(set(counts)) == 1 and counts[0] != _UNKNOWN:
+        yield from elements
+        return
+    known = _UNKNOWN not in counts and _INFINITE not in counts
+    element, made, ended = None, 0, object()
+    while True:
+        found = next(elements, ended)
+        if known:
+            goes_on = made < max(counts)
+        else:
+            flag = np.asarray([found is not ended], np.int32)
+            goes_on = bool(replicas.add_up(flag, "whether there are batches")[0])
+        if not goes_on:
+            return
+        element = _nothing_of(dataset, element) if found is ended else found
+        made += 1
+        yield element
+
+
+def _cardinality(dataset: Any) -> int:
+    cardinality = getattr(dataset, "cardinality", None)
+    return _UNKNOWN if cardinality is None else int(cardinality())
+
+
+def _nothing_of(dataset: Any, last: Any) -> Any:
+    """A batch without rows.
+
+    Args:
+      dataset: whose batches are like it.
+      last: its last batch; None where it has had none.
+
+    Raises:
+      ValueError: there was none, and the data do not say of which kind they would be.
+    """
+    if last is not None:
+        return map_structure(lambda leaf: leaf[:0] if np.ndim(leaf) else leaf, last)
+    spec = getattr(dataset, "element_spec", None)
+    if spec is None:
+        raise ValueError(
+            "this process has no data at all, and others have: give it a tf.data dataset, which says the kind"
+        )
+
+    def empty(leaf: Any) -> Any:
+        shape = [size or 0 for size in leaf.shape.as_list()] if leaf.shape.rank else []
+        return np.zeros([0, *shape[1:]] if shape else [], leaf.dtype.as_numpy_dtype)
+
+    return map_structure(empty, spec)
 
 
 class _Batches:
@@ -49,6 +117,10 @@ class _Batches:
 
     def __iter__(self) -> Iterator[object]:
         return self._shards.batches()
+
+    def cardinality(self) -> int:
+        """How many batches there are; -2 where that is unknown."""
+        return _UNKNOWN if self._shards.count is None else self._shards.count
 
 
 def distributed_dataset(dataset: Any, replicas: Replicas, devices: int) -> DistributedDataset:
@@ -63,9 +135,4 @@ def distributed_dataset(dataset: Any, replicas: Replicas, devices: int) -> Distr
         mine = dataset.distributed(replicas.processes, replicas.rank) if replicas.processes > 1 else dataset
     else:
         mine = _Batches(dataset, Share(count=replicas.processes, index=replicas.rank, seed=0))
-    return DistributedDataset(mine, devices)
-
-
-def own_dataset(dataset: object, devices: int) -> DistributedDataset:
-    """``dataset``, which is this process's own share, for its devices."""
-    return DistributedDataset(dataset, devices)
+    return DistributedDataset(mine, replicas, devices)

@@ -115,10 +115,10 @@ class _Mirrors(Strategy):
         self, dataset_fn: Callable[[InputContext], object], options: object = None
     ) -> DistributedDataset:
         del options
-        from headwater.keras.mirrored.inputs import own_dataset  # noqa: PLC0415  as above
+        from headwater.keras.mirrored.inputs import DistributedDataset  # noqa: PLC0415  as above
 
         context = InputContext(self._replicas.processes, self._replicas.rank, self.num_replicas_in_sync)
-        return own_dataset(dataset_fn(context), len(self._devices))
+        return DistributedDataset(dataset_fn(context), self._replicas, len(self._devices))
 
 
 class MirroredStrategy(_Mirrors):

@@ -8,7 +8,9 @@ import pytest
 from headwater.cluster.config import ClusterConfigError, parse_task_config
 from headwater.keras.collectives.group import members_of
 from headwater.keras.mirrored.cores import share_of
+from headwater.keras.mirrored.inputs import DistributedDataset
 from headwater.keras.mirrored.lockstep import Lockstep, current
+from headwater.keras.mirrored.replicas import LocalReplicas
 from headwater.keras.mirrored.strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from headwater.keras.models import strategy_of
 from headwater.keras.strategy import (
@@ -114,3 +116,11 @@ def test_ranks_are_the_chief_then_the_workers() -> None:
 )
 def test_processes_of_a_machine_divide_its_cores(cores: list[int], sharing: int, expected: list[list[int]]) -> None:
     assert [share_of(cores, place, sharing) for place in range(sharing)] == expected
+
+
+def test_replicas_get_rows_as_tensorflow_divides_them() -> None:
+    for rows, expected in ((10, [4, 4, 2]), (5, [2, 2, 1]), (4, [2, 2, 0]), (1, [1, 0, 0])):  # of TensorFlow 2.21
+        (batch,) = DistributedDataset([np.arange(rows)], LocalReplicas(), 3)
+        assert isinstance(batch, PerReplica)
+        assert [len(part) for part in batch.values] == expected
+        np.testing.assert_array_equal(np.concatenate(batch.values), np.arange(rows))
