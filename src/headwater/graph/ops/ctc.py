@@ -9,6 +9,7 @@ import numpy as np
 
 from headwater.dtypes import int64
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from headwater.graph.kernels.ctc import paths
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -127,64 +128,12 @@ def _trimmed(labels: Sequence[int], classes: int, collapse: bool, row: int) -> l
 def _paths(
     inputs: HostArray, labels: Sequence[Sequence[int]], lengths: HostArray, merge_repeated: bool
 ) -> tuple[HostArray, HostArray]:
-    """Loss and gradient by dynamic programming over labels with blanks between them; length 0 counts as nothing."""
-    time, batch, classes = inputs.shape
-    blank = classes - 1
+    """Loss and gradient; length 0 counts as nothing."""
     counts = np.array([len(row) for row in labels], np.int64)
-    states = 2 * int(counts.max(initial=0)) + 1
-    path = np.full((batch, states), blank, np.int64)
+    path = np.full((len(labels), 2 * int(counts.max(initial=0)) + 1), inputs.shape[2] - 1, np.int64)
     for row, values in enumerate(labels):
         path[row, 1 : 2 * len(values) : 2] = values
-    inside = np.arange(states) < (2 * counts + 1)[:, None]
-    shifted = np.full_like(path, -1)
-    shifted[:, 2:] = path[:, :-2]
-    stay = np.full(path.shape, True) if merge_repeated else path == blank
-    skip = (path != blank) & (shifted >= 0)
-    if merge_repeated:
-        skip &= path != shifted
-    high = inputs.max(-1, keepdims=True, initial=-np.inf)
-    scores = inputs - high - np.log(np.exp(inputs - high).sum(-1, keepdims=True))
-    emitted = np.take_along_axis(scores, np.broadcast_to(path, (time, *path.shape)), 2) if time else None
-    ends = (np.arange(states) >= (2 * counts - 1)[:, None]) & inside
-    loss, gradient = np.zeros(batch), np.zeros_like(inputs)
-    if emitted is None:
-        return loss, gradient
-
-    def allowed(values: HostArray, where: HostArray) -> HostArray:
-        return np.where(where, values, -np.inf)
-
-    def moved(values: HostArray, by: int) -> HostArray:
-        result = np.full_like(values, -np.inf)
-        if by > 0:
-            result[:, by:] = values[:, :-by]
-        else:
-            result[:, :by] = values[:, -by:]
-        return result
-
-    alphas = np.full((time, batch, states), -np.inf)
-    alphas[0, :, :2] = emitted[0, :, :2]
-    alphas[0] = allowed(alphas[0], inside)
-    for step in range(1, time):
-        before = alphas[step - 1]
-        total = np.logaddexp(allowed(before, stay), moved(before, 1))
-        total = np.logaddexp(total, allowed(moved(before, 2), skip))
-        alphas[step] = allowed(total + emitted[step], inside)
-    last = alphas[np.maximum(lengths - 1, 0), np.arange(batch)]
-    likelihood = np.logaddexp.reduce(allowed(last, ends), 1)
-    loss = np.where(lengths > 0, -likelihood, 0.0)
-    beta = np.full((batch, states), -np.inf)
-    rows = np.arange(batch)[:, None]
-    for step in range(time - 1, -1, -1):
-        if step + 1 < time:
-            after = beta + emitted[step + 1]
-            beta = np.logaddexp(allowed(after, stay), moved(after, -1))
-            beta = np.logaddexp(beta, moved(allowed(after, skip), -2))
-        beta = np.where((lengths - 1 == step)[:, None], allowed(np.zeros_like(beta), ends), beta)
-        running = (step < lengths)[:, None]
-        gradient[step] = np.where(running, np.exp(scores[step]), 0.0)
-        shares = np.exp(alphas[step] + beta - np.where(np.isfinite(likelihood), likelihood, 0.0)[:, None])
-        np.subtract.at(gradient[step], (rows, path), np.where(running, shares, 0.0))
-    return loss, gradient
+    return paths(inputs, path, counts, lengths, merge_repeated)
 
 
 # Decoding ---------------------------------------------------------------------------------------------------------
