@@ -13,6 +13,7 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "matrices",
     "nn",
     "optimizers",
+    "random",
     "reductions",
     "routing",
     "segments",

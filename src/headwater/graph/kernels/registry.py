@@ -47,7 +47,8 @@ class NoKernel(Exception):
 def kernel(*names: str) -> Callable[[F], F]:
     """Registers ``f(*inputs, **attrs)`` as the kernel of operation types, which gives an array or a tuple of arrays.
 
-    The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters.
+    The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters. That of a
+    random operation takes a key of `headwater.graph.kernels.generator` first.
     """
     return _adding(_kernels, names)
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
-from headwater.graph.ops import host_random
+from headwater.graph.kernels import generator
+from headwater.graph.kernels.generator import seeds_of
 from headwater.graph.ops.common import as_ints
-from headwater.graph.ops.host_random import seeds_of
 from headwater.graph.passes.plan import Compute, Node
 from headwater.graph.registry import lookup
 
@@ -33,9 +33,9 @@ _Draw = Callable[[tuple[int, int], Sequence[int]], Array]
 MOST_RUNS: Final = 16
 
 _DRAWS: Final[Mapping[str, _Draw]] = {
-    "RandomUniform": host_random.uniform,
-    "RandomStandardNormal": host_random.normal,
-    "TruncatedNormal": host_random.truncated_normal,
+    "RandomUniform": generator.uniform,
+    "RandomStandardNormal": generator.normal,
+    "TruncatedNormal": generator.truncated_normal,
 }
 
 
@@ -204,8 +204,8 @@ class InitialValues:
             return value
         if node.type in _DRAWS:
             first, second = seeds_of(node.attrs, node.name, self._seed)
-            key = host_random.fold_in(host_random.seed_key(first), second)
-            return _drawn(node.type, node.attrs["dtype"], host_random.fold_in(key, counter), as_ints(inputs[0]))
+            key = generator.fold_in(generator.seed_key(first), second)
+            return _drawn(node.type, node.attrs["dtype"], generator.fold_in(key, counter), as_ints(inputs[0]))
         if f"{node.name}:0" in self._products:
             return inputs
         if node.inputs[0] in self._products:
@@ -213,5 +213,5 @@ class InitialValues:
             if not (x.dtype == np.float32 and factor.ndim == term.ndim == 0):
                 return x * factor + term
             drawn = x.base is None and x.flags.writeable
-            return host_random.scaled(x, factor, term, into=x if drawn else np.empty_like(x))
+            return generator.scaled(x, factor, term, into=x if drawn else np.empty_like(x))
         return np.asarray(_FORMS[node.type](*inputs))

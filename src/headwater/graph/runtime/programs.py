@@ -17,9 +17,9 @@ import numpy as np
 
 from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from headwater.graph.kernels.generator import seeds_of
 from headwater.graph.ops.bodies import call
 from headwater.graph.ops.faults import fault_of
-from headwater.graph.ops.host_random import seeds_of
 from headwater.graph.passes.plan import Compute, Node, encode_compute
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.runtime.devices import memory_stats, placed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
-from headwater.graph.ops import host_random
+from headwater.graph.kernels import generator
 from headwater.graph.runtime import compile as executables
 from headwater.graph.runtime import programs
 
@@ -27,12 +27,12 @@ class TestHostRandom:
     @pytest.mark.parametrize("shape", [(), (1,), (0, 3), (7, 11), (3, 40_000)])
     def test_draws_are_those_of_jax(self, shape: tuple[int, ...]) -> None:
         folded = _jax.random.fold_in(_jax.random.fold_in(_jax.random.key(-3), 0xFFFFFFFF), 12)
-        key = host_random.fold_in(host_random.fold_in(host_random.seed_key(-3), 0xFFFFFFFF), 12)
+        key = generator.fold_in(generator.fold_in(generator.seed_key(-3), 0xFFFFFFFF), 12)
         assert key == tuple(np.asarray(_jax.random.key_data(folded)).tolist())
         for ours, jaxs in [
-            (host_random.uniform, _jax.random.uniform),
-            (host_random.normal, _jax.random.normal),
-            (host_random.truncated_normal, lambda *args: _jax.random.truncated_normal(args[0], -2.0, 2.0, *args[1:])),
+            (generator.uniform, _jax.random.uniform),
+            (generator.normal, _jax.random.normal),
+            (generator.truncated_normal, lambda *args: _jax.random.truncated_normal(args[0], -2.0, 2.0, *args[1:])),
         ]:
             wanted = np.asarray(_jax.jit(jaxs, static_argnums=(1, 2))(folded, shape, np.float32))
             drawn = ours(key, shape)
@@ -42,7 +42,7 @@ class TestHostRandom:
     def test_normal_numbers_of_all_kinds_of_bits(self) -> None:
         bits = _bits(1 << 18)
         found = np.empty(len(bits), np.float32)
-        host_random._normal(bits.copy(), found)
+        generator._normal(bits.copy(), found)
         low = np.nextafter(np.float32(-1), np.float32(0))
         fractions = (bits | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
 
@@ -52,15 +52,15 @@ class TestHostRandom:
         np.testing.assert_array_equal(found, np.asarray(_jax.jit(wanted)(fractions)))
 
     def test_large_draws_by_table_and_threads_are_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        plain = host_random.normal((1, 2), (1 << 17,))
-        monkeypatch.setattr(host_random, "_normals", host_random._Tabulated(host_random._normal))
-        monkeypatch.setattr(host_random, "_MANY", 1)
-        monkeypatch.setattr(host_random, "_LARGE", 1)
-        np.testing.assert_array_equal(host_random.normal((1, 2), (1 << 17,)), plain)
+        plain = generator.normal((1, 2), (1 << 17,))
+        monkeypatch.setattr(generator, "_normals", generator._Tabulated(generator._normal))
+        monkeypatch.setattr(generator, "_MANY", 1)
+        monkeypatch.setattr(generator, "_LARGE", 1)
+        np.testing.assert_array_equal(generator.normal((1, 2), (1 << 17,)), plain)
 
     def test_counters_pass_32_bits(self) -> None:
         place, ones = np.array([5], np.uint32), np.array([1], np.uint32)
-        host_random._threefry((3, 4), ones, place, np.empty(1, np.uint32))
+        generator._threefry((3, 4), ones, place, np.empty(1, np.uint32))
         first, second = _jax.extend.random.threefry_2x32(np.array([3, 4], np.uint32), np.array([1, 5], np.uint32))
         assert (int(ones[0]), int(place[0])) == (int(first), int(second))
 

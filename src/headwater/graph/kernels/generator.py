@@ -70,6 +70,14 @@ def _threefry(key: tuple[int, int], first: Array, second: Array, spare: Array) -
         np.add(second, np.uint32(words[(group + 2) % 3] + group + 1 & _WORD), second)
 
 
+def words(key: tuple[int, int], count: int) -> tuple[Array, Array]:
+    """Both words, of uint32, that a key makes of each of the counters 0, 1 … ``count`` - 1."""
+    places = np.arange(count, dtype=np.uint64)
+    first, second = (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32)
+    _threefry(key, first, second, np.empty(count, np.uint32))
+    return first, second
+
+
 # Draws -------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,89 @@
+"""Random numbers: bit for bit those of `headwater.graph.ops.random`. A key is two numbers of 32 bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.graph.kernels.common import ints
+from headwater.graph.kernels.generator import fold_in, normal, seed_key, truncated_normal, uniform, words
+from headwater.graph.kernels.registry import NoKernel, kernel
+
+if TYPE_CHECKING:
+    from headwater.dtypes import DType
+    from headwater.graph.registry import HostArray
+
+Key = tuple[int, int]
+
+
+def _draw(op_type: str, draw: Callable[[Key, tuple[int, ...]], Any]) -> None:
+    @kernel(op_type)
+    def drawn(key: Key, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> HostArray:  # pyright: ignore[reportUnusedFunction]
+        del seed, seed2
+        if dtype.numpy_dtype != np.float32:
+            raise NoKernel
+        return draw(key, ints(shape))
+
+    @kernel(_STATELESS[op_type])
+    def stateless(shape: HostArray, seed: HostArray, *, dtype: DType | None = None) -> HostArray:  # pyright: ignore[reportUnusedFunction]
+        if dtype is not None and dtype.numpy_dtype != np.float32:
+            raise NoKernel
+        first, second = seed.tolist()
+        return draw(fold_in(seed_key(first), second), ints(shape))
+
+
+_STATELESS: Final = {
+    "RandomStandardNormal": "StatelessRandomNormal",
+    "RandomUniform": "StatelessRandomUniform",
+    "TruncatedNormal": "StatelessTruncatedNormal",
+}
+_draw("RandomStandardNormal", normal)
+_draw("RandomUniform", uniform)
+_draw("TruncatedNormal", truncated_normal)
+
+
+@kernel("RandomKey")
+def random_key(key: Key, *, seed: int = 0, seed2: int = 0) -> HostArray:
+    """A key for the random numbers of a body."""
+    del seed, seed2
+    return np.array(key, np.uint32)
+
+
+def _bits(key: Key, count: int, unsigned: np.dtype[Any]) -> HostArray:
+    first, second = words(key, count)
+    if unsigned.itemsize == 4:
+        return first ^ second
+    return first.astype(np.uint64) << np.uint64(32) | second
+
+
+@kernel("RandomUniformInt")
+def uniform_int(
+    key: Key, shape: HostArray, minval: HostArray, maxval: HostArray, *, seed: int = 0, seed2: int = 0
+) -> HostArray:
+    """Integers in [minval, maxval): the remainder of twice as many random bits as they have."""
+    del seed, seed2
+    sizes = ints(shape)
+    unsigned = np.dtype(f"u{minval.dtype.itemsize}")
+    if unsigned.itemsize < 4 or minval.ndim or maxval.ndim:
+        raise NoKernel
+    low, high = minval.item(), maxval.item()
+    span = unsigned.type(max(high - low, 1))
+    upper, lower = (_bits(fold_in(key, part), math.prod(sizes), unsigned) for part in (0, 1))
+    half = unsigned.type(1 << 4 * unsigned.itemsize) % span
+    offset = (upper % span) * (half * half % span) + lower % span
+    return (minval + (offset % span).astype(minval.dtype)).astype(minval.dtype).reshape(sizes)
+
+
+@kernel("RandomShuffle")
+def shuffle(key: Key, value: HostArray, *, seed: int = 0, seed2: int = 0) -> HostArray:
+    """The slices along the first dimension in random order: sorted by random numbers, so often that equal ones of
+    these change nothing."""
+    del seed, seed2
+    order = np.arange(len(value))
+    for _ in range(math.ceil(3 * math.log(max(1, len(value))) / math.log(np.iinfo(np.uint32).max))):
+        key, drawn = fold_in(key, 0), fold_in(key, 1)
+        order = order[np.argsort(_bits(drawn, len(value), np.dtype(np.uint32)), kind="stable")]
+    return value[order]
