@@ -105,6 +105,11 @@ class _Compiled:
         self._more = more
         self._aligned = False
 
+    @property
+    def written(self) -> Sequence[Any]:
+        """The variables that it changes."""
+        return self._more.written
+
     def __call__(self, values: Sequence[Any], pulled: Sequence[Any]) -> Any:
         for strategy in self._served:
             strategy.read(self.variables)
@@ -165,6 +170,12 @@ class Function:
         self._in_python = False
         self._autograph = autograph
         self._converting = False
+
+    def variables_used(self) -> tuple[set[int], set[int]] | None:
+        """The ids of variables that it has used and of those that it has changed; None where it runs as Python."""
+        if self._in_python or _Switch.eagerly:
+            return None
+        return set(self._variables), {id(variable) for found in self._traces.values() for variable in found.written}
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

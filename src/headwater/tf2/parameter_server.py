@@ -12,7 +12,9 @@ import json
 import os
 import runpy
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
@@ -30,6 +32,7 @@ from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext
 from headwater.tf2.data import Distributed
+from headwater.tf2.free_variables import FreeVariables
 from headwater.tf2.function import Function
 from headwater.tf2.strategies import Replicating
 from headwater.tf2.tracing import tracing
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     import keras
 
     from headwater.cluster.resolvers import ClusterResolver
+    from headwater.cluster.transport.channel import Channel
     from headwater.keras.types import Tree
 
 #: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
@@ -135,6 +139,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
     def __init__(self, cluster_resolver: ClusterResolver | None = None, variable_partitioner: Any = None) -> None:
         self._optimizers: list[Any] = []
         self.metrics: list[keras.metrics.Metric] = []
+        self._variables: list[Any] = []
+        self.free = FreeVariables(self._free_variables, self._free_optimizers)
         self._fresh: set[int] = set()
         self._read: dict[int, np.ndarray[Any, Any]] = {}  # by its id, what a variable was that no optimizer changes
         own = _Own.config
@@ -158,6 +164,20 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
     def note_metric(self, metric: keras.metrics.Metric) -> None:
         """A metric was made in the scope."""
         self.metrics.append(metric)
+
+    def note_variable(self, variable: Any) -> None:
+        """A variable was made in the scope by the program itself."""
+        self._variables.append(variable)
+
+    def _free_variables(self) -> list[Any]:
+        owners = (*self._models, *self.metrics)
+        owned = {id(variable) for owner in owners for variable in owner.variables}
+        return [variable for variable in self._variables if id(variable) not in owned]
+
+    def _free_optimizers(self) -> list[Any]:
+        self._served()  # which gives models theirs
+        taken = {id(model.optimizer) for model in self._models if getattr(model, "optimizer", None) is not None}
+        return [optimizer for optimizer in self._optimizers if id(optimizer) not in taken]
 
     def _served(self) -> list[ServedModel]:
         trained = _outermost([model for model in self._models if model.trainable_variables or not model.built])
@@ -254,6 +274,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         self._fresh.add(id(client))
 
     def combine_gradients(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[object]) -> Tree:
+        if any(optimizer is free for free in self._free_optimizers()):
+            return gradients
         pairs = [pair for pair in zip(variables, gradients, strict=True) if pair[1] is not None]
         variables, gradients = [variable for variable, _ in pairs], [gradient for _, gradient in pairs]
         trace = tracing()
@@ -323,15 +345,21 @@ class _Functions(Registry):
             found = self._program.get(name.rpartition(".")[2])
             if not isinstance(found, Function) or name_of(found) != name:
                 raise
-        return found if self._strategy.task is None else self._with_metrics(found)
+        return found if self._strategy.task is None else self._with_changes(found)
 
-    def _with_metrics(self, function: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: Sequence[object], **kwargs: Mapping[str, object]) -> Tree:
-            variables = _counts(self._strategy)
+    def _with_changes(self, function: Callable[..., object]) -> Callable[..., object]:
+        """``function`` with the values of free variables as its first argument (None for those of before), which gives
+        beside its result what metrics have counted, what the free variables are now, and what it does with them."""
+
+        def call(state: Tree, *args: Sequence[object], **kwargs: Mapping[str, object]) -> Tree:
+            free, variables = self._strategy.free, _counts(self._strategy)
+            if state is not None:
+                free.take(state)
             before = [np.asarray(variable.value) for variable in variables]
             result = function(*args, **kwargs)
             changes = [np.asarray(v.value) - was for v, was in zip(variables, before, strict=True)]
-            return [result, changes]
+            use = free.use_by(function) if free else "nothing"
+            return [result, changes, free.values() if use == "writes" else None, use]
 
         return call
 
@@ -356,6 +384,8 @@ class ClusterCoordinator(Coordinator):
         self._registry = strategy.functions
         self._server = strategy.calls
         self._begun = self._server is not None
+        self._uses: dict[str, str] = {}
+        self._turn = threading.Lock()
 
     def _begin(self) -> None:
         """Once models and functions are there: a ``ps`` stays here. A worker has all that it needs."""
@@ -385,11 +415,17 @@ class ClusterCoordinator(Coordinator):
         self._begin()
         return super().fetch(val)
 
-    def received(self, result: Tree) -> Tree:
+    def exchange(self, channel: Channel, name: str, args: Any, kwargs: Any) -> Tree:
         if self._served.task is None:
-            return result
-        value, changes = result
-        with self._changed:
-            for variable, change in zip(_counts(self._served), changes, strict=True):
-                variable._direct_assign(variable.value + jnp.asarray(change))
+            return super().exchange(channel, name, args, kwargs)
+        use = self._uses.get(name, "writes") if self._served.free else "nothing"
+        with self._turn if use == "writes" else nullcontext():
+            state = None if use == "nothing" else self._served.free.values()
+            value, changes, state, use = super().exchange(channel, name, (state, *args), kwargs)
+            self._uses[name] = use
+            with self._changed:
+                for variable, change in zip(_counts(self._served), changes, strict=True):
+                    variable._direct_assign(variable.value + jnp.asarray(change))
+                if state is not None:
+                    self._served.free.take(state)
         return value

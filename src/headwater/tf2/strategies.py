@@ -23,6 +23,7 @@ from headwater.tf2.exchange import Processes, sums
 from headwater.tf2.function import Function, as_traced
 from headwater.tf2.scope import RecordingScope
 from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import Variable
 from headwater.tf2.tracing import runs_in_python, tracing
 
 if TYPE_CHECKING:
@@ -292,7 +293,12 @@ def watch_optimizers() -> None:
         return apply(self, grads, trainable_variables)
 
     kind.apply = applied
-    for noted, note in ((kind, "note_optimizer"), (keras.metrics.Metric, "note_metric")):
+    watched: tuple[tuple[Any, str], ...] = (
+        (kind, "note_optimizer"),
+        (keras.metrics.Metric, "note_metric"),
+        (Variable, "note_variable"),
+    )
+    for noted, note in watched:
         noted.__init__ = _noting(noted.__init__, note)
 
 

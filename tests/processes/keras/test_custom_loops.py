@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "custom_loop.py"
@@ -81,3 +82,21 @@ def test_uneven_data_stop_no_worker_and_every_example_counts() -> None:
     found = printed("--workers", "2", str(FOLDER / "uneven.py"))
     for line in ("known 8 45.0", "filtered 8 45.0", "none 1 4.0", "divided 6 45.0"):
         assert found.count(line) == 2, found
+
+
+def test_variables_of_no_model_are_the_same_for_all_that_a_coordinator_schedules() -> None:
+    found = printed("--chief", "--ps", "1", "--workers", "2", str(FOLDER / "coordinated.py"))
+    weights, velocity, losses = np.array([1.0, 2.0]), np.zeros(2), []
+    for _ in range(3):
+        losses.append(float((weights**2).sum()))
+        velocity = 0.5 * velocity - 0.1 * 2 * weights
+        weights = weights + velocity
+    for line in (
+        "added [2.0, 4.0, 6.0, 8.0, 10.0] 10.0",
+        "added [13.0, 16.0] 16.0",
+        "put [7.0, 7.0, 7.0, 7.0] 7.0",
+        f"trained {[round(loss, 4) for loss in losses]} {[round(weight, 4) for weight in weights.tolist()]}",
+        "iterations 3",
+        "measured [3.0, 3.0, 3.0, 3.0] 3.0",
+    ):
+        assert line in found, found

@@ -265,10 +265,6 @@ class ClusterCoordinator:
         self._serve_here()
         return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
 
-    def received(self, result: object) -> Any:
-        """What a function gave, from what its worker has sent."""
-        return result
-
     def close(self) -> None:
         """Lets the workers' programs end. Happens by itself when the process ends."""
         atexit.unregister(self.close)
@@ -373,15 +369,24 @@ class ClusterCoordinator:
             self._changed.notify_all()
 
     def _ask(self, channel: Channel, call: _Call) -> object:
+        # Values of other calls are waited for first.
+        args, kwargs = _plain(call.args), _plain(call.kwargs)
+        return self.exchange(channel, call.name, args, kwargs)
+
+    def exchange(self, channel: Channel, name: str, args: Any, kwargs: Any) -> Any:
+        """Has a worker call a function; its result.
+
+        Raises:
+          OpError: the function failed, or the worker is lost.
+        """
         arrays: list[Any] = []
-        structure = encode((_plain(call.args), _plain(call.kwargs)), arrays)
-        channel.send(Frame(CALL, (call.name, structure), arrays))
+        channel.send(Frame(CALL, (name, encode((args, kwargs), arrays)), arrays))
         answer = channel.recv()
         if answer.kind == ERROR:
             raise_error(answer, channel.peer)
         match answer.kind, answer.header:
             case int(kind), (result,) if kind == DONE:
-                return self.received(decode(result, answer.tensors, _nowhere))
+                return decode(result, answer.tensors, _nowhere)
             case _:
                 raise bad_header(answer, channel.peer)
 
