@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 _MAX_DEPTH = 64
-_folded: WeakKeyDictionary[Tensor, HostArray | None] = WeakKeyDictionary()
+_folded: WeakKeyDictionary[Operation, dict[int, HostArray | None]] = WeakKeyDictionary()
+"""Values of operations' outputs. The keys are no tensors, whose ``==`` may be one of their elements."""
 
 
 def constant_value(tensor: Tensor) -> HostArray | None:
@@ -61,11 +62,12 @@ def _constant(tensor: Tensor, depth: int) -> Any:
         if dims is None or None in dims:
             return None
         return np.array(op.inputs[0].shape.num_elements(), dtype=tensor.dtype.numpy_dtype)
-    if tensor in _folded:
-        return _folded[tensor]
+    known = _folded.setdefault(op, {})
+    if tensor.value_index in known:
+        return known[tensor.value_index]
     value = None if depth > _MAX_DEPTH else _fold(tensor, depth)
     if value is not None or not op.inputs:
-        _folded[tensor] = value
+        known[tensor.value_index] = value
     return value
 
 

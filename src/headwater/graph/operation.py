@@ -361,6 +361,15 @@ def load_operators_with(load: Callable[[], object]) -> None:
     _load_operators = load
 
 
+def set_equality(equal: Callable[..., object], unequal: Callable[..., object]) -> None:
+    """Says what ``==`` and ``!=`` of tensors do from now on; before, they ask whether both are the same object.
+
+    The hash stays the object's: sets and dictionaries tell tensors apart by what they are.
+    """
+    for name, function in (("__eq__", equal), ("__ne__", unequal)):
+        setattr(Tensor, name, function)
+
+
 def operator(name: str) -> Callable[..., Any]:
     """The function that `set_operator` set; for other types that partly behave as tensors."""
     return lambda *args: _function(name)(*args)

@@ -25,11 +25,12 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
-from headwater.graph.operation import Operation, Tensor
+from headwater.graph.operation import Operation, Tensor, set_equality
 from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
+from headwater.tf1.functional.apply import one
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import HostTensor, host_tensor, known
 from headwater.tf2.tracing import RunsInPython, tracing
@@ -112,6 +113,28 @@ def at_once(function: Function) -> Function:
         return _Evaluation(graph).structure(result)
 
     return run
+
+
+def attach() -> None:
+    """Has ``==`` and ``!=`` of a graph's tensors compare elements while functions add operations."""
+    set_equality(_equal, _unequal)
+
+
+def _equal(tensor: Tensor, other: object) -> object:
+    if other is None or not _building.depth:
+        return tensor is other
+    return _compared("Equal", tensor, other)
+
+
+def _unequal(tensor: Tensor, other: object) -> object:
+    if other is None or not _building.depth:
+        return tensor is not other
+    return _compared("NotEqual", tensor, other)
+
+
+def _compared(op_type: str, tensor: Tensor, other: Any) -> Tensor:
+    """Whether elements are equal, or are not; a single value where the shapes do not fit."""
+    return one(op_type, tensor, other, incompatible_shape_error=False)
 
 
 def _has_tensor(value: object) -> bool:

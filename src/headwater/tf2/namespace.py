@@ -196,6 +196,9 @@ _BEHIND = {
     "where": "where_v2",
 }
 
+_FIXED: Mapping[str, Mapping[str, object]] = {"while_loop": {"return_same_structure": True}}
+"""Arguments that TensorFlow 2's functions do not have, and what they do in their place."""
+
 _TOP = """
     AggregationMethod Assert DType DeviceSpec GradientTape Graph IndexedSlices Module Operation OptionalSpec
     RaggedTensor RaggedTensorSpec RegisterGradient SparseTensor SparseTensorSpec Tensor TensorArray TensorArraySpec
@@ -278,7 +281,7 @@ class Namespace(ModuleType):
             behind: Any = graphs
             for part in _BEHIND.get(inner, inner).split("."):
                 behind = getattr(behind, part)
-            return _at_once(with_arguments(behind, ARGUMENTS[inner], name))
+            return _at_once(with_arguments(behind, ARGUMENTS[inner], name, _FIXED.get(inner)))
         value = getattr(below, name)
         if isinstance(value, ModuleType):
             return Namespace(inner, value)
@@ -290,12 +293,15 @@ class Namespace(ModuleType):
         return sorted({*dir(self.__dict__["_below"]), *self.__dict__["_own"]})
 
 
-def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Callable[..., object]:
+def with_arguments(
+    function: Callable[..., Any], listed: str, name: str, fixed: Mapping[str, object] | None = None
+) -> Callable[..., object]:
     """``function`` with TensorFlow 2's arguments.
 
     Args:
       listed: their names in order; ``its=name`` where the function calls the argument something else.
       name: for messages.
+      fixed: further arguments that the function gets.
     """
     names: dict[str, str] = {}
     for word in listed.split():
@@ -311,7 +317,7 @@ def with_arguments(function: Callable[..., Any], listed: str, name: str) -> Call
                 reason = "an unexpected keyword argument" if key not in names else "multiple values for argument"
                 raise TypeError(f"{name}() got {reason} {key!r}")
             given[key] = value
-        return function(**{names[key]: value for key, value in given.items()})
+        return function(**{names[key]: value for key, value in given.items()}, **(fixed or {}))
 
     call.__name__, call.__doc__ = name, function.__doc__
     return call

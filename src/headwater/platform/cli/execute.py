@@ -35,8 +35,8 @@ PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
   --insecure     Lets servers start at addresses that others can reach without a token or certificates.
   --dialect WAY  Which of TensorFlow's ways the program is written in: 1 for graphs and sessions, 2 for values at once
-                 (GradientTape, tf.function). By default, auto: 2 for programs that name what only that way has, 1 for
-                 all others and for modules.
+                 (GradientTape, tf.function). By default, auto: 2 for programs that name what only that way has, use
+                 Keras, or have no use for a session; 1 for all others and for modules.
 """
 
 _KEYBOARD_INTERRUPT = 128 + 2

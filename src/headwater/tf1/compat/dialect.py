@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 import os
+import sys
+import tokenize
 from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Final
@@ -28,6 +31,28 @@ _ONLY_1: Final = frozenset(
         "placeholder",
     }
 )
+_OF_SESSIONS: Final = frozenset(
+    {
+        "AdamOptimizer",
+        "ConfigProto",
+        "Estimator",
+        "GradientDescentOptimizer",
+        "Graph",
+        "app",
+        "estimator",
+        "flags",
+        "gfile",
+        "graph_util",
+        "python",
+        "slim",
+    }
+)
+"""Names that programs of sessions have, though TensorFlow 2 has some of them, too."""
+_OF_BOTH: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
+"""Names by which a program without Keras may make sessions, or leave something for others to run."""
+_ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
+_MOST_FILES: Final = 100
+"""How many modules beside a program are looked at."""
 _MODULES: Mapping[str, Sequence[str]] = {
     **modules.MODULES,
     "tensorflow.compat.v1": ("headwater.tf1.compat.tf",),
@@ -64,18 +89,54 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
 
 
 def dialect_of(code: CodeType) -> str:
-    """``2`` for a program that names what only TensorFlow 2's way has, and nothing of sessions; else ``1``."""
-    names = _names(code)
+    """``2`` for a program of TensorFlow 2, else ``1``.
+
+    A program is of TensorFlow 2 if it, or a module beside it that it imports, names what only TensorFlow 2 has; if it
+    uses Keras; or if nothing that it could need for a session is there and it imports no package that could make one.
+    Anything that TensorFlow 2 lacks makes it one of sessions, unless it asks for values at once itself.
+    """
+    names, imported = _names(code)
     if names & {"enable_eager_execution", "enable_v2_behavior"}:
         return "2"
     if names & _ONLY_1 or "tensorflow.compat.v1" in names:
         return "1"
-    return "2" if names & _ONLY_2 or ("function" in names and names & {"tf", "tensorflow"}) else "1"
+    if names & _ONLY_2 or ("function" in names and names & {"tf", "tensorflow"}):
+        return "2"
+    if names & _OF_SESSIONS or "tensorflow" not in imported:
+        return "1"
+    return "2" if "keras" in names or (imported <= _ALONE and not names & _OF_BOTH) else "1"
 
 
-def _names(code: CodeType) -> set[str]:
-    found = set(code.co_names)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            found.update(_names(inner))
-    return found
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """The names in a program and in the modules beside it that it imports, and the packages that all these import."""
+    names: set[str] = set()
+    packages: set[str] = set()
+    folder = os.path.dirname(code.co_filename)
+    waiting, seen = [code], {code.co_filename}
+    while waiting:
+        found = waiting.pop()
+        waiting += [inner for inner in found.co_consts if isinstance(inner, CodeType)]
+        names.update(found.co_names)
+        for module in _imports(found):
+            path = os.path.join(folder, *module.split(".")) + ".py"
+            beside = os.path.isfile(path)
+            if not beside:
+                packages.add(module.partition(".")[0])
+            elif path not in seen and len(seen) < _MOST_FILES:
+                seen.add(path)
+                waiting += _compiled(path)
+    return names, packages
+
+
+def _imports(code: CodeType) -> list[str]:
+    """The modules that are imported in a piece of code, without what its inner functions import."""
+    return [str(each.argval) for each in dis.get_instructions(code) if each.opname == "IMPORT_NAME" and each.argval]
+
+
+def _compiled(path: str) -> list[CodeType]:
+    """The code of a file; nothing where it cannot be read: importing it will say why."""
+    try:
+        with tokenize.open(path) as file:
+            return [compile(file.read(), path, "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError):
+        return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from headwater.tf1.compat import tf
@@ -14,7 +16,12 @@ _IMPORT = "import tensorflow as tf\n"
     ("program", "dialect"),
     [
         ("tf.Session().run(tf.constant(1))", "1"),
-        ("tf.keras.Sequential().fit(x, y)", "1"),
+        ("tf.keras.Sequential().fit(x, y)", "2"),
+        ("from tensorflow import keras\nkeras.Sequential().fit(x, y)", "2"),
+        ("tf.estimator.Estimator(tf.keras.Sequential())", "1"),
+        ("print(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0]))", "2"),
+        ("import a_package\na_package.run(tf.constant(1))", "1"),
+        ("tf.train.Saver([tf.Variable(1)])", "1"),
         ("def step():\n  with tf.GradientTape() as tape:\n    pass", "2"),
         ("@tf.function\ndef step():\n  pass", "2"),
         ("tf.distribute.coordinator.ClusterCoordinator(strategy)", "2"),
@@ -25,6 +32,14 @@ _IMPORT = "import tensorflow as tf\n"
 )
 def test_a_programs_names_say_it(program: str, dialect: str) -> None:
     assert dialect_of(compile(_IMPORT + program, "program", "exec")) == dialect
+
+
+def test_modules_beside_a_program_count(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(_IMPORT + "@tf.function\ndef step(): pass")
+    (tmp_path / "sessions.py").write_text("import steps\n" + _IMPORT + "tf.Session()")
+    (tmp_path / "broken.py").write_text("def")
+    for program, dialect in (("import steps, broken", "2"), ("import sessions", "1"), ("import elsewhere", "1")):
+        assert dialect_of(compile(program, str(tmp_path / "program.py"), "exec")) == dialect
 
 
 def test_a_program_of_graphs_cannot_ask_for_values_at_once() -> None:
