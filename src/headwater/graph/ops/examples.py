@@ -14,7 +14,7 @@ import numpy as np
 
 from headwater.dtypes import DType, int32, int64, resource
 from headwater.graph.ops.bodies import decode_body, interpret
-from headwater.graph.ops.datasets import checked_element, element_specs
+from headwater.graph.ops.datasets import checked_element, element_specs, specs_of
 from headwater.graph.ops.define import fixed, host, no_outputs, stateful
 from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import FunctionAttr, HostArray
@@ -115,12 +115,15 @@ def batches(
     dataset_factory: FunctionAttr | None = None,
     output_types: Sequence[DType] = (),
     output_shapes: object = (),
+    output_classes: Sequence[str] = (),
     container: str = "",
     shared_name: str = "",
 ) -> HostArray:
     """What makes batches of ranges, of the dataset that ``dataset_factory`` gives, or ``MakeIterator``."""
     make = lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)  # noqa: E731 - it is one
     signature = {"size": size, "shuffle": shuffle, "element types": output_types, "element shapes": output_shapes}
+    if output_classes:
+        signature["element classes"] = output_classes
     state = context.resource(container, shared_name, ExampleBatches, make, signature)
     if dataset_factory is not None:
         state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
@@ -129,8 +132,15 @@ def batches(
 
 @host("ExampleBatch", infer=element_specs, blocking=True)
 def batch_of(
-    context: HostContext, batches: HostArray, handed: HostArray, *, output_types: Any, output_shapes: Any
+    context: HostContext,
+    batches: HostArray,
+    handed: HostArray,
+    *,
+    output_types: Any,
+    output_shapes: Any,
+    output_classes: Any = (),
 ) -> Sequence[HostArray]:
     """The examples of a range."""
     epoch, start, stop, seed = map(int, handed)
-    return checked_element(batches.item().batch(Work(epoch, start, stop), seed, context), output_types, output_shapes)
+    specs = specs_of(output_types, output_shapes, output_classes)
+    return checked_element(batches.item().batch(Work(epoch, start, stop), seed, context), specs)

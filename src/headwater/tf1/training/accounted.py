@@ -11,15 +11,15 @@ import numpy as np
 from headwater.cluster.devices import parse_device
 from headwater.data import structure as nest
 from headwater.data.indexed import require_examples
-from headwater.data.spec import TensorSpec
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.ps.accounting.ledger import Plan
 from headwater.tf1.functional.control_flow import no_op
+from headwater.tf1.input.composites import described, specified
 from headwater.tf1.input.dataset import Dataset
-from headwater.tf1.input.dataset_ops import element_attrs
+from headwater.tf1.input.dataset_ops import element_attrs, next_element
 from headwater.tf1.input.iterators import Iterator, dataset_factory
 from headwater.tf1.variables.variables import Variable, init_scope
 
@@ -134,8 +134,8 @@ class AccountedDataset:
         self._name = name
         rows = plan.batch if plan.size % plan.batch == 0 else None
 
-        def batched(spec: TensorSpec) -> TensorSpec:
-            return TensorSpec(None if spec.dims is None else (rows, *spec.dims), spec.dtype)
+        def batched(spec: Any) -> Any:
+            return described(specified(spec).batched(rows))
 
         self.element_spec: Structure = nest.map_structure(batched, dataset.element_spec)
 
@@ -207,7 +207,7 @@ class AccountedIterator(Iterator):
         A step that takes one has to run the update of an optimizer with gradients of it, else the examples are handed
         out again.
         """
-        specs: list[TensorSpec] = nest.flatten(self._batch_spec)
+        specs = nest.flatten(self._batch_spec)
         graph = get_default_graph()
         with graph.colocate_with(self._applied.op):
             handed = graph.create_op("TakeExamples", [self._applied.op.outputs[0]], self._taken).outputs[0]
@@ -217,7 +217,7 @@ class AccountedIterator(Iterator):
         assert isinstance(size, int)
         found = _Handed(name=self._applied.op.name, applied=self._applied, handed=handed, batch=batch, size=size)
         graph.get_collection_ref(_ACCOUNTED).append(found)
-        return nest.pack(self._batch_spec, list(batch.outputs))
+        return next_element(self._batch_spec, batch.outputs)
 
 
 def _first_ps(graph: Graph) -> str | None:

@@ -138,3 +138,21 @@ def test_a_program_that_begins_again_is_done_with_what_is_applied(tmp_path: Any)
                 session.run(step)
                 steps += 1
     assert steps == 4
+
+
+def test_sparse_components_of_batches() -> None:
+    rows = tf.SparseTensor([[0, 0], [0, 1], [2, 0], [3, 2]], [1.0, 2.0, 3.0, 4.0], [4, 3])
+    dataset = tf.data.Dataset.from_tensor_slices({"sparse": rows, "number": np.arange(4)})
+    batches = headwater.data.accounted(dataset, batch_size=2, shuffle=False).make_one_shot_iterator()
+    assert batches.output_classes == {"sparse": tf.SparseTensor, "number": tf.Tensor}
+    found = batches.get_next()
+    train = tf.train.GradientDescentOptimizer(0.0).minimize(
+        loss(tf.sparse.reduce_sum(found["sparse"])), tf.train.get_or_create_global_step()
+    )
+    with tf.train.MonitoredTrainingSession() as session:
+        first, _ = session.run([found, train])
+        second, _ = session.run([found, train])
+    assert first["sparse"].indices.tolist() == [[0, 0], [0, 1]]
+    assert first["sparse"].dense_shape.tolist() == [2, 3]
+    assert second["sparse"].values.tolist() == [3.0, 4.0]
+    assert second["number"].tolist() == [2, 3]
