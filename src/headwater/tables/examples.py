@@ -8,6 +8,7 @@ Source: https://protobuf.dev/programming-guides/encoding/.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -30,6 +31,9 @@ _THIRD: Final = 0x1A
 """Tag of field 3 with a length: of a list of integers."""
 _KINDS: Final = {dtypes.string: _FIRST, dtypes.float32: _SECOND, dtypes.int64: _THIRD}
 _LONGEST: Final = 10
+_WORD: Final = 8
+_PADDING: Final = bytes(_WORD)
+"""Behind messages and names, which are read by words."""
 
 
 def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict[str, Column] | None:
@@ -41,35 +45,53 @@ def columns_of(serialized: Sequence[bytes], wanted: Mapping[str, DType]) -> dict
     """
     if any(dtype not in _KINDS for dtype in wanted.values()):
         return None
-    joined = b"".join(serialized)
+    joined = b"".join((*serialized, _PADDING))
     data = np.frombuffer(joined, np.uint8)
     ends = np.cumsum(np.fromiter(map(len, serialized), np.int64, len(serialized)))
     names = [name.encode() for name in wanted]
-    keys = np.frombuffer(b"".join(names), np.uint8)
+    keys = np.frombuffer(b"".join((*names, _PADDING)), np.uint8)
     key_ends = np.cumsum(np.array([len(name) for name in names], np.int64))
     kinds = np.array([_KINDS[dtype] for dtype in wanted.values()], np.int64)
     sound, found, starts, sizes, counts = find(data, ends, keys, key_ends, kinds)
     if not sound:
         return None
+    found, starts, sizes, counts = (np.ascontiguousarray(part.T) for part in (found, starts, sizes, counts))
+    totals = counts.sum(axis=1)
+    numbers = {
+        dtypes.int64: _of_kind(kinds == _THIRD, totals, np.int64),
+        dtypes.float32: _of_kind(kinds == _SECOND, totals, np.float32),
+    }
+    integers(data, starts, sizes, *numbers[dtypes.int64])
+    chosen, offsets, floats = numbers[dtypes.float32]
+    gathered(data, starts, sizes, chosen, 4 * offsets, floats.view(np.uint8))
+    if sys.byteorder == "big":
+        floats.byteswap(inplace=True)
+    ahead = {dtype: np.split(values, offsets[1:-1])[::-1] for dtype, (_, offsets, values) in numbers.items()}
     columns: dict[str, Column] = {}
     for place, (name, dtype) in enumerate(wanted.items()):
-        total = int(counts[place].sum())
-        values: NDArray[Any]
         if dtype == dtypes.string:
-            begins, stops = texts(data, starts[place], sizes[place], total)
-            values = np.empty(total, object)
+            begins, stops = texts(data, starts[place], sizes[place], int(totals[place]))
+            values = np.empty(len(begins), object)
             values[:] = [joined[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
-        elif dtype == dtypes.float32:
-            values = gathered(data, starts[place], sizes[place], 4 * total).view("<f4").astype(np.float32, copy=False)
         else:
-            values = integers(data, starts[place], sizes[place], total)
+            values = ahead[dtype].pop()
         columns[name] = Column(values=values, counts=counts[place], present=found[place])
     return columns
+
+
+def _of_kind(chosen: NDArray[np.bool_], totals: Words, dtype: Any) -> tuple[Words, Words, NDArray[Any]]:
+    """The numbers of the features of one kind, where the values of each begin and end, and room for all of them."""
+    which = np.flatnonzero(chosen)
+    offsets = np.concatenate([[0], np.cumsum(totals[which])]).astype(np.int64)
+    return which, offsets, np.empty(int(offsets[-1]), dtype)
 
 
 @inlined
 def _length(data: Bytes, at: int, end: int) -> tuple[Any, int]:
     """The length that is written at a place, and the place behind it; -1 for one that goes beyond ``end``."""
+    if at < end and data[at] < 0x80:  # as nearly all are
+        value = np.int64(data[at])
+        return (value, at + 1) if value < end - at else (-1, at)
     value = 0
     for index in range(5):
         if at >= end:
@@ -93,17 +115,56 @@ def _same(data: Bytes, at: int, size: int, keys: Bytes, first: int, last: int) -
 
 
 @inlined
-def _key(data: Bytes, at: int, size: int, keys: Bytes, key_ends: Words, guess: int) -> int:
-    """Which key stands at a place; -1 for none of them, -2 where only the protobuf library can tell."""
-    if guess >= 0 and _same(data, at, size, keys, key_ends[guess - 1] if guess else 0, key_ends[guess]):
-        return guess
+def _word(data: Bytes, at: int, size: int) -> Any:
+    """The first bytes of a name, at most eight, as one number. Eight bytes must be there, whatever they are."""
+    first = U64(at)  # without a sign, for which numba would look at each index
+    found = (
+        U64(data[first])
+        | U64(data[first + U64(1)]) << U64(8)
+        | U64(data[first + U64(2)]) << U64(16)
+        | U64(data[first + U64(3)]) << U64(24)
+        | U64(data[first + U64(4)]) << U64(32)
+        | U64(data[first + U64(5)]) << U64(40)
+        | U64(data[first + U64(6)]) << U64(48)
+        | U64(data[first + U64(7)]) << U64(56)
+    )
+    return found if size >= _WORD else found & ((U64(1) << (U64(8) * U64(size))) - U64(1))
+
+
+@inlined
+def _place(word: Any, size: int, last: int) -> Any:
+    """Where in a hash table, whose last place this is, a name is looked for first."""
+    mixed = (word + U64(size)) * U64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> U64(40)) & last
+
+
+@inlined
+def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
+    """A hash table of the keys with linear probing: the number of a key in each place, -1 without one; and their words.
+
+    Keys that begin alike beyond a word are found by linear probing, too.
+    """
+    count = 4
+    while count < 4 * len(key_ends):
+        count *= 2
+    places, words = np.full(count, -1, np.int64), np.empty(len(key_ends), np.uint64)
+    first = 0
     for key in range(len(key_ends)):
-        if _same(data, at, size, keys, key_ends[key - 1] if key else 0, key_ends[key]):
-            return key
-    for index in range(size):
-        if data[at + index] >= 0x80:  # it may be no text at all
-            return -2
-    return -1
+        words[key] = _word(keys, first, key_ends[key] - first)
+        place = _place(words[key], key_ends[key] - first, count - 1)
+        while places[place] >= 0:
+            place = (place + 1) & (count - 1)
+        places[place] = key
+        first = key_ends[key]
+    return places, words
+
+
+@inlined
+def _is_ascii(data: Bytes, at: int, size: int) -> bool:
+    for index in range(size):  # noqa: SIM110 - numba compiles no `all`
+        if data[at + index] >= 0x80:
+            return False
+    return True
 
 
 @inlined
@@ -142,23 +203,26 @@ def find(
     """Finds features in messages.
 
     Args:
-      data: the messages, one after the other.
+      data: the messages, one after the other, and eight bytes.
       ends: where each one ends, ``[n]``.
-      keys: the features' names, one after the other.
+      keys: the features' names, one after the other, and eight bytes.
       key_ends: where each name ends, ``[k]``.
       kinds: the tag of each feature's list, ``[k]``.
 
     Returns:
       Whether all is as expected, otherwise the rest is worth nothing; which message has which feature, where its
-      values begin, how many bytes they are, and how many values, each ``[k, n]``. Of numbers, these bytes are nothing
+      values begin, how many bytes they are, and how many values, each ``[n, k]``. Of numbers, these bytes are nothing
       but the numbers; of texts there is a length before each.
     """
     n, k = len(ends), len(key_ends)
-    found = np.zeros((k, n), np.bool_)
-    starts, sizes, counts = np.zeros((k, n), np.int64), np.zeros((k, n), np.int64), np.zeros((k, n), np.int64)
+    # A row for each message: the rows of features would all lie in the same lines of the cache.
+    found = np.zeros((n, k), np.bool_)
+    starts, sizes, counts = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
     seen = np.full(k, -1, np.int64)
-    # Messages of one writer mostly have their features in the same order: which one to expect after which.
-    after = np.full(k + 1, -1, np.int64)
+    places, words = _table(keys, key_ends)
+    last = len(places) - 1
+    lengths = key_ends.copy()
+    lengths[1:] -= key_ends[:-1]
     bad = (False, found, starts, sizes, counts)
     end = 0
     for row in range(n):
@@ -170,7 +234,6 @@ def find(
         size, at = _length(data, at + 1, end)
         if size != end - at:
             return bad
-        before = k
         while at < end:
             if data[at] != _FIRST:
                 return bad
@@ -183,8 +246,21 @@ def find(
             size, at = _length(data, at + 1, stop)
             if size < 0:
                 return bad
-            key = _key(data, at, size, keys, key_ends, after[before])
-            if key == -2 or (key >= 0 and seen[key] == row):
+            # Here, not in a function: numba counts references to each array that it gives to one.
+            word, key = _word(data, at, size), -1
+            place = _place(word, size, last)
+            while places[place] >= 0:
+                tried = places[place]
+                if (
+                    words[tried] == word
+                    and lengths[tried] == size
+                    and (size <= _WORD or _same(data, at, size, keys, key_ends[tried] - size, key_ends[tried]))
+                ):
+                    key = tried
+                    break
+                place = (place + 1) & last
+            # A name that is none of them may be no text at all, which only the protobuf library can tell.
+            if seen[key] == row if key >= 0 else not _is_ascii(data, at, size):
                 return bad
             at += size
             if at >= stop or data[at] != _SECOND:
@@ -194,8 +270,6 @@ def find(
                 return bad
             if key >= 0:
                 seen[key] = row
-                after[before] = key
-                before = key
             if at == stop:  # a feature without a list counts as none
                 continue
             kind = np.int64(data[at])
@@ -219,8 +293,8 @@ def find(
             if count < 0:
                 return bad
             if key >= 0:
-                found[key, row] = True
-                starts[key, row], sizes[key, row], counts[key, row] = at, stop - at, count
+                found[row, key] = True
+                starts[row, key], sizes[row, key], counts[row, key] = at, stop - at, count
             at = stop
     return True, found, starts, sizes, counts
 
@@ -242,29 +316,33 @@ def texts(data: Bytes, starts: Words, sizes: Words, total: int) -> tuple[Words, 
 
 
 @compiled
-def integers(data: Bytes, starts: Words, sizes: Words, total: int) -> Words:
-    """The numbers of lists of integers that `find` has found."""
-    values = np.empty(total, np.int64)
-    count = 0
-    for row in range(len(starts)):
-        value, shift = U64(0), U64(0)
-        for at in range(starts[row], starts[row] + sizes[row]):
-            byte = U64(data[at])
-            value |= (byte & U64(0x7F)) << shift
-            shift += U64(7)
-            if byte < U64(0x80):
+def integers(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Words) -> None:
+    """Writes the integers of lists that `find` has found: those of each chosen feature from its offset on."""
+    for index in range(len(chosen)):
+        key, count = chosen[index], offsets[index]
+        for row in range(starts.shape[1]):
+            at = starts[key, row]
+            end = at + sizes[key, row]
+            while at < end:
+                byte = U64(data[at])
+                at += 1
+                value, shift = byte & U64(0x7F), U64(7)
+                while byte >= U64(0x80):
+                    byte = U64(data[at])
+                    at += 1
+                    value |= (byte & U64(0x7F)) << shift
+                    shift += U64(7)
                 values[count] = np.int64(value)
                 count += 1
-                value, shift = U64(0), U64(0)
-    return values
 
 
 @compiled
-def gathered(data: Bytes, starts: Words, sizes: Words, total: int) -> Bytes:
-    """The bytes of lists of floats that `find` has found."""
-    values = np.empty(total, np.uint8)
-    count = 0
-    for row in range(len(starts)):
-        values[count : count + sizes[row]] = data[starts[row] : starts[row] + sizes[row]]
-        count += sizes[row]
-    return values
+def gathered(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Bytes) -> None:
+    """Writes the bytes of lists of floats that `find` has found, as `integers` does."""
+    for index in range(len(chosen)):
+        key, count = chosen[index], offsets[index]
+        for row in range(starts.shape[1]):
+            first = starts[key, row]
+            for at in range(first, first + sizes[key, row]):
+                values[count] = data[at]
+                count += 1

@@ -84,3 +84,17 @@ def test_other_forms_are_left_to_protobuf() -> None:
     for packed in (whole + whole, one_by_one, wrong_text, whole[:-1], b"junk", example(i=[1]).replace(b"i", b"f")):
         assert columns_of([packed, whole], WANTED) is None
     assert columns_of([whole], {"i": float64}) is None
+
+
+def test_names_that_begin_alike_or_are_many() -> None:
+    names = {f"{kind}_feature_{number}": dtype for kind, dtype in WANTED.items() for number in range(20)}
+    names |= {
+        "i": int64,
+        "i_featur": int64,
+        "i_feature": int64,
+        "i_feature_": int64,
+        "f" * 8: float32,
+        "f" * 9: float32,
+    }
+    values: dict[DType, Any] = {int64: [7, -1], float32: [0.5], string: [b"a", b""]}
+    same([example(**{name: values[dtype] for name, dtype in names.items()})] * 3, dict(list(names.items())[::2]))
