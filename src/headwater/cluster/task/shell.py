@@ -325,8 +325,12 @@ class TaskShell:
             if task == self.me:
                 continue
             link = known.get(task) or self.link(task)
+            # A ps waits for this, and may be starting again; a worker that cannot be reached has left.
+            may_return = task.job == lifetime.PS
             try:
-                link.call(lambda control: control.shutdown(f"{self.me} is done", self.claim, gone))
+                link.call(
+                    lambda control: control.shutdown(f"{self.me} is done", self.claim, gone), may_return=may_return
+                )
             except FailedPreconditionError as error:
                 _log.warning("%s", error.message)
                 return

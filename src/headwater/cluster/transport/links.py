@@ -170,11 +170,15 @@ class Link:
         """
         return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
 
-    def call(self, asks: Callable[[ControlClient], T]) -> T:
-        """What ``asks`` gets from the control plane of a task that may have come back a moment ago.
+    def call(self, asks: Callable[[ControlClient], T], *, may_return: bool = True) -> T:
+        """Returns what ``asks`` gets from the control plane of a task that may have come back a moment ago.
 
         After an attempt to connect that failed, gRPC lets each call fail at once until its next attempt, for up to two
         seconds. So where a call fails, this connects to the task itself, and calls once more.
+
+        Args:
+          asks: makes the call.
+          may_return: the task may be starting again just now, so that a refused connection is worth another attempt.
 
         Raises:
           OpError: it cannot be reached, or does not answer.
@@ -182,7 +186,7 @@ class Link:
         try:
             return asks(self.control)
         except UnavailableError:
-            self.reach(_BACK_S)
+            self._wait_for(lambda: self._meet(_BACK_S), _BACK_S if may_return else 0.0)
             return asks(self.control)
 
     def channels(self) -> list[Channel]:

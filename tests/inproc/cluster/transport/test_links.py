@@ -59,3 +59,29 @@ def test_it_is_given_up_after_the_deadline() -> None:
     link.ends = 1000
     with pytest.raises(UnavailableError, match="gave up waiting for /job:worker/task:1 at localhost:1"):
         link.reach()
+
+
+def _unavailable(control: Any) -> None:
+    del control
+    raise UnavailableError(None, None, "connection refused")
+
+
+@pytest.mark.parametrize(("may_return", "attempts"), [(True, 4), (False, 1)])
+def test_only_a_task_that_may_return_is_asked_again(may_return: bool, attempts: int) -> None:
+    now = [0.0]
+
+    def pause(seconds: float) -> bool:
+        del seconds
+        now[0] += 0.4
+        return False
+
+    waiter = Waiter(Patience(), clock=lambda: now[0], pause=pause)
+    link = Ending(
+        Wiring(me=Identity(task="/job:chief/task:0", generation=1), waiter=waiter),
+        TaskName("worker", 1),
+        parse_address("localhost:1"),
+    )
+    link.ends = 1000
+    with pytest.raises(UnavailableError):
+        link.call(_unavailable, may_return=may_return)
+    assert 1000 - link.ends == attempts
