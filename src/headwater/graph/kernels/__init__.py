@@ -7,6 +7,7 @@ from typing import Final
 #: The modules of this package that register kernels.
 KERNEL_MODULES: Final[tuple[str, ...]] = (
     "arrays",
+    "blocks",
     "convolution",
     "elementwise",
     "indexing",
@@ -18,5 +19,6 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "routing",
     "segments",
     "slices",
+    "special",
     "updates",
 )

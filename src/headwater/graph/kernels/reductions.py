@@ -169,6 +169,12 @@ def cumprod(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: 
     return _accumulated(np.multiply, x, axis_in(axis, x.ndim), exclusive, reverse)
 
 
+@kernel("CumulativeLogsumexp")
+def cumulative_logsumexp(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
+    """As `cumsum`, logarithms of sums of exponentials."""
+    return _accumulated(np.logaddexp, x, axis_in(axis, x.ndim), exclusive, reverse)
+
+
 def _order(attrs: Attrs) -> tuple[bool, bool]:
     return bool(attrs.get("exclusive", False)), bool(attrs.get("reverse", False))
 

@@ -397,6 +397,35 @@ def routing() -> Iterator[Case]:
         yield Case("GradientOfBagWeights", inputs, {"combiner": combiner})
 
 
+def special() -> Iterator[Case]:
+    for op in ("Erf", "Erfc", "LogNdtr", "BesselI0e", "BesselI1e"):
+        yield Case(op, (reals(3, 4),))
+        yield Case(op, (reals(dtype=F64),))
+    for op in ("Lgamma", "Digamma"):
+        yield Case(op, (reals(3, 4, low=0.5, high=5),))
+    yield Case("Ndtri", (reals(3, 4, low=0.1, high=0.9),))
+    for op in ("Igamma", "Igammac", "Zeta"):
+        yield Case(op, (reals(3, 4, low=1.5, high=3), reals(4, low=1, high=3)))
+    yield Case("Betainc", (reals(3, low=1), reals(3, low=1), reals(3, low=0.2, high=0.8)))
+    for reverse in (False, True):
+        attrs = {"exclusive": reverse, "reverse": reverse}
+        yield Case("CumulativeLogsumexp", (reals(3, 4), array(1)), attrs)
+
+
+def blocks() -> Iterator[Case]:
+    yield Case("SpaceToDepth", (reals(2, 4, 6, 3),), {"block_size": 2})
+    yield Case("DepthToSpace", (reals(2, 2, 3, 8),), {"block_size": 2})
+    borders = array([[1, 0], [2, 1]])
+    yield Case("SpaceToBatchND", (reals(2, 3, 6, 2), array([2, 3]), borders))
+    yield Case("BatchToSpaceND", (reals(12, 2, 3, 2), array([2, 3]), borders))
+    yield Case("TensorArray", (array(3),), {"dtype": dtypes.float32, "element_shape": TensorShape([2])})
+    yield Case("TensorArray", (array(3),), {"dtype": dtypes.float32})
+    yield Case("TensorArrayWrite", (reals(3, 2), array(1), reals(2)))
+    yield Case("TensorArrayWrite", (reals(3, 0), array(2), reals(2)))
+    yield Case("TensorArrayWrite", (reals(3, 2), array(4), reals(2)), {"grows": True})
+    yield Case("AdjustContrastv2", (reals(2, 3, 4, 3), array(1.5, F32)))
+
+
 def convolutions() -> Iterator[Case]:
     for channels, rate, step, padding in ((2, 1, 1, "SAME"), (2, 2, 1, "VALID"), (20, 1, 2, "SAME")):
         steps, rates = [1, step, step, 1], [1, rate, rate, 1]
@@ -519,4 +548,4 @@ def all_cases() -> list[Case]:
     return [case for family in FAMILIES for case in family()]
 
 
-FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing, convolutions)
+FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing, special, blocks, convolutions)
