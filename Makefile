@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 3
 
-.PHONY: coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery bench-precautions bench-quality bench-scaling test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -16,6 +16,7 @@ help:
 	@echo 'make demo-survive   3 or 4 ps with second copies and 4 workers; every 10 s one is killed, stopped, added or taken away'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests, three modules at a time (JOBS=3); ARGS=... goes to pytest'
+	@echo 'make test-fast  functions and state machines, two modules at a time: about a minute'
 	@echo 'make coverage   all tests, and which lines of the package none of them runs; needs Python 3.12 or newer'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
@@ -78,6 +79,9 @@ test: $(READY)
 	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 	    -m 'not long' $(ARGS)
 
+test-fast: $(READY)
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile tests/pure -m 'not slow and not long' $(ARGS)
+
 coverage: $(READY)
 	rm -rf build/coverage
 	$(MAKE) --no-print-directory test COVERAGE=yes
@@ -136,6 +140,7 @@ check-style: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/check_prose.py
+	$(BIN)/python tools/check_tests.py
 	$(BIN)/python tools/check_commits.py
 	$(BIN)/python tools/package_picture.py --check
 	$(BIN)/python tools/stubs.py --check

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.data.io.example import BytesList, Example, ExampleBatch, Feature, Features, FloatList, Int64List
 from headwater.dtypes import DType, float32, float64, int64, string
 from headwater.tables.examples import columns_of
+
+pytestmark = pytest.mark.slow  # numba compiles what they call
 
 WANTED = {"i": int64, "f": float32, "s": string}
 

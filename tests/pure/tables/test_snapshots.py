@@ -29,6 +29,8 @@ from headwater.tables.snapshots import (
     saves,
 )
 
+pytestmark = pytest.mark.slow  # numba compiles what they call
+
 ZEROS = Initializer(kind="constant", a=0.0)
 
 

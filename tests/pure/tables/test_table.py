@@ -25,6 +25,8 @@ from headwater.tables import (
 )
 from headwater.tables.table import Keys
 
+pytestmark = pytest.mark.slow  # numba compiles what they call
+
 
 def table_of(**fields):
     asked: dict[str, Any] = {"dim": 4, "optimizer": SGD(1.0), **fields}

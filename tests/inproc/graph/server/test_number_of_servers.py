@@ -24,4 +24,6 @@ def test_a_job_without_ps_has_none_that_could_change(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HEADWATER_SHARDS", "6")
     server = tf.train.Server({"worker": [HERE]}, start=False)
     server.start()
+    target = server.target
     server.stop()
+    assert target.startswith("grpc://127.0.0.1:")

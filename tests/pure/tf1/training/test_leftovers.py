@@ -98,5 +98,7 @@ def test_whose_disk_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["memory://run/model", "/no/such/folder/model"])
 def test_where_there_is_nothing_to_lock(path: str) -> None:
+    folder = Path(path).parent
     with Leftovers().saving(path):
-        pass
+        assert not folder.exists()
+    assert not folder.exists()
