@@ -34,7 +34,10 @@ TensorFlow 1.15 with the spellings of 0.x beside it. A name that is not there ra
 
 Functions take the arguments of TensorFlow 1.15, in its order and with its defaults, give operations its names, and
 check types and shapes as it does: some 700 expressions are compared with what TensorFlow answers, graphs, values,
-gradients and errors alike. Graphs that TensorFlow 1.15 built, with its own gradient operations, run as they are.
+gradients and errors alike. Graphs that TensorFlow built, with its own gradient operations, run as they are: conditions
+and loops of both forms, resource variables, functions, datasets with their iterators, and forms of 0.x. What in them
+keeps values of turns for a gradient (stacks, tensor arrays) runs on the host. Not imported: `Case`, `SymbolicGradient`,
+`ParseSingleSequenceExample`, and of tensor lists `Concat` and `Split`.
 
 All public names of TensorFlow 1.15 are listed, but for the inner modules of `tf.contrib`, and `tf.raw_ops`, which has a
 function for each operation type that says its inputs by name.

@@ -436,3 +436,13 @@ def dimension_at_index(shape: ShapeLike, index: int) -> Dimension:
     """The dimension ``index`` of a shape; an unknown one where not even the rank is known."""
     dims = as_shape(shape).dims
     return Dimension(None) if dims is None else dims[index]
+
+
+def less_specific(general: Dims, special: Dims) -> bool:
+    """Whether every shape that is as ``special`` says is also as ``general`` says."""
+    if general is None:
+        return True
+    try:
+        return special is not None and merge_dims(general, special) == special
+    except ValueError:
+        return False

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.dtypes import as_dtype, int32, resource
+from headwater.graph import bodies
 from headwater.graph.attr_value import read_attr
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
+from headwater.graph.convert import convert_to_tensor, make_const
+from headwater.graph.foreign.contexts import (
+    Branch,
+    Context,
+    Merge,
+    data_inputs,
+    find_contexts,
+    full_name,
+    kind,
+    source_of,
+)
+from headwater.graph.foreign.datasets import body_attr, is_dataset, rewritten
+from headwater.graph.foreign.forms import as_here, type_here
+from headwater.graph.foreign.functions import expanded, function_nodes
+from headwater.graph.foreign.regions import Condition, Loop, items_of
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.registry import lookup
+from headwater.graph.registry import FunctionAttr, HostArray, lookup
+from headwater.shapes import TensorShape, as_shape, less_specific
+from headwater.tensorboard_protos import graph_pb2
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike
@@ -54,9 +72,7 @@ def import_graph_def(
     prefix = "import" if name is None else name
     current = graph.get_name_scope()
     with graph.name_scope(prefix or (f"{current}/" if current else None)) as scope:
-        importer = _Importer(
-            graph, graph_def, {_tensor_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope
-        )
+        importer = _Importer(graph, graph_def, {full_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope)
         importer.run()
         unused = {each for each in set(importer.input_map) - importer.used if not importer.has(each)}
         if unused:
@@ -92,52 +108,164 @@ def extend_graph(graph: Graph, proto: GraphDef) -> None:
         _Importer(graph, proto, {}, "").run()
 
 
-def _tensor_name(name: str) -> str:
-    return name if ":" in name or name.startswith("^") else f"{name}:0"
-
-
 class _Importer:
     def __init__(self, graph: Graph, proto: GraphDef, input_map: dict[str, Any], scope: str) -> None:
         self._graph = graph
+        self._library = proto.library
+        self._producer: int = proto.versions.producer
+        self._functions = {function.signature.name: function for function in proto.library.function}
         self._nodes: dict[str, Any] = {}
-        for node in proto.node:
+        for node in expanded(proto):
             if node.name in self._nodes:
                 raise ValueError(f"Node '{node.name}' is twice in the GraphDef")
             self._nodes[node.name] = node
         self._scope = scope
         self._made: dict[str, Operation] = {}
+        self._members: list[Operation] = []
+        self._tensors: dict[str, Tensor] = {}
+        """Of tensors that are not outputs of the operation that bears their node's name."""
+        self._controls: dict[str, Operation] = {}
+        """What waits for a node within a condition or a loop, from outside, waits for."""
+        self._exits: dict[str, Tensor] = {}
+        self._only_one_branch: set[Tensor] = set()
         self.input_map = input_map
         self.used: set[str] = set()
 
     def run(self) -> None:
-        pending: set[str] = set()
-        for first in self._nodes:
-            stack = [first]
-            while stack:
-                name = stack[-1]
-                missing = [] if name in self._made else [d for d in self._needs(name) if d not in self._made]
-                if missing and name in pending:
-                    raise ValueError(f"Node '{name}' lies on a cycle, which GraphDefs of functions do not have")
-                if missing:
-                    pending.add(name)
-                    stack.extend(missing)
-                else:
-                    if name not in self._made:
-                        self._make(self._nodes[name])
-                    pending.discard(name)
-                    stack.pop()
+        for node in self._nodes.values():
+            self._check_inputs(node)
+        mapped = self.input_map
+        self._contexts = find_contexts(self._nodes, mapped)
+        self._build((), self._contexts.order)
 
-    def _needs(self, name: str) -> list[str]:
-        needed: list[str] = []
-        for item in self._nodes[name].input:
-            source = item.lstrip("^").partition(":")[0]
-            if _tensor_name(item) in self.input_map:
+    def _check_inputs(self, node: NodeDef) -> None:
+        for item in node.input:
+            if full_name(item) in self.input_map or source_of(item) in self._nodes:
                 continue
-            if source in self._nodes:
-                needed.append(source)
-            elif self._scope or not self._exists(source):
-                raise ValueError(f"Node '{name}': Unknown input node '{item}'")
-        return needed
+            if self._scope or not self._exists(source_of(item)):
+                raise ValueError(f"Node '{node.name}': Unknown input node '{item}'")
+
+    # Regions --------------------------------------------------------------------------------------------------------
+
+    def _build(self, region: Context, names: Sequence[str]) -> list[Operation]:
+        """Makes the operations of a region (see `headwater.graph.foreign.regions`); gives them in their order."""
+        outer, self._members = self._members, []
+        for item in items_of(region, names, self._contexts):
+            if isinstance(item, Loop):
+                self._build_loop((*region, item.frame), item)
+            elif isinstance(item, Condition):
+                self._build_condition(region, item)
+            else:
+                self._make(self._nodes[item])
+        made, self._members = self._members, outer
+        return made
+
+    def _build_condition(self, region: Context, condition: Condition) -> None:
+        branches: list[bodies.Recorded] = []
+        outputs: list[Tensor | None] = []
+        for side in (True, False):
+            members = self._build((*region, Branch(condition.predicate, side)), condition.nodes[side])
+            outputs = [self._tensor(self._contexts.merges[name].values[side]) for name in condition.merges]
+            outputs += [self._tensor(item) if of == side else None for item, of in condition.given.items()]
+            awaited = [self._control(f"^{name}") for name, of in condition.awaited.items() if of == side]
+            branches.append(bodies.record_members(members, outputs, awaited=awaited))
+            for op in members:
+                self._graph.prevent_fetching(op)
+        inner = [*condition.nodes[False], *condition.nodes[True]]
+        if not branches[0].outputs and not condition.awaited:
+            return  # nothing uses it
+        first = self._nodes[[*condition.merges, *inner][0]]
+        op = bodies.add_condition(
+            self._tensor(condition.predicate),
+            branches,
+            # Whether shapes of which something is unknown are the same only a run shows.
+            shapes_differ=not all(tensor is None or tensor.shape.is_fully_defined() for tensor in outputs),
+            on_host=self._needs_host(branches) or not branches[0].outputs,
+            reads_late=self._asks_for_values(condition.predicate),
+            name=self._free(f"{first.name}/Condition"),
+            device=first.device or None,
+        )
+        self._made_besides(op)
+        if op.type == "If":
+            self._only_one_branch |= set(op.outputs[len(condition.merges) :])
+        for name, value in zip(condition.merges, op.outputs, strict=False):
+            node, merge = self._nodes[name], self._contexts.merges[name]
+            self._create(node, "IdentityN", [value, self._index(name, merge)], {})
+        self._tensors.update(zip(condition.given, op.outputs[len(condition.merges) :], strict=True))
+        self._controls.update(dict.fromkeys(inner, op))
+
+    def _index(self, name: str, merge: Merge) -> Tensor:
+        """The second output of a ``Merge``: which of its inputs has a value."""
+        pred = self._tensor(merge.predicate)
+        if merge.first:
+            pred = self._made_besides(
+                self._graph.create_op("LogicalNot", [pred], name=self._free(f"{name}/not_first"))
+            ).outputs[0]
+        op = self._graph.create_op("Cast", [pred], {"DstT": int32}, self._free(f"{name}/value_index"))
+        return self._made_besides(op).outputs[0]
+
+    def _build_loop(self, region: Context, loop: Loop) -> None:
+        merges = [name for name in loop.nodes if name in self._contexts.loop_merges and self._in(name, region)]
+        entries = [self._contexts.loop_merges[name] for name in merges]
+        start = [self._tensor(first) for first, _ in entries]
+        params = [self._param(self._nodes[name], tensor) for name, tensor in zip(merges, start, strict=True)]
+        members = self._build(region, [name for name in loop.nodes if name not in merges])
+        holds = [name for name in loop.nodes if self._nodes[name].op == "LoopCond" and self._in(name, region)]
+        if len(holds) != 1:
+            raise ValueError(f"The loop '{loop.frame.name}' has {len(holds)} LoopCond nodes in place of one")
+        results = [self._tensor(again) for _, again in entries]
+        goes_on = bodies.record_members(members, [self._tensor(holds[0])], params)
+        turn = bodies.record_members(members, results, params)
+        pairs = list(zip(params, results, strict=True))
+        fits = [less_specific(param.dims, result.dims) for param, result in pairs]
+        known = [param.dims is not None and None not in param.dims for param in params]
+        op = bodies.add_loop(
+            start,
+            params,
+            goes_on,
+            turn,
+            [TensorShape(param.dims if fit else None) for param, fit in zip(params, fits, strict=True)],
+            # Whether shapes of which something is unknown stay the same only a run shows.
+            on_host=not all(fits) or not all(known) or self._needs_host([goes_on, turn]),
+            name=self._free(f"{merges[0]}/Loop"),
+            device=self._nodes[merges[0]].device or None,
+        )
+        self._made_besides(op)
+        for tensor in params:
+            self._graph.prevent_fetching(tensor.op)
+        for member in members:
+            self._graph.prevent_fetching(member)
+        self._exits.update(zip(merges, op.outputs, strict=False))
+        self._controls.update(dict.fromkeys(loop.nodes, op))
+
+    def _in(self, name: str, region: Context) -> bool:
+        """Whether a node lies in the region itself, not in a part of it."""
+        return self._contexts.of[name] == region
+
+    def _param(self, node: NodeDef, start: Tensor) -> Tensor:
+        """What stands for a value of a loop in a turn of it."""
+        shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
+        shape = as_shape(shapes[0]) if shapes else TensorShape(start.dims)
+        attrs = {"dtype": start.dtype.base_dtype, "shape": shape}
+        op = self._graph.create_op("Placeholder", [], attrs, f"{self._scope}{node.name}/")
+        self._made[node.name] = op
+        self._graph.prevent_feeding(op.outputs[0])
+        return op.outputs[0]
+
+    def _needs_host(self, parts: Sequence[bodies.Recorded]) -> bool:
+        """Whether the parts use a value that only one branch of a condition on the host has, or zeros in its place."""
+        return any(tensor in self._only_one_branch for part in parts for tensor in part.captured)
+
+    def _asks_for_values(self, predicate: str) -> bool:
+        """Whether a predicate says if a variable has a value, so that only one branch may read it."""
+        op = self._tensor(predicate).op
+        while op.type in ("Identity", "LogicalNot"):
+            op = op.inputs[0].op
+        return op.type == "IsVariableInitialized"
+
+    def _made_besides(self, op: Operation) -> Operation:
+        self._members.append(op)
+        return op
 
     def _exists(self, name: str) -> bool:
         try:
@@ -150,10 +278,12 @@ class _Importer:
         return self._made[name] if name in self._made else self._graph.get_operation_by_name(name)
 
     def _tensor(self, name: str) -> Tensor:
-        full = _tensor_name(name)
+        full = full_name(name)
         if full in self.input_map:
             self.used.add(full)
             return self.input_map[full]
+        if full in self._tensors:
+            return self._tensors[full]
         op_name, _, index = full.rpartition(":")
         outputs = self._op(op_name).outputs
         if not index.isdigit() or int(index) >= len(outputs):
@@ -161,17 +291,80 @@ class _Importer:
         return outputs[int(index)]
 
     def _make(self, node: NodeDef) -> None:
-        try:
-            definition = lookup(node.op)
-        except KeyError:
-            raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}')") from None
-        inputs = [self._tensor(item) for item in node.input if not item.startswith("^")]
-        controls = [self._control(item) for item in node.input if item.startswith("^")]
-        attrs = {
-            key: read_attr(value)
-            for key, value in node.attr.items()
-            if key not in definition.types and key != "_output_shapes"
-        }
+        inputs = [self._tensor(item) for item in data_inputs(node)]
+        form = kind(node)
+        if form == "Exit":
+            self._create(node, "Identity", [self._exits[self._value_of_loop(node)]], {})
+        elif form == "Switch":
+            self._create(node, "IdentityN", [inputs[0], inputs[0]], {})
+            self._tensors.update(dict.fromkeys((f"{node.name}:0", f"{node.name}:1"), inputs[0]))
+        elif form in ("Enter", "LoopCond", "NextIteration"):
+            self._create(node, "Identity", inputs, {})
+            constant = "is_constant" in node.attr and node.attr["is_constant"].b
+            if form == "Enter" and (constant or inputs[0].dtype.is_ref):
+                self._tensors[f"{node.name}:0"] = inputs[0]
+        else:
+            op_type = type_here("Identity" if form == "Identity" else node.op)
+            try:
+                definition = lookup("Identity" if is_dataset(node) else op_type)
+            except KeyError:
+                raise ValueError(f"Op type not registered '{node.op}' (node '{node.name}')") from None
+            attrs = {
+                key: read_attr(value)
+                for key, value in node.attr.items()
+                if key not in definition.types and key != "_output_shapes"
+            }
+            inputs, attrs = as_here(node, inputs, attrs, self._producer, self._constant)
+            if is_dataset(node):
+                op_type, inputs, attrs = rewritten(node, inputs, attrs, self._constant, self._body_of)
+            elif node.op == "OneShotIterator" and attrs["dataset_factory"].name in self._functions:
+                attrs["dataset_factory"] = self._body_of(attrs["dataset_factory"].name)
+            self._create(node, op_type, inputs, attrs)
+
+    def _constant(self, value: HostArray) -> Tensor:
+        return self._made_besides(make_const(value, self._free("Const")).op).outputs[0]
+
+    def _free(self, name: str) -> str:
+        """``name``, changed where a node has it: for an operation that no node stands for."""
+        while name in self._nodes:
+            name += "_"
+        return name
+
+    def _body_of(self, name: str) -> FunctionAttr:
+        """A function of the library as the body of an operation."""
+        function = self._functions[name]
+        graph = Graph()
+        with graph.as_default():
+            args = [
+                graph.create_op(
+                    "Placeholder", [], {"dtype": as_dtype(arg.type), "shape": TensorShape(None)}, f"{arg.name}/"
+                ).outputs[0]
+                for arg in function.signature.input_arg
+            ]
+            nodes, results = function_nodes(self._library, name)
+            proto = graph_pb2.GraphDef(node=nodes, library=self._library)
+            proto.versions.producer = self._producer
+            importer = _Importer(graph, proto, {}, "")
+            importer.run()
+            return body_attr(name, graph, args, [importer._tensor(item) for item in results])
+
+    def _value_of_loop(self, end: NodeDef) -> str:
+        """The ``Merge`` of the loop's value that an ``Exit`` gives."""
+        node = end
+        while kind(node) in ("Exit", "Identity", "Switch"):
+            node = self._nodes[source_of(node.input[0])]
+        if node.name not in self._exits:
+            raise ValueError(f"Node '{end.name}' (Exit) gives '{node.name}', which is not a value of its loop")
+        return node.name
+
+    def _create(self, node: NodeDef, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> None:
+        within = self._contexts.inputs[node.name]
+        waits = [item for item in node.input if item.startswith("^")]
+        controls = [
+            self._control(item)
+            for item in waits
+            if item in within or item in self.input_map or source_of(item) not in self._nodes
+        ]
         groups = attrs.get("_class", ())
         if groups:
             attrs["_class"] = [self._group(group) for group in groups]
@@ -179,22 +372,31 @@ class _Importer:
         if self._exists(name):
             raise ValueError(f"Node '{name}' is in the graph already")
         op = self._graph.create_op(
-            node.op, inputs, attrs, name + "/", device=node.device or None, control_inputs=[c for c in controls if c]
+            op_type, inputs, attrs, name + "/", device=node.device or None, control_inputs=controls
         )
         self._made[node.name] = op
+        self._members.append(op)
+        handle = "T" in node.attr and node.attr["T"].type == resource.as_datatype_enum
+        if handle or node.op == "VarHandleOp":
+            return  # The shape of a handle says nothing of what it stands for.
         shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
         for tensor, shape in zip(op.outputs, shapes, strict=False):
+            if tensor.dtype is resource:
+                continue
             try:
                 tensor.set_shape(shape)
             except ValueError as error:
                 raise ValueError(f"Node '{node.name}' says another shape than its inputs lead to: {error}") from error
 
-    def _control(self, item: str) -> Operation | None:
+    def _control(self, item: str) -> Operation:
         mapped = self.input_map.get(item)
         if mapped is not None:
             self.used.add(item)
             return mapped if isinstance(mapped, Operation) else mapped.op
-        return self._op(item[1:])
+        name = source_of(item)
+        if name in self._controls:
+            return self._controls[name]
+        return self._op(name)
 
     def _group(self, group: str | bytes) -> bytes:
         text = group if isinstance(group, str) else group.decode()

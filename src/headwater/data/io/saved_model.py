@@ -1,4 +1,4 @@
-"""The file ``saved_model.pb``: a version, and meta graphs with their tags.
+"""The files ``saved_model.pb`` and ``saved_model.pbtxt``: a version, and meta graphs with their tags.
 
 Source: TensorFlow's ``saved_model.proto``: field 1 is the version of the schema, field 2 each ``MetaGraphDef``.
 """
@@ -6,9 +6,11 @@ Source: TensorFlow's ``saved_model.proto``: field 1 is the version of the schema
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import DecodeError, Message
 
 from headwater.data.io import files, varint
 from headwater.errors import DataLossError
@@ -35,7 +37,7 @@ def encode(meta_graphs: Sequence[Any]) -> bytes:
 
 
 def read(export_dir: str) -> list[Any]:
-    """The meta graphs in a folder.
+    """The meta graphs in a folder, from the binary file, else from the one in protobuf's text form.
 
     Raises:
       OSError: there is no such file.
@@ -43,7 +45,10 @@ def read(export_dir: str) -> list[Any]:
     """
     path = f"{export_dir}/{FILE_NAME}"
     if not files.exists(path):
-        raise OSError(f"SavedModel file does not exist at: {path}")
+        text_path = f"{export_dir}/{TEXT_FILE_NAME}"
+        if not files.exists(text_path):
+            raise OSError(f"SavedModel file does not exist at: {path} or {text_path}")
+        return _read_text(text_path)
     with files.open_file(path, "rb") as file:
         data = file.read()
     found: list[Any] = []
@@ -62,3 +67,45 @@ def read(export_dir: str) -> list[Any]:
     except (ValueError, DecodeError) as error:
         raise DataLossError(None, None, f"{path} is no saved model: {error}") from error
     return found
+
+
+def _read_text(path: str) -> list[Any]:
+    with files.open_file(path, "rb") as file:
+        data = file.read()
+    try:
+        return list(text_format.Parse(data.decode(), _message()).meta_graphs)
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise DataLossError(None, None, f"{path} is no saved model: {error}") from error
+
+
+@cache
+def _message_class() -> type[Message]:
+    """The class of TensorFlow's ``SavedModel`` messages, which tensorboard does not have."""
+    described = descriptor_pb2.FileDescriptorProto(
+        name="headwater/data/io/saved_model.proto",
+        package="headwater.io",
+        syntax="proto3",
+        dependency=[meta_graph_pb2.DESCRIPTOR.name],
+    )
+    fields = described.message_type.add(name="SavedModel").field
+    kinds = descriptor_pb2.FieldDescriptorProto
+    fields.add(
+        name="saved_model_schema_version",
+        number=_VERSION,
+        type=kinds.TYPE_INT64,
+        label=kinds.LABEL_OPTIONAL,
+    )
+    fields.add(
+        name="meta_graphs",
+        number=_GRAPH_KEY >> 3,
+        type=kinds.TYPE_MESSAGE,
+        type_name=f".{meta_graph_pb2.MetaGraphDef.DESCRIPTOR.full_name}",
+        label=kinds.LABEL_REPEATED,
+    )
+    pool = descriptor_pool.Default()
+    pool.Add(described)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("headwater.io.SavedModel"))
+
+
+def _message() -> Any:
+    return _message_class()()

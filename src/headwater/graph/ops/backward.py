@@ -284,7 +284,8 @@ _convolution_grads("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 def _norm_specs(inference: Inference) -> Sequence[Spec]:
     x, scale = inference.inputs[1], inference.inputs[2]
     other = Spec(scale.dtype.base_dtype, scale.dims)
-    return [Spec(x.dtype.base_dtype, x.dims), other, other, Spec(other.dtype, (0,)), Spec(other.dtype, (0,))]
+    unread = Spec(other.dtype, (0,)) if inference.attrs.get("is_training", True) else other
+    return [Spec(x.dtype.base_dtype, x.dims), other, other, unread, unread]
 
 
 def _batch_norm_grad(
@@ -307,7 +308,7 @@ def _batch_norm_grad(
         return forward(x, scale, offset, reserve_space_1, reserve_space_2, **settings)[0]
 
     _, pull = jax.vjp(normalised, x, scale, jnp.zeros_like(scale))
-    nothing = jnp.zeros((0,), scale.dtype)
+    nothing = jnp.zeros((0,) if is_training else scale.shape, scale.dtype)
     return *pull(jnp.asarray(y_backprop)), nothing, nothing
 
 

@@ -53,7 +53,7 @@ class Body:
     Attributes:
       nodes: in an order in which they can run.
       inputs: names of the tensors that come from outside.
-      outputs: names of the results.
+      outputs: names of the results; an empty one for a result that only the other branch of a condition has.
       key: the one of ``inputs`` that is the key of random numbers; empty where there is none.
     """
 
@@ -64,8 +64,8 @@ class Body:
 
 
 def full_name(tensor: str) -> str:
-    """``a`` as ``a:0``."""
-    return tensor if ":" in tensor else f"{tensor}:0"
+    """``a`` as ``a:0``; the empty name of an output that a branch has not stays."""
+    return tensor if ":" in tensor or not tensor else f"{tensor}:0"
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +128,7 @@ def _foldable(inputs: Sequence[jax.Array]) -> bool:
 
 def evaluate(
     body: Body, inputs: Sequence[Any], outputs: Sequence[str] | None = None, turn: Any = None
-) -> tuple[jax.Array, ...]:
+) -> tuple[Any, ...]:
     """Outputs of a body of pure and random operations, traced.
 
     Args:
@@ -153,7 +153,7 @@ def evaluate(
             if not definition.differentiable:
                 results = tuple(map(_constant, results))
         env.update((f"{node.name}:{index}", value) for index, value in enumerate(results))
-    return tuple(env[name] for name in wanted)
+    return tuple(env[name] if name else None for name in wanted)
 
 
 def _constant(value: Any) -> jax.Array:
@@ -177,7 +177,7 @@ def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], tur
         values = [env[name] for name in node.inputs]
         results = _interpret_node(node, context, values, turn)
         env.update((f"{node.name}:{index}", value) for index, value in enumerate(results))
-    return tuple(_value(env[name], context) for name in body.outputs)
+    return tuple(_value(env[name], context) if name else None for name in body.outputs)
 
 
 def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: int) -> tuple[Any, ...]:

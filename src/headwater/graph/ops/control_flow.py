@@ -71,17 +71,28 @@ def stateless_if(
     """
     del output_shapes, shapes_differ
     branches = [decode_body(then_branch), decode_body(else_branch)]
-    if isinstance(predicate, np.ndarray | np.generic):
+    if isinstance(predicate, np.ndarray | np.generic) and all(all(body.outputs) for body in branches):
         return evaluate(branches[0 if predicate else 1], inputs)
 
     def of(body: Body) -> Any:
-        return lambda: tuple(_as_type(value, dtype) for value, dtype in zip(evaluate(body, inputs), Tout, strict=True))
+        return lambda: tuple(
+            None if value is None else _as_type(value, dtype)
+            for value, dtype in zip(evaluate(body, inputs), Tout, strict=True)
+        )
 
-    shapes = [[tuple(out.shape) for out in cast(Any, jax).eval_shape(of(body))] for body in branches]
+    shapes = [
+        [None if out is None else tuple(out.shape) for out in cast(Any, jax).eval_shape(of(body))] for body in branches
+    ]
     joined = [_join(a, b) for a, b in zip(*shapes, strict=True)]
 
-    def grown(body: Body) -> object:
-        return lambda: tuple(_grow(value, shape) for value, shape in zip(of(body)(), joined, strict=True))
+    def grown(body: Body) -> Any:
+        return lambda: tuple(
+            jnp.zeros(shape, dtype.base_dtype.numpy_dtype) if value is None else _grow(value, shape)
+            for value, shape, dtype in zip(of(body)(), joined, Tout, strict=True)
+        )
+
+    if isinstance(predicate, np.ndarray | np.generic):
+        return grown(branches[0 if predicate else 1])()
 
     return tuple(_lax.cond(jnp.reshape(predicate, ()), grown(branches[0]), grown(branches[1])))
 
@@ -90,8 +101,15 @@ def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
     return _lax.convert_element_type(value, dtype.base_dtype.numpy_dtype)
 
 
-def _join(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of two values that are to have the same; that of a TensorArray nothing was written to fits any."""
+def _join(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The shape of two values that are to have the same; that of a TensorArray nothing was written to fits any.
+
+    A value that is not there, None, has the shape of the other one.
+    """
+    if a is None or b is None:
+        shape = b if a is None else a
+        assert shape is not None
+        return shape
     for empty, other in ((a, b), (b, a)):
         if len(empty) == 2 and empty[1] == 0 and other[:1] == empty[:1]:
             return other
@@ -116,8 +134,12 @@ def run_if(
     refs: Sequence[int] = (),
 ) -> tuple[HostArray, ...]:
     """As `stateless_if`, on the host."""
-    del Tout, output_shapes, refs
-    return interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
+    del output_shapes, refs
+    results = interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
+    return tuple(
+        np.zeros((), dtype.base_dtype.numpy_dtype) if value is None else value
+        for value, dtype in zip(results, Tout, strict=True)
+    )
 
 
 # Loops ----------------------------------------------------------------------------------------------------------

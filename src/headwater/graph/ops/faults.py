@@ -112,6 +112,11 @@ def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     return outside | unordered
 
 
+def _multiplied(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    del attrs
+    return _outside(inputs[0], np.asarray(as_ints(inputs[2]), np.int64))
+
+
 def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, lengths = inputs
     return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
@@ -136,12 +141,16 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "GatherV2": _gathered,
     "GatherNd": _gathered_elements,
     "ScatterNd": _scattered,
+    "SparseTensorDenseAdd": lambda inputs, attrs: _outside(inputs[0], np.asarray(inputs[3].shape, np.int64)),
     **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
     "InvertPermutation": _permuted,
     "ReverseSequence": _reversed,
     **{f"Scatter{kind}": _updated_rows for kind in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")},
     "Slice": _sliced,
     "SparseSoftmaxCrossEntropyWithLogits": _labelled,
+    **dict.fromkeys(
+        ("SparseDenseCwiseAdd", "SparseDenseCwiseDiv", "SparseDenseCwiseMul", "SparseTensorDenseMatMul"), _multiplied
+    ),
     "SparseToDense": _placed,
     **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
     "TensorArrayWrite": _written,

@@ -119,14 +119,15 @@ def all_fixed(attrs: Attrs) -> bool:
 
 
 def _batch_specs(inference: Inference) -> Sequence[Spec]:
-    attrs = inference.attrs
     dims = inference.inputs[0].dims
-    count: tuple[int | None, ...] = (None,) if dims is None else dims
-    dense = [
-        Spec(t, None if (inner := as_shape(s).as_dims) is None else (*count, *inner))
-        for t, s in zip(attrs["Tdense"], attrs["dense_shapes"], strict=True)
-    ]
-    return [*_sparse_specs(attrs["sparse_types"], 2), *dense]
+    dense = _dense_specs(inference, (None,) if dims is None else dims)
+    return [*_sparse_specs(inference.attrs["sparse_types"], 2), *dense]
+
+
+def _dense_specs(inference: Inference, count: tuple[int | None, ...]) -> list[Spec]:
+    """The dense features of examples of which there are ``count``."""
+    pairs = zip(inference.attrs["Tdense"], inference.attrs["dense_shapes"], strict=True)
+    return [Spec(t, None if (inner := as_shape(s).as_dims) is None else (*count, *inner)) for t, s in pairs]
 
 
 @host("ParseExample", infer=_batch_specs)
@@ -151,6 +152,69 @@ def parse_example(
         *(found.values for found in sparse),
         *(found.dense_shape for found in sparse),
         *dense,
+    )
+
+
+def _batch_specs_v2(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    dims = inference.inputs[0].dims
+    if dims is None:
+        dense = [Spec(dtype, None) for dtype in attrs["Tdense"]]
+        sparse = [
+            *((int64,) * len(attrs["sparse_types"])),
+            *attrs["sparse_types"],
+            *((int64,) * len(attrs["sparse_types"])),
+        ]
+        known = [*(Spec(dtype, None) for dtype in sparse), *dense]
+    else:
+        known = [*_sparse_specs(attrs["sparse_types"], 1 + len(dims)), *_dense_specs(inference, dims)]
+    return [
+        *known,
+        *(Spec(dtype, (None,)) for dtype in attrs["ragged_value_types"]),
+        *(Spec(dtype, (None,)) for dtype in attrs["ragged_split_types"]),
+    ]
+
+
+@host("ParseExampleV2", infer=_batch_specs_v2)
+def parse_example_v2(
+    context: HostContext,
+    serialized: HostArray,
+    names: HostArray,
+    sparse_keys: HostArray,
+    dense_keys: HostArray,
+    ragged_keys: HostArray,
+    *dense_defaults: HostArray,
+    Tdense: Sequence[DType],
+    num_sparse: int,
+    sparse_types: Sequence[DType],
+    ragged_value_types: Sequence[DType],
+    ragged_split_types: Sequence[DType],
+    dense_shapes: Sequence[TensorShape],
+) -> Sequence[HostArray]:
+    """As `parse_example`, with keys as vectors, also of one example alone, and with ragged features."""
+    del context, num_sparse
+    alone = serialized.ndim == 0
+    sparse_names, dense_names, ragged_names = (
+        [key.decode() for key in keys.tolist()] for keys in (sparse_keys, dense_keys, ragged_keys)
+    )
+    keys = [*sparse_names, *dense_names, *ragged_names]
+    types = (*sparse_types, *Tdense, *ragged_value_types)
+    batch = _batch(serialized.reshape(-1).tolist(), names.reshape(-1).tolist() or None, keys, types)
+    sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_names, sparse_types, strict=True)]
+    dense = _dense(batch, dense_names, Tdense, dense_shapes, dense_defaults)
+    ragged = [batch.sparse(key, dtype) for key, dtype in zip(ragged_names, ragged_value_types, strict=True)]
+    lengths = [np.bincount(found.indices[:, 0], minlength=serialized.size) for found in ragged]
+    first = 1 if alone else 0
+    return (
+        *(found.indices[:, first:] for found in sparse),
+        *(found.values for found in sparse),
+        *(found.dense_shape[first:] for found in sparse),
+        *(column[0] if alone else column for column in dense),
+        *(found.values for found in ragged),
+        *(
+            np.concatenate([[0], np.cumsum(each)]).astype(dtype.numpy_dtype)
+            for each, dtype in zip(lengths, ragged_split_types, strict=True)
+        ),
     )
 
 

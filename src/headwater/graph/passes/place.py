@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.cluster.devices import Device, parse_device
-from headwater.dtypes import resource, string
+from headwater.dtypes import resource, string, variant
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation
 from headwater.graph.passes.groups import Groups
@@ -41,7 +41,7 @@ def runs_on_host(op: Operation) -> bool:
 
 
 def _handles_text(op: Operation) -> bool:
-    return any(t.dtype.base_dtype in (string, resource) for t in (*op.inputs, *op.outputs))
+    return any(t.dtype.base_dtype in (string, resource, variant) for t in (*op.inputs, *op.outputs))
 
 
 def _needs_cpu(op: Operation) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
+from headwater.graph import bodies
 from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
-from headwater.shapes import Dims, TensorShape
-from headwater.tf1.functional import bodies, math, nest, reductions
+from headwater.tf1.functional import math, nest, reductions
 from headwater.tf1.functional.checks import Assert
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.leaves import flow_of, like_leaf
@@ -71,7 +71,7 @@ def cond(
             outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
-        found = iter(_if(pred, branches, _may_differ(structures)).outputs)
+        found = iter(bodies.add_condition(pred, branches, shapes_differ=_may_differ(structures)).outputs)
         leaves = [like_leaf(leaf, found) for leaf in nest.flatten(structures[0])]
     result: Any = nest.pack(structures[0], leaves)
     unpack = not strict and type(structures[0]) in (list, tuple)
@@ -118,46 +118,6 @@ def _check(structures: Sequence[object], branches: Sequence[bodies.Recorded]) ->
             raise ValueError(
                 f"Outputs of true_fn and false_fn must have the same type: {yes.dtype.name}, {no.dtype.name}"
             )
-
-
-def _if(pred: Tensor, branches: Sequence[bodies.Recorded], may_differ: bool = False) -> Operation:
-    graph = pred.graph
-    inputs = bodies.captures(branches)
-    on_host = any(branch.on_host for branch in branches) or any(t.dtype == dtypes.string for t in inputs)
-    key = None if on_host else bodies.random_key(branches)
-    inputs += [] if key is None else [key]
-    pairs = list(zip(branches[0].outputs, branches[1].outputs, strict=True))
-    attrs: dict[str, object] = {
-        "then_branch": bodies.function_of("then", branches[0], inputs, key),
-        "else_branch": bodies.function_of("else", branches[1], inputs, key),
-        "Tout": tuple(yes.dtype.base_dtype for yes, _ in pairs),
-        "output_shapes": tuple(TensorShape(_common(yes.dims, no.dims)) for yes, no in pairs),
-    }
-    if on_host:
-        changed = branches[0].changed | branches[1].changed
-        attrs["refs"] = tuple(1 + i for i, tensor in enumerate(inputs) if tensor in changed)
-    else:
-        attrs["shapes_differ"] = may_differ or any(_differ(yes, no) for yes, no in pairs)
-    before = [op for branch in branches for op in branch.before]
-    return graph.create_op(
-        "If" if on_host else "StatelessIf", [pred, *inputs], attrs, "Merge", control_inputs=list(dict.fromkeys(before))
-    )
-
-
-def _common(first: Dims, second: Dims) -> Dims:
-    """What is known of the shape of a tensor that has one of two shapes."""
-    if first is None or second is None or len(first) != len(second):
-        return None
-    return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
-
-
-def _differ(yes: Tensor, no: Tensor) -> bool:
-    """Whether the shapes contradict each other. An array that nothing was written to yet fits others."""
-    if yes.dims is None or no.dims is None:
-        return False
-    if len(yes.dims) != len(no.dims):
-        return True
-    return any(None not in (a, b) and a != b for a, b in zip(yes.dims, no.dims, strict=True))
 
 
 def smart_cond(

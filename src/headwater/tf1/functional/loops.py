@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
 from headwater.dtypes import DType
+from headwater.graph import bodies
 from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr, Kind, lookup, register_gradient
-from headwater.shapes import TensorShape, as_shape, merge_dims
+from headwater.shapes import TensorShape, as_shape, less_specific
 from headwater.tensorboard_protos import graph_pb2
-from headwater.tf1.functional import arrays, bodies, math, nest
+from headwater.tf1.functional import arrays, math, nest
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.leaves import flow_of, like_leaf
 from headwater.tf1.functional.tensor_arrays import TensorArray
@@ -115,7 +116,7 @@ class _Loop:
             ]
             for index, (leaf, shape) in enumerate(zip(self._leaves, given, strict=True), self._counted):
                 if not isinstance(leaf, TensorArray):
-                    if not _less_specific(shape.as_dims, shapes[index]):
+                    if not less_specific(shape.as_dims, shapes[index]):
                         raise ValueError(
                             f"The shape invariant specified for {leaf.name} is not compatible with the initial shape "
                             f"of the loop variable. It enters the loop with shape {leaf.shape}, but the specified "
@@ -203,7 +204,7 @@ class _Loop:
             if isinstance(leaf, TensorArray):
                 changing |= leaf.dynamic_size
                 continue
-            if not _less_specific(param.dims, result.dims):
+            if not less_specific(param.dims, result.dims):
                 raise ValueError(
                     f"Input tensor '{start.name}' enters the loop with shape {start.shape}, but has shape "
                     f"{result.shape} after one iteration. To allow the shape to vary across iterations, use the "
@@ -213,36 +214,15 @@ class _Loop:
         return changing
 
     def _operation(self, goes_on: bodies.Recorded, turn: bodies.Recorded, changing: bool) -> Operation:
-        parts = [goes_on, turn]
-        inputs = bodies.captures(parts)
-        on_host = changing or any(part.on_host for part in parts)
-        on_host |= any(t.dtype.base_dtype == dtypes.string for t in (*inputs, *self._start))
-        key = None if on_host else bodies.random_key(parts)
-        inputs += [] if key is None else [key]
-        named = [*self._params, *inputs]
         shapes: list[TensorShape] = []
         for param, result in zip(self._params, turn.outputs, strict=True):
             loose = param.dims is None and not changing
             shapes.append(TensorShape(result.dims if loose else param.dims))
-        attrs: dict[str, object] = {
-            "cond": bodies.function_of("cond", goes_on, named, key),
-            "body": bodies.function_of("body", turn, named, key),
-            "Tout": (*(param.dtype for param in self._params), dtypes.int32),
-            "output_shapes": (*shapes, TensorShape([])),
-        }
-        if on_host:
-            changed = goes_on.changed | turn.changed
-            attrs["refs"] = tuple(len(self._start) + i for i, tensor in enumerate(inputs) if tensor in changed)
-        elif self._maximum is not None:
+        bound = -1
+        if self._maximum is not None:
             known = constant_value(self._maximum)
-            attrs["bound"] = -1 if known is None else int(known)
-        return self._graph.create_op(
-            "While" if on_host else "StatelessWhile",
-            [*self._start, *inputs],
-            attrs,
-            "Exit",
-            control_inputs=list(dict.fromkeys(op for part in parts for op in part.before)),
-        )
+            bound = -1 if known is None else int(known)
+        return bodies.add_loop(self._start, self._params, goes_on, turn, shapes, on_host=changing, bound=bound)
 
 
 def _flat_shapes(invariants: Structure) -> list[TensorShape]:
@@ -252,16 +232,6 @@ def _flat_shapes(invariants: Structure) -> list[TensorShape]:
     if isinstance(invariants, dict):
         return [shape for key in sorted(invariants) for shape in _flat_shapes(invariants[key])]  # pyright: ignore
     return [shape for item in invariants for shape in _flat_shapes(item)]
-
-
-def _less_specific(general: Any, special: Any) -> bool:
-    """Whether every shape that is as ``special`` says is also as ``general`` says."""
-    if general is None:
-        return True
-    try:
-        return special is not None and merge_dims(general, special) == special
-    except ValueError:
-        return False
 
 
 # The gradient ---------------------------------------------------------------------------------------------------

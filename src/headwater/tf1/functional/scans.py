@@ -7,11 +7,11 @@ from typing import Any
 
 from headwater import dtypes
 from headwater.dtypes import DType
+from headwater.graph import bodies
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dims, TensorShape, merge_dims
-from headwater.tf1.functional import bodies
 
 Step = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Any], Sequence[Any]]]
 

@@ -1,7 +1,7 @@
 """``tf.data.Dataset``: datasets whose functions are functions of tensors, and which a graph may go over.
 
 Such a dataset is still a tree of nodes of `headwater.data`. A function given to `map` and its like is called once, with
-tensors that stand for an element; what it builds becomes a body (`headwater.tf1.functional.bodies`) and runs compiled.
+tensors that stand for an element; what it builds becomes a body (`headwater.graph.bodies`) and runs compiled.
 Outside a graph's step a program goes over the dataset with ``for``; within one, iterators do, for which the tree is
 written into the graph, an operation for each node.
 """

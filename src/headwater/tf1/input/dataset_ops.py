@@ -9,12 +9,12 @@ from headwater.data import structure as nest
 from headwater.data.composites import flat_specs, is_dense
 from headwater.data.node import Block, Context, Element, Function, Node
 from headwater.data.spec import TensorSpec
+from headwater.graph import bodies
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
 from headwater.graph.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
-from headwater.tf1.functional import bodies
 from headwater.tf1.input.composites import packed_tensors, spec_of_tensors, specified, tensors_of, value_tensor
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from headwater.data import structure as nest
 from headwater.data.dataset import Dataset
 from headwater.dtypes import as_dtype, string
+from headwater.graph import bodies
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr
-from headwater.tf1.functional import bodies
 from headwater.tf1.functional.saveable import SaveableObject, SaveSpec
 from headwater.tf1.input.composites import class_of, spec_of_class
 from headwater.tf1.input.dataset_ops import dataset_tensor, element_attrs, next_element

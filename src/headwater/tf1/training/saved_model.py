@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater import dtypes
 from headwater.data.io import files
-from headwater.data.io.saved_model import ASSETS, FILE_NAME, VARIABLES, encode, read
+from headwater.data.io.saved_model import ASSETS, FILE_NAME, TEXT_FILE_NAME, VARIABLES, encode, read
 from headwater.dtypes import as_dtype
 from headwater.graph.collections import GraphKeys
 from headwater.graph.constants import constant_value
@@ -317,7 +317,7 @@ def simple_save(
 
 def maybe_saved_model_directory(export_dir: str) -> bool:
     """Whether there is a saved model in the folder."""
-    return files.exists(os.path.join(os.fspath(export_dir), FILE_NAME))
+    return any(files.exists(os.path.join(os.fspath(export_dir), name)) for name in (FILE_NAME, TEXT_FILE_NAME))
 
 
 def load(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.data.io.saved_model import FILE_NAME, encode, read
+from headwater.data.io.saved_model import FILE_NAME, TEXT_FILE_NAME, encode, read
 from headwater.errors import DataLossError
 from headwater.tensorboard_protos import meta_graph_pb2
 
@@ -21,6 +21,15 @@ def test_meta_graphs_come_back(tmp_path: Path) -> None:
     graphs = [_graph("serve"), _graph("train", "gpu")]
     (tmp_path / FILE_NAME).write_bytes(encode(graphs))
     assert read(str(tmp_path)) == graphs
+
+
+def test_the_text_form(tmp_path: Path) -> None:
+    text = 'saved_model_schema_version: 1\nmeta_graphs { meta_info_def { tags: "serve" } }\n'
+    (tmp_path / TEXT_FILE_NAME).write_text(text)
+    assert read(str(tmp_path)) == [_graph("serve")]
+    (tmp_path / TEXT_FILE_NAME).write_text("meta_graphs {")
+    with pytest.raises(DataLossError, match="no saved model"):
+        read(str(tmp_path))
 
 
 def test_the_bytes_are_those_of_the_message() -> None:

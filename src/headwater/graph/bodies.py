@@ -1,0 +1,349 @@
+"""Bodies of conditions and loops: operations of the graph, taken into an attribute of one operation.
+
+A branch or a turn is built in the program's graph as all else is, so that names, scopes, collections and variables are
+as the program expects. What its results need of the operations made meanwhile is then written into a `FunctionAttr`;
+what these use from before becomes an input of the operation that holds it. The operations themselves stay in the graph,
+where nothing runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.dtypes import int32, resource, string, variant
+from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
+from headwater.graph.graph import Graph
+from headwater.graph.graph_def import subgraph_def
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import FunctionAttr, Kind
+from headwater.shapes import Dims, TensorShape
+
+_MAX_COPIED = 4096
+_HELD = (string, resource, variant)
+"""Types of elements that only the host has."""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a branch or a turn is made of.
+
+    Attributes:
+      outputs: its results, tensors; None for one that only the other branch of a condition has.
+      ops: its operations, in the order in which they were made.
+      captured: tensors from before that it uses.
+      before: operations from before that it waits for.
+    """
+
+    outputs: list[Any]
+    ops: list[Operation] = field(default_factory=list[Operation])
+    captured: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
+    before: dict[Operation, None] = field(default_factory=dict[Operation, None])
+
+    @property
+    def on_host(self) -> bool:
+        """Whether something in it cannot be compiled."""
+        return any(
+            (op.definition.kind in (Kind.HOST, Kind.STATEFUL) and op.definition.traced is None)
+            or any(t.dtype.base_dtype in _HELD for t in (*op.inputs, *op.outputs))
+            for op in self.ops
+        )
+
+    @property
+    def draws(self) -> list[Operation]:
+        """Its operations that draw random numbers."""
+        return [op for op in self.ops if op.definition.kind is Kind.RANDOM]
+
+    @property
+    def changed(self) -> set[Tensor]:
+        """References that some operation of it needs as such."""
+        return {op.inputs[i] for op in self.ops for i in op.definition.ref_positions(op.attrs)}
+
+
+def record(
+    graph: Graph,
+    first: int,
+    outputs: Sequence[Tensor],
+    params: Iterable[Tensor] = (),
+    live: Container[Tensor | None] = (),
+) -> Recorded:
+    """What ``outputs`` need of the operations made since the graph's version was ``first``.
+
+    Args:
+      params: tensors that stand for values that change from turn to turn.
+      live: references to variables that are read at the begin of a turn, not as the step finds them.
+    """
+    given = set(params)
+    stand_ins = {tensor.op for tensor in given}
+    found = Recorded(list(outputs))
+    ops: dict[Operation, None] = {}
+    stack: list[Operation] = []
+
+    def use(tensor: Tensor) -> None:
+        if tensor in given:
+            return
+        if _inside(tensor.op, first) or _copied(tensor) or _read(tensor.op) in live:
+            stack.append(tensor.op)
+        else:
+            found.captured[tensor] = None
+
+    for tensor in outputs:
+        use(tensor)
+    while stack:
+        op = stack.pop()
+        if op in ops:
+            continue
+        ops[op] = None
+        for tensor in op.inputs:
+            use(tensor)
+        for control in op.control_inputs:
+            # The values of a turn are there before it begins.
+            if control in stand_ins:
+                continue
+            if _inside(control, first):
+                stack.append(control)
+            elif op.number >= first:
+                found.before[control] = None
+    found.ops = sorted(ops, key=lambda op: op.number)
+    return found
+
+
+def record_turns(
+    graph: Graph, parts: Sequence[tuple[int, Sequence[Tensor]]], params: Sequence[Tensor]
+) -> list[Recorded]:
+    """The parts of a loop's turn, as `record` finds them: each from a version of the graph on, with its outputs.
+
+    A variable that a turn changes is read anew in each turn. Any other one is read once, before the loop.
+    """
+    found = [record(graph, first, outputs, params) for first, outputs in parts]
+    changed = {tensor for part in found for tensor in part.changed}
+    if any(_read(tensor.op) in changed for part in found for tensor in part.captured):
+        found = [record(graph, first, outputs, params, changed) for first, outputs in parts]
+    return found
+
+
+def record_members(
+    members: Iterable[Operation],
+    outputs: Sequence[Tensor | None],
+    params: Iterable[Tensor] = (),
+    awaited: Iterable[Operation] = (),
+) -> Recorded:
+    """What ``outputs`` need of ``members``; what these wait for besides is `Recorded.before`.
+
+    Args:
+      params: as `record` takes them.
+      awaited: further operations that are to run, for their effects.
+    """
+    inside, given = set(members), set(params)
+    stand_ins = {tensor.op for tensor in given}
+    found = Recorded(list(outputs))
+    ops: dict[Operation, None] = {}
+    stack = list(awaited)
+
+    def use(tensor: Tensor) -> None:
+        if tensor.op in inside or _copied(tensor):
+            stack.append(tensor.op)
+        elif tensor not in given:
+            found.captured[tensor] = None
+
+    for tensor in outputs:
+        if tensor is not None:
+            use(tensor)
+    while stack:
+        op = stack.pop()
+        if op in ops:
+            continue
+        ops[op] = None
+        for tensor in op.inputs:
+            use(tensor)
+        for control in op.control_inputs:
+            if control in inside:
+                stack.append(control)
+            elif control not in stand_ins:
+                found.before[control] = None
+    found.ops = sorted(ops, key=lambda op: op.number)
+    return found
+
+
+def _inside(op: Operation, first: int) -> bool:
+    """Whether ``op`` belongs to the body. A variable made there does not, nor does its value as the step finds it."""
+    return op.number >= first and op.type != "VariableV2" and _read(op) is None
+
+
+def _read(op: Operation) -> Tensor | None:
+    """The reference to the variable whose value, as the step finds it, ``op`` is; None where it is something else."""
+    reads = op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and not op.control_inputs
+    return op.inputs[0] if reads else None
+
+
+def _copied(tensor: Tensor) -> bool:
+    """Whether a value from before is small and known, so that the body has it at hand when it is compiled.
+
+    Of what can have a gradient none is: it stays an input.
+    """
+    if tensor.op.type != "Const" or tensor.dtype.is_differentiable:
+        return False
+    value = constant_value(tensor)
+    return value is not None and value.size <= _MAX_COPIED
+
+
+def random_key(bodies: Sequence[Recorded]) -> Tensor | None:
+    """A key for what the bodies draw, seeded as the first of them that has a seed; None where nothing is drawn."""
+    draws = [op for body in bodies for op in body.draws]
+    if not draws:
+        return None
+    pairs = [(int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)) for op in draws]
+    seed, seed2 = next((pair for pair in pairs if pair != (0, 0)), (0, 0))
+    return get_default_graph().create_op("RandomKey", [], {"seed": seed, "seed2": seed2}).outputs[0]
+
+
+def function_of(name: str, body: Recorded, inputs: Sequence[Tensor], key: Tensor | None) -> FunctionAttr:
+    """``body`` as an attribute of an operation with ``inputs``."""
+    proto = subgraph_def(body.ops)
+    for node in proto.node:
+        node.device = ""
+        node.attr.pop("_class", None)
+    attrs: tuple[tuple[str, object], ...] = (
+        ("graph", proto.SerializeToString(deterministic=True)),
+        ("inputs", tuple(tensor.name for tensor in inputs)),
+        ("key", "" if key is None or not body.draws else key.name),
+        ("outputs", tuple("" if tensor is None else tensor.name for tensor in body.outputs)),
+    )
+    return FunctionAttr(name, attrs)
+
+
+def captures(bodies: Sequence[Recorded]) -> list[Tensor]:
+    """What the bodies use from before, each once; what some change comes as a reference."""
+    return list(dict.fromkeys(tensor for body in bodies for tensor in body.captured))
+
+
+# The operations that hold bodies --------------------------------------------------------------------------------
+
+
+def add_condition(
+    pred: Tensor,
+    branches: Sequence[Recorded],
+    *,
+    shapes_differ: bool = False,
+    on_host: bool = False,
+    reads_late: bool = False,
+    name: str = "Merge",
+    device: str | None = None,
+    before: Iterable[Operation] = (),
+) -> Operation:
+    """Adds the operation that runs the first of two branches where ``pred`` holds, else the second.
+
+    An output that only one branch has (None in the other one's outputs) is zeros where the other one ran.
+
+    Args:
+      shapes_differ: values of a branch may have other shapes than the other's, so that ``pred`` must be known early.
+      on_host: run it on the host even where all of it can be compiled.
+      reads_late: only the branch that uses a variable reads it, on the host; the variable may have no value otherwise.
+      before: operations that run before it, besides those that the branches wait for.
+    """
+    graph = pred.graph
+    inputs = captures(branches)
+    late = {tensor for tensor in inputs if tensor.dtype.is_ref} if reads_late else set[Tensor]()
+    on_host |= any(branch.on_host for branch in branches) or any(t.dtype.base_dtype in _HELD for t in inputs)
+    on_host |= bool(late)
+    key = None if on_host else random_key(branches)
+    inputs += [] if key is None else [key]
+    pairs = list(zip(branches[0].outputs, branches[1].outputs, strict=True))
+    some = [yes if yes is not None else no for yes, no in pairs]
+    attrs: dict[str, object] = {
+        "then_branch": function_of("then", branches[0], inputs, key),
+        "else_branch": function_of("else", branches[1], inputs, key),
+        "Tout": tuple(_present(tensor).dtype.base_dtype for tensor in some),
+        "output_shapes": tuple(TensorShape(_common(yes, no)) for yes, no in pairs),
+    }
+    if on_host:
+        changed = late | branches[0].changed | branches[1].changed
+        attrs["refs"] = tuple(1 + i for i, tensor in enumerate(inputs) if tensor in changed)
+    else:
+        attrs["shapes_differ"] = shapes_differ or any(_differ(yes, no) for yes, no in pairs)
+    waits = [*before, *(op for branch in branches for op in branch.before)]
+    return graph.create_op(
+        "If" if on_host else "StatelessIf",
+        [pred, *inputs],
+        attrs,
+        name,
+        device=device,
+        control_inputs=list(dict.fromkeys(waits)),
+    )
+
+
+def add_loop(
+    start: Sequence[Tensor],
+    params: Sequence[Tensor],
+    goes_on: Recorded,
+    turn: Recorded,
+    shapes: Sequence[TensorShape],
+    *,
+    on_host: bool = False,
+    bound: int = -1,
+    name: str = "Exit",
+    device: str | None = None,
+    before: Iterable[Operation] = (),
+) -> Operation:
+    """Adds the operation of a loop. Its outputs are the loop's values at the end and the number of turns.
+
+    Args:
+      start: the values before the first turn.
+      params: tensors that stand for them in ``goes_on``, which says whether there is another turn, and ``turn``.
+      shapes: static shapes of the values.
+      on_host: run it on the host even where all of it can be compiled.
+      bound: the largest number of turns; -1 where it is not known.
+      before: operations that run before it, besides those that its parts wait for.
+    """
+    parts = [goes_on, turn]
+    inputs = captures(parts)
+    on_host |= any(part.on_host for part in parts)
+    on_host |= any(t.dtype.base_dtype in _HELD for t in (*inputs, *start))
+    key = None if on_host else random_key(parts)
+    inputs += [] if key is None else [key]
+    named = [*params, *inputs]
+    attrs: dict[str, object] = {
+        "cond": function_of("cond", goes_on, named, key),
+        "body": function_of("body", turn, named, key),
+        "Tout": (*(param.dtype.base_dtype for param in params), int32),
+        "output_shapes": (*shapes, TensorShape([])),
+    }
+    if on_host:
+        changed = goes_on.changed | turn.changed
+        attrs["refs"] = tuple(len(start) + i for i, tensor in enumerate(inputs) if tensor in changed)
+    elif bound >= 0:
+        attrs["bound"] = bound
+    waits = [*before, *(op for part in parts for op in part.before)]
+    return start[0].graph.create_op(
+        "While" if on_host else "StatelessWhile",
+        [*start, *inputs],
+        attrs,
+        name,
+        device=device,
+        control_inputs=list(dict.fromkeys(waits)),
+    )
+
+
+def _present(tensor: Tensor | None) -> Tensor:
+    assert tensor is not None, "an output that neither branch has"
+    return tensor
+
+
+def _common(first: Tensor | None, second: Tensor | None) -> Dims:
+    """What is known of the shape of a tensor that is one of two."""
+    if first is None or second is None:
+        return _present(second if first is None else first).dims
+    if first.dims is None or second.dims is None or len(first.dims) != len(second.dims):
+        return None
+    return tuple(a if a == b else None for a, b in zip(first.dims, second.dims, strict=True))
+
+
+def _differ(yes: Tensor | None, no: Tensor | None) -> bool:
+    """Whether the shapes contradict each other. An array that nothing was written to yet fits others."""
+    if yes is None or no is None or yes.dims is None or no.dims is None:
+        return False
+    if len(yes.dims) != len(no.dims):
+        return True
+    return any(None not in (a, b) and a != b for a, b in zip(yes.dims, no.dims, strict=True))

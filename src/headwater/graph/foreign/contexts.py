@@ -1,0 +1,241 @@
+"""Conditions and loops of a ``GraphDef`` in TensorFlow's first form, as they enclose its nodes.
+
+TensorFlow 1 wrote a condition as ``Switch`` operations, of whose two outputs one has a value, and ``Merge`` operations,
+which give the value of whichever input has one. A loop is a *frame*: ``Enter`` leads into it, ``Merge`` joins the first
+value with that of ``NextIteration``, ``Switch`` leads on or to ``Exit``. See "Dynamic Control Flow in TensorFlow"
+(Yu et al., EuroSys 2018). From the edges alone this module finds for each node which branches and frames it lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from headwater.tensorboard_protos import NodeDef
+
+_REFERENCE_FORMS: Final = {
+    f"Ref{name}": name for name in ("Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Being part of a turn of the loop called ``name``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Being part of a condition's branch: it runs where the tensor ``predicate`` is ``side``."""
+
+    predicate: str
+    side: bool
+
+
+Context = tuple["Frame | Branch", ...]
+"""What a node lies in, from the outermost to the innermost."""
+
+
+def kind(node: NodeDef) -> str:
+    """The operation type of a node; of forms for references, the plain one."""
+    op_type: str = node.op
+    return _REFERENCE_FORMS.get(op_type, op_type)
+
+
+def source_of(item: str) -> str:
+    """The node that an input of a node names."""
+    return item.removeprefix("^").partition(":")[0]
+
+
+def full_name(item: str) -> str:
+    """An input of a node with the number of the output; ``^node`` stays."""
+    return item if ":" in item or item.startswith("^") else f"{item}:0"
+
+
+def data_inputs(node: NodeDef) -> list[str]:
+    """A node's inputs but for those that it only waits for."""
+    return [item for item in node.input if not item.startswith("^")]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The end of a condition: of two tensors, the one whose branch ran.
+
+    Attributes:
+      predicate: the tensor that decides.
+      values: the tensors of the branches where the predicate does not hold, and where it does.
+      first: the side that the first input belongs to.
+    """
+
+    predicate: str
+    values: tuple[str, str]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """A graph's conditions and loops.
+
+    Attributes:
+      of: the context that the operation of each node lies in. A ``Merge`` lies outside of the branches that it joins,
+        an ``Enter`` and an ``Exit`` outside of their frame.
+      inputs: for each node the inputs that are nodes of this graph, without what a loop leads back, and without pivots:
+        nodes that it waits for only to lie in a branch or a turn.
+      merges: the ``Merge`` nodes of conditions.
+      loop_merges: for each ``Merge`` of a loop the tensor that enters and the ``NextIteration`` that leads back.
+      order: the nodes, each behind its inputs but for what a loop leads back.
+    """
+
+    of: Mapping[str, Context]
+    inputs: Mapping[str, Sequence[str]]
+    merges: Mapping[str, Merge]
+    loop_merges: Mapping[str, tuple[str, str]]
+    order: Sequence[str]
+
+
+def find_contexts(nodes: Mapping[str, NodeDef], mapped: Container[str] = ()) -> Contexts:
+    """The contexts of ``nodes``.
+
+    Args:
+      mapped: inputs in whose place others are used, as full names of tensors or ``^node``.
+
+    Raises:
+      ValueError: a cycle that is no loop, or a ``Merge`` that joins other things than the branches of one condition;
+        the message names the node.
+    """
+    return _Finder(nodes, mapped).run()
+
+
+class _Finder:
+    def __init__(self, nodes: Mapping[str, NodeDef], mapped: Container[str]) -> None:
+        self._nodes, self._mapped = nodes, mapped
+        self._of: dict[str, Context] = {}
+        self._inputs: dict[str, list[str]] = {}
+        self._merges: dict[str, Merge] = {}
+        self._loop_merges: dict[str, tuple[str, str]] = {}
+
+    def run(self) -> Contexts:
+        for name, node in self._nodes.items():
+            if kind(node) == "Merge":
+                back = [item for item in data_inputs(node) if self._kind(item) == "NextIteration"]
+                if back:
+                    first = next(item for item in data_inputs(node) if item not in back)
+                    self._loop_merges[name] = first, back[0]
+            self._inputs[name] = self._within(name)
+        order = self._ordered()
+        for name in order:
+            self._of[name] = self._context(name)
+        inputs = {name: [item for item in items if not self._is_pivot(item)] for name, items in self._inputs.items()}
+        return Contexts(self._of, inputs, self._merges, self._loop_merges, order)
+
+    def _is_pivot(self, item: str) -> bool:
+        if not item.startswith("^") or self._kind(item) != "Identity":
+            return False
+        return self._kind(data_inputs(self._nodes[source_of(item)])[0]) == "Switch"
+
+    def _kind(self, item: str) -> str:
+        node = self._nodes.get(source_of(item))
+        return "" if node is None else kind(node)
+
+    def _within(self, name: str) -> list[str]:
+        """Inputs of a node that are nodes of this graph, without what leads back to the start of a turn."""
+        items = [
+            item
+            for item in self._nodes[name].input
+            if source_of(item) in self._nodes and full_name(item) not in self._mapped
+        ]
+        if name in self._loop_merges:
+            return [item for item in items if self._kind(item) != "NextIteration"]
+        return items
+
+    def _ordered(self) -> list[str]:
+        order: list[str] = []
+        done: set[str] = set()
+        pending: set[str] = set()
+        for first in self._nodes:
+            stack = [first]
+            while stack:
+                name = stack[-1]
+                missing = [] if name in done else [d for d in map(source_of, self._inputs[name]) if d not in done]
+                if missing and name in pending:
+                    raise ValueError(f"Node '{name}' lies on a cycle that is no loop")
+                if missing:
+                    pending.add(name)
+                    stack.extend(missing)
+                else:
+                    stack.pop()
+                    pending.discard(name)
+                    if name not in done:
+                        done.add(name)
+                        order.append(name)
+        return order
+
+    def predicate(self, item: str) -> str:
+        """The tensor whose truth value ``item`` is."""
+        while self._kind(item) in ("Identity", "Enter"):
+            item = data_inputs(self._nodes[source_of(item)])[0]
+        return full_name(item)
+
+    def leads_on(self, name: str) -> bool:
+        """Whether a ``Switch`` is the one of a loop's value."""
+        return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
+
+    def _after(self, item: str) -> Context:
+        """The context of what uses ``item``."""
+        source = source_of(item)
+        context, node = self._of[source], self._nodes[source]
+        if kind(node) == "Enter":
+            return (*context, Frame(node.attr["frame_name"].s.decode()))
+        if kind(node) == "Switch" and not item.startswith("^") and not self.leads_on(source):
+            branch = Branch(self.predicate(data_inputs(node)[1]), item.endswith(":1"))
+            return context if branch in context else (*context, branch)
+        return context
+
+    def _context(self, name: str) -> Context:
+        node = self._nodes[name]
+        if kind(node) == "Merge" and name not in self._loop_merges:
+            return self._merged(name)
+        joined: Context = ()
+        for item in self._inputs[name]:
+            joined = _join(joined, self._after(item), name)
+        frames = [index for index, part in enumerate(joined) if isinstance(part, Frame)]
+        if kind(node) == "ControlTrigger":  # runs when all that it waits for has run or is known not to
+            return joined[: frames[-1] + 1] if frames else ()
+        if kind(node) == "Exit":
+            if not frames:
+                raise ValueError(f"Node '{name}' is the end of a loop, and lies in none")
+            return joined[: frames[-1]]
+        return joined
+
+    def _merged(self, name: str) -> Context:
+        items = [item for item in self._inputs[name] if not item.startswith("^")]
+        sides = [self._after(item) for item in items]
+        if len(sides) == 2:
+            for part in sides[1]:
+                if not isinstance(part, Branch):
+                    continue
+                other = Branch(part.predicate, not part.side)
+                rest = [tuple(each for each in side if each not in (part, other)) for side in sides]
+                if other in sides[0] and rest[0] == rest[1]:
+                    values = (items[0], items[1]) if part.side else (items[1], items[0])
+                    self._merges[name] = Merge(part.predicate, values, not part.side)
+                    joined = rest[0]
+                    for item in self._inputs[name]:
+                        if item.startswith("^"):
+                            joined = _join(joined, self._after(item), name)
+                    return joined
+        raise ValueError(f"Node '{name}' (Merge) joins other values than those of the two branches of one condition")
+
+
+def _join(first: Context, second: Context, name: str) -> Context:
+    """The context of a node that uses something from each of two."""
+    if len(second) > len(first):
+        first, second = second, first
+    joined = (*first, *(part for part in second if part not in first))
+    for part in joined:
+        if isinstance(part, Branch) and Branch(part.predicate, not part.side) in joined:
+            raise ValueError(f"Node '{name}' never runs: it needs both branches of the condition {part.predicate!r}")
+    return joined

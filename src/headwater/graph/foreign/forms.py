@@ -1,0 +1,128 @@
+"""Operations that TensorFlow has in other forms: on resource variables, and as older versions wrote them.
+
+A resource variable is a handle (``VarHandleOp``) that other operations read and change. Here the handle is the
+reference that `VariableV2` gives. Queues, readers and tables of old versions have handles that are references to text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.dtypes import to_string_array
+from headwater.shapes import TensorShape, as_shape
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
+    from headwater.graph.registry import HostArray
+    from headwater.tensorboard_protos import NodeDef
+
+_LAST_WITHOUT_SCALARS: Final = 21
+"""The last version of the format in which the shape ``{}`` of a placeholder says that it is unknown."""
+
+_NAMES: Final = {
+    "AssignAddVariableOp": "AssignAdd",
+    "AssignSubVariableOp": "AssignSub",
+    "AssignVariableOp": "Assign",
+    "ControlTrigger": "NoOp",
+    "PlaceholderV2": "Placeholder",
+    "ReadVariableOp": "Identity",
+    "ResourceCountUpTo": "CountUpTo",
+    "ResourceGather": "Gather",
+    "ResourceGatherNd": "GatherNd",
+    "ResourceStridedSliceAssign": "StridedSliceAssign",
+    "Restore": "RestoreV2",
+    "RestoreSlice": "RestoreV2",
+    "Save": "SaveV2",
+    "SaveSlices": "SaveV2",
+    "VarHandleOp": "VariableV2",
+    "VarIsInitializedOp": "IsVariableInitialized",
+    "Variable": "VariableV2",
+    "VariableShape": "Shape",
+}
+_OLD_HANDLES: Final = frozenset(
+    {
+        "FIFOQueue",
+        "FixedLengthRecordReader",
+        "HashTable",
+        "IdentityReader",
+        "InitializeTable",
+        "InitializeTableFromTextFile",
+        "LookupTableExport",
+        "LookupTableFind",
+        "LookupTableImport",
+        "LookupTableInsert",
+        "LookupTableSize",
+        "MutableHashTable",
+        "MutableHashTableOfTensors",
+        "PaddingFIFOQueue",
+        "PriorityQueue",
+        "QueueClose",
+        "QueueDequeue",
+        "QueueDequeueMany",
+        "QueueDequeueUpTo",
+        "QueueEnqueue",
+        "QueueEnqueueMany",
+        "QueueSize",
+        "RandomShuffleQueue",
+        "ReaderNumRecordsProduced",
+        "ReaderNumWorkUnitsCompleted",
+        "ReaderRead",
+        "ReaderReadUpTo",
+        "ReaderReset",
+        "ReaderRestoreState",
+        "ReaderSerializeState",
+        "TFRecordReader",
+        "TextLineReader",
+        "WholeFileReader",
+    }
+)
+_PREFIXES: Final = ("Apply", "Scatter", "SparseApply")
+
+
+def type_here(op_type: str) -> str:
+    """The operation type that does what ``op_type`` does; other types as they are."""
+    if op_type in _NAMES:
+        return _NAMES[op_type]
+    if op_type in _OLD_HANDLES:
+        return f"{op_type}V2"
+    rest = op_type.removeprefix("Resource")
+    return rest if rest != op_type and rest.startswith(_PREFIXES) else op_type
+
+
+def as_here(
+    node: NodeDef,
+    inputs: list[Tensor],
+    attrs: Mapping[str, Any],
+    producer: int,
+    constant: Callable[[HostArray], Tensor],
+) -> tuple[list[Tensor], dict[str, Any]]:
+    """The inputs and the attributes of the operation here.
+
+    Args:
+      inputs: the node's inputs.
+      attrs: its attributes.
+      producer: version of the ``GraphDef``.
+      constant: makes a constant for the node.
+    """
+    found = dict(attrs)
+    match node.op:
+        case "AssignVariableOp":
+            # A handle's static shape is all that TensorFlow checks a new value against.
+            found["validate_shape"] = inputs[0].shape.is_fully_defined()
+        case "OptionalFromValue" if "Toutput_types" in attrs:
+            found["output_types"] = attrs["Toutput_types"]
+            found["output_shapes"] = (TensorShape(None),) * len(attrs["Toutput_types"])
+        case "Placeholder" if producer <= _LAST_WITHOUT_SCALARS and not as_shape(attrs.get("shape")).ndims:
+            found["shape"] = TensorShape(None)
+        case "Restore" | "RestoreSlice":
+            inputs = [*inputs, *[constant(to_string_array(b""))] * (3 - len(inputs))]
+            found = {"dtypes": (attrs["dt"],)}
+        case "Save":
+            none = constant(to_string_array([b""] * (len(inputs) - 2)))
+            inputs = [*inputs[:2], none, *inputs[2:]]
+        case "Variable" if not as_shape(attrs["shape"]).ndims:
+            found["shape"] = TensorShape(None)
+        case _:
+            pass
+    return inputs, found

@@ -1,0 +1,243 @@
+"""Lists of tensors as values, which loops of TensorFlow's second form keep tensors of their turns in.
+
+A list is a value like others: an operation gives a new one. It travels as an array without dimensions that holds a
+`TensorList`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.dtypes import DType, from_numpy, int32, string, variant
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import host
+from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.resources.host_context import HostContext
+
+_LIST: Final = Spec(variant, ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorList:
+    """Tensors of one type.
+
+    Attributes:
+      dtype: their type.
+      dims: what is known of their shape: sizes, -1 for any; None where not even the rank is known.
+      items: the tensors; None for one that was not set yet.
+      limit: how many there may be; negative for any number.
+    """
+
+    dtype: DType
+    dims: tuple[int, ...] | None
+    items: tuple[Any, ...] = ()
+    limit: int = -1
+
+    def at(self, index: int, dims: tuple[int, ...] | None) -> HostArray:
+        """An element; zeros where it was not set and its shape is known.
+
+        Raises:
+          InvalidArgumentError: there is none of that number, or it was not set and its shape is not known.
+        """
+        if not 0 <= index < len(self.items):
+            raise InvalidArgumentError(
+                None, None, f"Trying to access element {index} in a list with {len(self.items)} elements."
+            )
+        value = self.items[index]
+        return self._zeros(dims) if value is None else value
+
+    def _zeros(self, dims: tuple[int, ...] | None) -> HostArray:
+        known = _merged(self.dims, dims)
+        if known is None or -1 in known:
+            other = next((item.shape for item in self.items if item is not None), None)
+            if other is None:
+                raise InvalidArgumentError(
+                    None, None, "Trying to read an uninitialized tensor but element_shape is not fully defined"
+                )
+            known = other
+        return np.zeros(known, self.dtype.numpy_dtype)
+
+    def stacked(self, indices: Sequence[int], dims: tuple[int, ...] | None) -> HostArray:
+        """Elements along a new first dimension."""
+        if indices:
+            return np.stack([self.at(index, dims) for index in indices])
+        known = _merged(self.dims, dims)
+        if known is None or -1 in known:
+            raise InvalidArgumentError(
+                None, None, "Tried to stack elements of an empty list with non-fully-defined element_shape"
+            )
+        return np.zeros((0, *known), self.dtype.numpy_dtype)
+
+
+def _dims(shape: HostArray) -> tuple[int, ...] | None:
+    """A shape that an operation was given: a vector, or -1 for any."""
+    return None if shape.ndim == 0 else tuple(int(dim) for dim in shape)
+
+
+def _merged(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    if len(first) != len(second) or any(a != b and -1 not in (a, b) for a, b in zip(first, second, strict=True)):
+        raise InvalidArgumentError(None, None, f"Incompatible shapes of list elements: {list(first)}, {list(second)}")
+    return tuple(max(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _held(value: TensorList) -> HostArray:
+    made = np.empty((), object)
+    made[()] = value
+    return made
+
+
+def _lists(inference: Inference) -> Sequence[Spec]:
+    del inference
+    return [_LIST]
+
+
+def _elements(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["element_dtype"], None)]
+
+
+@host("EmptyTensorList", infer=_lists, types={})
+def empty(
+    context: HostContext, element_shape: HostArray, max_num_elements: HostArray, *, element_dtype: DType
+) -> HostArray:
+    del context
+    return _held(TensorList(element_dtype, _dims(element_shape), limit=int(max_num_elements)))
+
+
+@host("TensorListReserve", infer=_lists, types={})
+def reserve(
+    context: HostContext, element_shape: HostArray, num_elements: HostArray, *, element_dtype: DType
+) -> HostArray:
+    del context
+    return _held(TensorList(element_dtype, _dims(element_shape), (None,) * int(num_elements)))
+
+
+@host("TensorListFromTensor", infer=_lists, types={"element_dtype": 0})
+def from_tensor(context: HostContext, tensor: HostArray, element_shape: HostArray) -> HostArray:
+    del context
+    made = TensorList(
+        _dtype_of(tensor), _merged(_dims(element_shape), tensor.shape[1:]), tuple(map(np.asarray, tensor))
+    )
+    return _held(made)
+
+
+def _dtype_of(array: HostArray) -> DType:
+    return string if array.dtype == object else from_numpy(array.dtype)
+
+
+@host("TensorListStack", infer=_elements, types={})
+def stack(
+    context: HostContext,
+    input_handle: HostArray,
+    element_shape: HostArray,
+    *,
+    element_dtype: DType,
+    num_elements: int = -1,
+) -> HostArray:
+    del context, element_dtype
+    held: TensorList = input_handle.item()
+    if num_elements not in (-1, len(held.items)):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Operation expected a list with {num_elements} elements but got a list with {len(held.items)} elements.",
+        )
+    return held.stacked(range(len(held.items)), _dims(element_shape))
+
+
+@host("TensorListGather", infer=_elements, types={})
+def gather(
+    context: HostContext,
+    input_handle: HostArray,
+    indices: HostArray,
+    element_shape: HostArray,
+    *,
+    element_dtype: DType,
+) -> HostArray:
+    del context, element_dtype
+    return input_handle.item().stacked(indices.tolist(), _dims(element_shape))
+
+
+@host("TensorListGetItem", infer=_elements, types={})
+def get(
+    context: HostContext, input_handle: HostArray, index: HostArray, element_shape: HostArray, *, element_dtype: DType
+) -> HostArray:
+    del context, element_dtype
+    return input_handle.item().at(int(index), _dims(element_shape))
+
+
+@host("TensorListSetItem", infer=_lists, types={"element_dtype": 2})
+def set_item(
+    context: HostContext,
+    input_handle: HostArray,
+    index: HostArray,
+    item: HostArray,
+    *,
+    resize_if_index_out_of_bounds: bool = False,
+) -> HostArray:
+    del context
+    held: TensorList = input_handle.item()
+    place, items = int(index), list(held.items)
+    if resize_if_index_out_of_bounds and place >= len(items):
+        items += [None] * (place + 1 - len(items))
+    if not 0 <= place < len(items):
+        raise InvalidArgumentError(
+            None, None, f"Trying to modify element {place} in a list with {len(items)} elements."
+        )
+    _merged(held.dims, item.shape)
+    items[place] = item
+    return _held(replace(held, items=tuple(items)))
+
+
+@host("TensorListPushBack", infer=_lists, types={"element_dtype": 1})
+def push(context: HostContext, input_handle: HostArray, tensor: HostArray) -> HostArray:
+    del context
+    held: TensorList = input_handle.item()
+    if 0 <= held.limit <= len(held.items):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Tried to push item into a full list list size: {len(held.items)} max_num_elements: {held.limit}",
+        )
+    _merged(held.dims, tensor.shape)
+    return _held(replace(held, items=(*held.items, tensor)))
+
+
+@host("TensorListPopBack", infer=lambda inference: [_LIST, *_elements(inference)], types={})
+def pop(
+    context: HostContext, input_handle: HostArray, element_shape: HostArray, *, element_dtype: DType
+) -> tuple[HostArray, HostArray]:
+    """The list without its last element, and that."""
+    del context, element_dtype
+    held: TensorList = input_handle.item()
+    if not held.items:
+        raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
+    last = held.at(len(held.items) - 1, _dims(element_shape))
+    return _held(replace(held, items=held.items[:-1])), last
+
+
+@host("TensorListLength", infer=lambda inference: [Spec(int32, ())], types={})
+def length(context: HostContext, input_handle: HostArray) -> HostArray:
+    del context
+    return np.array(len(input_handle.item().items), np.int32)
+
+
+@host("TensorListElementShape", infer=lambda inference: [Spec(inference.attrs["shape_type"], None)], types={})
+def element_shape(context: HostContext, input_handle: HostArray, *, shape_type: DType) -> HostArray:
+    del context
+    dims = input_handle.item().dims
+    return np.array(-1 if dims is None else dims, shape_type.numpy_dtype)
+
+
+@host("TensorListResize", infer=_lists, types={})
+def resize(context: HostContext, input_handle: HostArray, size: HostArray) -> HostArray:
+    del context
+    held: TensorList = input_handle.item()
+    count = int(size)
+    items = (*held.items[:count], *[None] * (count - len(held.items)))
+    return _held(replace(held, items=items))
