@@ -14,7 +14,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import Inference, lookup
-from headwater.graph.scopes import ControlDependencies, DeviceFunction, DeviceScopes, NameScope, valid_name, valid_scope
+from headwater.graph.scopes import DeviceFunction, NameScope, Scopes, ScopesOfThreads, valid_name, valid_scope
 from headwater.shapes import TensorShape
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Graph:
 
     A graph only grows. Building is safe from several threads; the scopes (`name_scope`, `device`,
     `control_dependencies`, `colocate_with`) belong to the graph, as in TensorFlow, so threads that build with scopes
-    take turns.
+    take turns, or call `switch_to_thread_local`.
 
     Attributes:
       version: grows with every change; a session extends itself when it sees a new one.
@@ -39,8 +39,7 @@ class Graph:
         self._operations: dict[str, Operation] = {}
         self._consumers: dict[Operation, list[Operation]] = {}
         self._names = NameScope()
-        self._places = DeviceScopes()
-        self._control = ControlDependencies()
+        self._scopes: Scopes | ScopesOfThreads = Scopes()
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}
         self._version = 0
@@ -107,15 +106,15 @@ class Graph:
                 shapes = ", ".join(str(TensorShape(tensor.dims)) for tensor in inputs)
                 message = f"{error} for '{full_name}' (op: '{op_type}') with input shapes: {shapes}."
                 raise type(error)(message) from error
-            before = self._control.inputs_for(inputs, control_inputs)
+            before = self._scopes.control.inputs_for(inputs, control_inputs)
             op = Operation(self, self._version, full_name, definition, inputs, attrs, before, outputs)
             self._apply_gradient_override(op)
-            self._places.place(op, device)
+            self._scopes.places.place(op, device)
             self._operations[full_name] = op
             self._names.claim(full_name)
             for tensor in inputs:
                 self._consumers.setdefault(tensor.op, []).append(op)
-            self._control.note_new(op)
+            self._scopes.control.note_new(op)
             self._version += 1
             return op
 
@@ -280,12 +279,12 @@ class Graph:
         entry: str | DeviceFunction | None = device
         if device is not None and not callable(device):
             entry = canonical_device_name(device.to_string() if hasattr(device, "to_string") else str(device))
-        with self._places.device(entry):
+        with self._scopes.places.device(entry):
             yield
 
     def device_functions(self) -> list[DeviceFunction]:
         """The functions that the current `device` blocks were given, the innermost last."""
-        return self._places.functions()
+        return self._scopes.places.functions()
 
     @contextmanager
     def colocate_with(self, op: object, ignore_existing: bool = False) -> Generator[None]:
@@ -301,14 +300,23 @@ class Graph:
         if op is None and not ignore_existing:
             raise ValueError("colocate_with(None) leaves outer colocations: it needs ignore_existing=True")
         target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
-        with self._places.colocated(target, ignore_existing):
+        with self._scopes.places.colocated(target, ignore_existing):
             yield
 
     @contextmanager
     def colocate_with_name(self, name: str) -> Generator[None]:
         """Puts the operations made within the block where the operation that will be called ``name`` goes."""
-        with self._places.colocated(name, True):
+        with self._scopes.places.colocated(name, True):
             yield
+
+    def switch_to_thread_local(self) -> None:
+        """Gives each thread `device`, `colocate_with` and `control_dependencies` blocks of its own.
+
+        A thread begins with the blocks that are open now; the scopes of names stay the graph's.
+        """
+        with self._lock:
+            if isinstance(self._scopes, Scopes):
+                self._scopes = ScopesOfThreads.of(self._scopes)
 
     @contextmanager
     def container(self, container_name: str) -> Generator[str]:
@@ -327,7 +335,7 @@ class Graph:
         if control_inputs is not None:
             elements = [self.as_graph_element(item) for item in control_inputs]
             ops = [item.op if isinstance(item, Tensor) else item for item in elements]
-        with self._control.scope(ops):
+        with self._scopes.control.scope(ops):
             yield
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
@@ -55,11 +56,15 @@ class NameScope:
 
 
 class DeviceScopes:
-    """The stacks of ``device`` and ``colocate_with`` blocks."""
+    """The stacks of ``device`` and ``colocate_with`` blocks.
 
-    def __init__(self) -> None:
-        self._devices: list[str | DeviceFunction | None] = []
-        self._colocation: list[Operation | str | None] = []
+    Args:
+      start: stacks whose present blocks to begin with.
+    """
+
+    def __init__(self, start: DeviceScopes | None = None) -> None:
+        self._devices: list[str | DeviceFunction | None] = [] if start is None else start._devices
+        self._colocation: list[Operation | str | None] = [] if start is None else start._colocation
 
     @contextmanager
     def device(self, entry: str | DeviceFunction | None) -> Generator[None]:
@@ -116,10 +121,13 @@ class ControlDependencies:
 
     An operation of a block runs after the block's inputs, unless one of its own inputs is of the block already and so
     runs after them anyway.
+
+    Args:
+      start: a stack whose present blocks to begin with.
     """
 
-    def __init__(self) -> None:
-        self._blocks: list[tuple[list[Operation], set[Operation]]] = []
+    def __init__(self, start: ControlDependencies | None = None) -> None:
+        self._blocks: list[tuple[list[Operation], set[Operation]]] = [] if start is None else start._blocks
 
     @contextmanager
     def scope(self, ops: list[Operation] | None) -> Generator[None]:
@@ -144,3 +152,28 @@ class ControlDependencies:
         """Says that ``op`` was made in the current blocks."""
         for _, members in self._blocks:
             members.add(op)
+
+
+class Scopes:
+    """A graph's stacks of blocks, which all threads share."""
+
+    def __init__(self) -> None:
+        self.places = DeviceScopes()
+        self.control = ControlDependencies()
+
+
+class ScopesOfThreads(threading.local):
+    """The same with stacks of its own for each thread, which begin with the blocks that were open when this was made.
+
+    The thread that makes it goes on with the stacks of ``shared``, whose open blocks it will close.
+    """
+
+    def __init__(self, places: DeviceScopes, control: ControlDependencies) -> None:
+        self.places = DeviceScopes(places)
+        self.control = ControlDependencies(control)
+
+    @classmethod
+    def of(cls, shared: Scopes) -> ScopesOfThreads:
+        made = cls(DeviceScopes(shared.places), ControlDependencies(shared.control))
+        made.places, made.control = shared.places, shared.control
+        return made
