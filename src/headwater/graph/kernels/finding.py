@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from headwater.graph.registry import HostArray
+
+_BITS: Final = 63
+
+
+def in_order(x: HostArray) -> tuple[HostArray, HostArray]:
+    """Where the elements of a vector stand in ascending order, those of equals first come first; and the elements."""
+    places = max(len(x) - 1, 1).bit_length()
+    if x.dtype.kind in "iu" and len(x) and x.min() >= 0 and int(x.max()) < 1 << (_BITS - places):
+        # An element and its place in one number: to sort numbers takes a fraction of the time of sorting their places.
+        packed = x.astype(np.int64) << places
+        packed |= np.arange(len(x))
+        packed.sort()
+        return packed & ((1 << places) - 1), (packed >> places).astype(x.dtype, copy=False)
+    order = np.argsort(x, kind="stable")
+    return order, x[order]
 
 
 def run_starts(ordered: HostArray) -> HostArray:
@@ -18,12 +35,12 @@ def run_starts(ordered: HostArray) -> HostArray:
 def distinct(x: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """The distinct elements of a vector in the order in which each comes first, for each element the number of its
     equal among them, and for each of them the number of its equals. Each NaN is an element of its own."""
-    order = np.argsort(x, kind="stable")
-    starts = run_starts(x[order])
+    order, ordered = in_order(x)
+    starts = run_starts(ordered)
     first = order[starts]
-    by_place = np.argsort(first)
-    number = np.empty(len(first), np.int64)
-    number[by_place] = np.arange(len(first))
+    is_first = np.zeros(len(x), bool)
+    is_first[first] = True
+    number = (np.cumsum(is_first) - 1)[first]
     places = np.empty(len(x), np.int64)
     places[order] = number[np.cumsum(starts) - 1]
-    return x[first[by_place]], places, np.bincount(places, minlength=len(first))
+    return x[is_first], places, np.bincount(places, minlength=len(first))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.graph.kernels.finding import run_starts
+from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
@@ -91,8 +91,7 @@ def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, Ho
     """Rows with the same index added up, first; in what is left over zeros, and as index its type's largest number."""
     if indices.size < 2:
         return values, indices
-    order = np.argsort(indices, kind="stable")
-    ordered = indices[order]
+    order, ordered = in_order(indices)
     begins = run_starts(ordered)
     count = np.count_nonzero(begins)
     if count == len(indices):

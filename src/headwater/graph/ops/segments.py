@@ -104,16 +104,20 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, dims)
 
 
-def _runs(segment_ids: HostArray) -> tuple[HostArray, HostArray]:
-    """The places at which the segments begin, which follow one another, and their numbers of rows.
-
-    Raises:
-      ValueError: an id is below the one before it, or negative.
-    """
-    if np.any(segment_ids[1:] < segment_ids[:-1]) or np.any(segment_ids[:1] < 0):
+def _require_ascending(segment_ids: HostArray) -> int:
+    """The number of segments; ValueError where an id is below the one before it, or negative."""
+    if not segment_ids.size:
+        return 0
+    if (segment_ids[1:] < segment_ids[:-1]).any() or segment_ids[0] < 0:
         raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
-    starts = np.flatnonzero(run_starts(segment_ids))
-    return starts, np.diff(starts, append=len(segment_ids))
+    return int(segment_ids[-1]) + 1
+
+
+def _divided(sums: HostArray, segment_ids: HostArray, divisor: Callable[[Any], Any]) -> HostArray:
+    """Sums of segments, each divided by what follows from its number of rows; of integers without the fraction."""
+    sizes = np.maximum(np.bincount(segment_ids, minlength=len(sums)), 1)
+    wide = divisor(sizes.reshape((-1,) + (1,) * (sums.ndim - 1))).astype(sums.dtype)
+    return (sums / wide).astype(sums.dtype, copy=False)
 
 
 def _sums(rows: HostArray, segment_ids: HostArray, count: int) -> HostArray:
@@ -128,16 +132,14 @@ def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int =
 
     def lower(context: object, data: Any, segment_ids: HostArray) -> object:
         del context
-        starts, sizes = _runs(segment_ids)
-        count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        count = _require_ascending(segment_ids)
         if reduce is np.add:
             result = _sums(data, segment_ids, count)
-        else:
-            result = np.full((count, *data.shape[1:]), empty, data.dtype)
-            result[segment_ids[starts]] = reduce.reduceat(data, starts, axis=0) if count else empty
-        if mean and count:
-            at = segment_ids[starts]
-            result[at] = result[at] / sizes.reshape((-1,) + (1,) * (data.ndim - 1)).astype(data.dtype)
+            return _divided(result, segment_ids, np.asarray) if mean else result
+        result = np.full((count, *data.shape[1:]), empty, data.dtype)
+        if count:
+            starts = np.flatnonzero(run_starts(segment_ids))
+            result[segment_ids[starts]] = reduce.reduceat(data, starts, axis=0)
         return result
 
     host(op_type, inputs="data:T|numeric, segment_ids:Tindices|index", infer=_sorted_spec)(lower)
@@ -164,17 +166,13 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
 
     def lower(context: object, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
         del context
-        starts, sizes = _runs(segment_ids)
+        found = _require_ascending(segment_ids)
         require_rows(indices, len(data))
-        found = int(segment_ids[-1]) + 1 if segment_ids.size else 0
         count = found if num_segments is None else int(num_segments)
         if count < found:
             raise ValueError(f"segment ids must be < num_segments = {count}, not {found - 1}")
         result = _sums(data.take(indices, 0), segment_ids, count)
-        if found and divisor is not np.ones_like:
-            wide = sizes.reshape((-1,) + (1,) * (data.ndim - 1))
-            result[segment_ids[starts]] /= divisor(wide).astype(data.dtype)
-        return result
+        return result if divisor is np.ones_like else _divided(result, segment_ids, divisor)
 
     inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
     host(op_type, inputs=inputs, infer=_chosen_spec)(lower)
