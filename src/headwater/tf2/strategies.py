@@ -16,15 +16,16 @@ from headwater.cluster.resolvers import TFConfigClusterResolver
 from headwater.keras import strategy as base
 from headwater.keras.internals import BaseOptimizer, get_stateless_scope, in_stateless_scope
 from headwater.keras.mirrored import strategy as mirrored
+from headwater.keras.mirrored.lockstep import current
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get_replica_context
-from headwater.keras.values import ReduceOp, map_structure
+from headwater.keras.values import PerReplica, ReduceOp, map_structure
 from headwater.tf2.data import Distributed
 from headwater.tf2.exchange import Processes, sums
 from headwater.tf2.function import Function, as_traced
 from headwater.tf2.scope import RecordingScope
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import Variable
-from headwater.tf2.tracing import runs_in_python, tracing
+from headwater.tf2.tracing import RunsInPython, runs_in_python, tracing
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -48,18 +49,17 @@ class Replicating(Strategy):
     ) -> Any:
         """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any.
 
+        Where the process has several devices, the function around it runs as Python.
+
         Raises:
-          NotImplementedError: ``options`` are given, which are for TPUs; or this process has several devices, in a
-            function that is compiled.
+          NotImplementedError: ``options`` are given, which are for TPUs.
         """
         if options is not None:
             raise NotImplementedError("strategy.run: options are for TPUs, and are not supported: leave them out")
         if len(self.local_replicas()) > 1:
             if tracing() is not None:
-                raise NotImplementedError(
-                    "strategy.run in a tf.function has one replica in each process, but this process has "
-                    f"{len(self.local_replicas())} devices: start a process for each, as `headwater run` does"
-                )
+                # Replicas of one process meet in the midst of a step, each in a thread of its own.
+                raise RunsInPython("strategy.run has replicas on several devices of this process")
             return super().run(fn, args, kwargs, options)
         if runs_in_python() and tracing() is None:
             # The function around it goes over a dataset, and could not be compiled as a whole.
@@ -286,6 +286,11 @@ def watch_optimizers() -> None:
         context = get_replica_context()
         strategy = context.strategy if context is not None else None
         if isinstance(strategy, Replicating):
+            here = current()
+            if here is not None:
+                lockstep, index = here
+                together = functools.partial(_summed, strategy)
+                return lockstep.combine(index, grads, lambda all_: apply(self, together(all_), trainable_variables))
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             grads = strategy.combine_gradients(self, list(grads), variables)
             if grads is None:
@@ -300,6 +305,14 @@ def watch_optimizers() -> None:
     )
     for noted, note in watched:
         noted.__init__ = _noting(noted.__init__, note)
+
+
+def _summed(strategy: Strategy, gradients: Sequence[Any]) -> list[Any]:
+    """The sums of what the replicas of this process give, and those of other processes."""
+    return [
+        None if parts[0] is None else strategy.reduce(ReduceOp.SUM, PerReplica(list(parts)))
+        for parts in zip(*gradients, strict=True)
+    ]
 
 
 def _noting(make: Callable[..., None], note: str) -> Callable[..., None]:

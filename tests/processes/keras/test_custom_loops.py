@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -100,3 +101,17 @@ def test_variables_of_no_model_are_the_same_for_all_that_a_coordinator_schedules
         "measured [3.0, 3.0, 3.0, 3.0] 3.0",
     ):
         assert line in found, found
+
+
+def test_two_devices_of_a_process_make_the_steps_of_one() -> None:
+    """The values are those of the same program with one device, but for the average, of two losses in each step."""
+    run = [sys.executable, "-m", "headwater", "exec", str(FOLDER / "two_devices.py")]
+    environ = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run(run, text=True, capture_output=True, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "loss 96.0",
+        "loss 650.921",
+        "weights [0.8175, 0.8168, -0.1913]",
+        "average 186.73 steps 2",
+    ]

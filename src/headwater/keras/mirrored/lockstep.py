@@ -1,4 +1,8 @@
-"""The replicas of one process at the same time, each in a thread of its own, so that they can wait for each other."""
+"""The replicas of one process, each in a thread of its own, so that they can wait for each other.
+
+One runs at a time, from one exchange to the next, in the order of their numbers. So what they change of one variable is
+changed by one after the other; devices compute at the same time all the same.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +26,31 @@ class Lockstep:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._barrier = threading.Barrier(count)
+        self._changed = threading.Condition()
+        self._turn = 0
+        self._ended: set[int] = set()
+        self._error: BaseException | None = None
         self._values: list[object] = [None] * count
-        self._result = None
+        self._result: object = None
 
     def run(self, body: Callable[[int], object]) -> list[Tree]:
         """What ``body`` returns for each number; raises what the first raised that failed by itself."""
         results: list[object] = [None] * self._count
-        errors: list[BaseException] = []
 
         def work(index: int) -> None:
             _current.set((self, index))
             try:
+                self._wait(index)
                 results[index] = body(index)
-            except threading.BrokenBarrierError:  # another one failed, which says why
+            except _OtherFailed:
                 return
             except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
-                errors.append(error)
-                self._barrier.abort()
+                with self._changed:
+                    self._error = self._error or error
+                    self._changed.notify_all()
+            else:
+                self._ended.add(index)
+                self._pass(index)
 
         threads = [
             threading.Thread(target=work, args=(index,), name=f"replica {index}") for index in range(self._count)
@@ -48,19 +59,39 @@ class Lockstep:
             thread.start()
         for thread in threads:
             thread.join()
-        if errors:
-            raise errors[0]
+        if self._error is not None:
+            raise self._error
         return results
 
-    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> object | None:
-        """``combination`` of the values of all threads, computed once; each must call this as often as the others."""
+    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> Any:
+        """``combination`` of the values of all threads, computed once; each must call this as often as the others.
+
+        Raises:
+          RuntimeError: another one has ended without it.
+        """
+        if self._ended:
+            raise RuntimeError(f"replica {index} exchanges something, which replica {min(self._ended)} has not done")
         self._values[index] = value
-        if self._barrier.wait() == 0:
+        if index == self._count - 1:
             self._result = combination(list(self._values))
-        self._barrier.wait()
-        result = self._result
-        self._barrier.wait()
-        return result
+        self._pass(index)
+        self._wait(index)
+        return self._result
+
+    def _pass(self, index: int) -> None:
+        with self._changed:
+            self._turn = (index + 1) % self._count
+            self._changed.notify_all()
+
+    def _wait(self, index: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._turn == index or self._error is not None)
+        if self._error is not None:
+            raise _OtherFailed
+
+
+class _OtherFailed(Exception):
+    """Another replica has failed, which says why."""
 
 
 def current() -> tuple[Lockstep, int] | None:

@@ -86,6 +86,20 @@ def test_replicas_of_a_process_wait_for_each_other() -> None:
 
     with pytest.raises(KeyError, match="the second"):
         Lockstep(3).run(fail)
+    with pytest.raises(RuntimeError, match="replica 1 exchanges something, which replica 0 has not done"):
+        Lockstep(3).run(lambda index: body(index) if index else None)
+
+
+def test_replicas_of_a_process_run_one_after_the_other_between_exchanges() -> None:
+    lockstep, order = Lockstep(3), list[tuple[str, int]]()
+
+    def body(index: int) -> None:
+        order.append(("before", index))
+        lockstep.combine(index, None, lambda _: order.append(("together", index)))
+        order.append(("after", index))
+
+    lockstep.run(body)
+    assert order == [*(("before", at) for at in range(3)), ("together", 2), *(("after", at) for at in range(3))]
 
 
 def test_values_of_replicas_are_reduced_and_listed() -> None:
