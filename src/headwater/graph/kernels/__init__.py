@@ -19,6 +19,7 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "routing",
     "segments",
     "slices",
+    "sparse",
     "special",
     "updates",
 )

@@ -397,6 +397,19 @@ def routing() -> Iterator[Case]:
         yield Case("GradientOfBagWeights", inputs, {"combiner": combiner})
 
 
+def sparse() -> Iterator[Case]:
+    at, shape = array([[0, 1], [0, 3], [2, 1]], I64), array([3, 4], I64)
+    for adjoint_a in (False, True):
+        for adjoint_b in (False, True):
+            sizes = (2, 3 if adjoint_a else 4) if adjoint_b else (3 if adjoint_a else 4, 2)
+            attrs = {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b}
+            yield Case("SparseTensorDenseMatMul", (at, reals(3), shape, reals(*sizes)), attrs)
+    yield Case("SparseTensorDenseMatMul", (at[:0], reals(0), shape, reals(4, 2)))
+    for op in ("Add", "Mul", "Div"):
+        yield Case(f"SparseDenseCwise{op}", (at, reals(3), shape, reals(1, 4, low=0.5)))
+    yield Case("SparseTensorDenseAdd", (at, reals(3), shape, reals(3, 4)))
+
+
 def special() -> Iterator[Case]:
     for op in ("Erf", "Erfc", "LogNdtr", "BesselI0e", "BesselI1e"):
         yield Case(op, (reals(3, 4),))
@@ -548,4 +561,16 @@ def all_cases() -> list[Case]:
     return [case for family in FAMILIES for case in family()]
 
 
-FAMILIES = (elementwise, arrays, indexing, reductions, matrices, networks, routing, special, blocks, convolutions)
+FAMILIES = (
+    elementwise,
+    arrays,
+    indexing,
+    reductions,
+    matrices,
+    networks,
+    routing,
+    sparse,
+    special,
+    blocks,
+    convolutions,
+)
