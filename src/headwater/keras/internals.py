@@ -23,6 +23,8 @@ from keras.src.callbacks.callback import Callback as Callback
 from keras.src.callbacks.callback_list import CallbackList as CallbackList
 from keras.src.layers.layer import Layer as Layer
 from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
+from keras.src.losses import loss as _losses
+from keras.src.metrics import reduction_metrics as _reduction_metrics
 from keras.src.models import functional as functional
 from keras.src.models.functional import Functional as Functional
 from keras.src.ops.function import Function as _Function
@@ -36,12 +38,15 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter as DataAdapter
 from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.utils import module_utils as module_utils
+from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
 
 # Of these Keras says too little for a type checker.
 Function: Any = _Function
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams
+losses: Any = _losses
+reduction_metrics: Any = _reduction_metrics
 
 #: Holds pools of processes and of threads that load data, as long as they are used.
 data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] - as the rest of this file

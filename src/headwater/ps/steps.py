@@ -116,7 +116,7 @@ class Steps:
                     source = worker, workers.lives[worker], number
                     updates.round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
                     if sums is not None and wish is not None:
-                        workers.sums.add(worker, wish[1], sums)
+                        workers.sums.add(worker, wish[1], sums, updates.state.version)
                 else:
                     self._accounts.dropped(worker, given)
                 self._judged(worker, request)

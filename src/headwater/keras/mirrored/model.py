@@ -6,6 +6,7 @@ call for each step exchange what has to be exchanged, and callbacks that write f
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from headwater.keras import saving
 from headwater.keras.internals import array_slicing, data_adapter_utils
 from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
-from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
+from headwater.keras.mirrored.steps import NOTHING, Replicas, State, TestStep, TrainStep, rows_of
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import model_variables, optimizer_topics
 from headwater.keras.progress import progress_callbacks
@@ -68,6 +69,7 @@ class MirroredModel:
       position: where `fit` is.
       stop_wanted: whether this process is asked to end.
       stopping: whether any process is, which all know after the same step.
+      run: number of the present `fit` or `evaluate`.
       skipping: whether `fit` is at a step that was made before this process was started.
     """
 
@@ -78,6 +80,8 @@ class MirroredModel:
         self.stop_wanted: bool = False
         self.stopping: bool = False
         self.skipping: bool = False
+        self.run: int = 0
+        self._test_step: TestStep | None = None
         self._keras: Any = type(model)
         self._data: Shards | None = None
         self._savers: Sequence[SavesProgress] = ()
@@ -138,6 +142,7 @@ class MirroredModel:
             validation = shards_of(share, inputs, targets, weights, size, validation_steps)
         self.position = Position(seed=share.seed, epoch=initial_epoch)
         self.stop_wanted = self.stopping = self.skipping = False
+        self.run += 1
         self._first_epoch, self._steps_per_epoch = initial_epoch, steps_per_epoch
         self._skip_steps, self._restored_metrics = 0, ()
         listed = prepare_callbacks(callbacks, self)
@@ -180,6 +185,7 @@ class MirroredModel:
             x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
             callbacks = [*prepare_callbacks(callbacks, self), Mirror(self)]
         self._evaluating = True
+        self.run += 1
         try:
             return self._keras.evaluate(
                 self.model,
@@ -284,11 +290,22 @@ class MirroredModel:
         if self.model.test_function is not None and not force:
             return
         run = self.model._make_function(self._local(self._keras.test_step, donate=True))
+        step = self._test_step = TestStep(self.model, self)
+        run_shared = self.model._make_function(step)
+        prepared = -1
 
         def test(state: Tree, iterator: Iterator[Any]) -> Tree:
+            nonlocal prepared
             if self.stopping and self._fitting:
                 self._save_and_stop()
-            return run(state, _with_rows(iterator))
+            if self.replicas.processes == 1:
+                return run(state, iterator)
+            if prepared != self.run:
+                first = next(iterator, NOTHING)
+                step.prepare(state, first)
+                prepared = self.run
+                iterator = itertools.chain([first], iterator)
+            return run(state, _with_rows(iterator)) if step.combination.linear else run_shared(state, iterator)
 
         self.model.test_function = test
 
@@ -315,7 +332,9 @@ class MirroredModel:
     def get_metrics_result_or_logs(self, logs: dict[str, Tree]) -> Tree:
         """The logs at the end of an epoch or an evaluation: those of the whole."""
         if self._evaluating and self.replicas.processes > 1:
-            self._add_up_metrics()
+            assert self._test_step is not None
+            if self._test_step.combination.linear:
+                self._add_up_metrics()
             results = self.model.get_metrics_result()
             own = {name: value for name, value in (logs or {}).items() if name not in results}
             return {**results, **self._averaged(own)}
@@ -449,12 +468,9 @@ class MirroredModel:
         values = [np.asarray(variable.value) for variable in variables]
         vector = np.concatenate([np.ravel(value).astype(np.float64) for value in values] or [np.zeros(0)])
         total = self.replicas.add_up(vector, "metrics of an evaluation")
-        sums = loss_totals(self.model) if sums_its_loss(self.model) else []
         at = 0
-        for number, (variable, value) in enumerate(zip(variables, values, strict=True)):
+        for variable, value in zip(variables, values, strict=True):
             found = total[at : at + value.size].reshape(value.shape)
-            # Each process has seen its part of each sum.
-            found = found * self.replicas.processes if number in sums else found
             variable.assign(found.astype(value.dtype))
             at += value.size
 

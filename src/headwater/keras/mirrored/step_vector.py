@@ -1,34 +1,52 @@
-"""Everything that the processes exchange in a training step, as one vector.
+"""Everything that the processes exchange in a training step, as one vector that is added up over them.
 
-With process i holding n_i examples, the vector is
+With process i holding n_i examples, the vector has for each `Item`, by its merge:
 
-    [ n_i g_i | n_i s_i | n_i l_i | d_i | m_i | n_i | 1 if n_i > 0 else 0 | w_i ]
+    MEAN          n_i x_i, of which the sum is divided by the sum of the n_i
+    EACH          x_i, of which the sum is divided by the number of processes that had examples
+    SUM           x_i
+    FIRST         x_0, and zeros from others
+    MAX, MIN      a row for each process, x_i in row i and zeros in others
 
-where g are the gradients, s the floating-point state that layers keep (such as moving averages), l the logs of a
-model's own training step, d by how much state of other types has changed (such as counters of random numbers), m by
-how much the metrics have, and w is 1 where the process is asked to end. Of the sum over all processes, the first three
-are divided by the sum of the n_i, and d by how many processes had examples: a gradient of a mean over the batch becomes
-that of the mean over the whole batch, and metrics, which keep sums, those of the whole. A loss that is a sum over the
-batch is not weighted: its gradients add up.
+and at its end n_i, 1 if n_i > 0 else 0, and w_i, which is 1 where the process is asked to end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from headwater.keras.combining.merges import Merge
 
+if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
-    from headwater.keras.types import Tree
 
 #: What the exchange of such a vector is called.
 TRAINING_STEP = "training step"
+
+_ROWS = {Merge.MAX: -np.inf, Merge.MIN: np.inf}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value of each process.
+
+    Attributes:
+      merge: what becomes of them.
+      shape: of each.
+    """
+
+    merge: Merge
+    shape: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Elements of one value."""
+        return int(np.prod(self.shape))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,86 +54,72 @@ class StepVector:
     """Where what is in the vector.
 
     Attributes:
-      gradients: shapes of the gradients.
-      floating: shapes of the layers' floating-point state.
-      logs: names of scalars to average.
-      counted: shapes of the layers' other state.
-      metrics: shapes of the metrics' state.
-      summed_loss: whether the loss is a sum over the batch, not a mean.
+      items: in their order.
+      rank: of this process.
+      processes: how many there are.
       dtype: of the vector.
     """
 
-    gradients: Sequence[tuple[int, ...]]
-    floating: Sequence[tuple[int, ...]] = ()
-    logs: Sequence[str] = ()
-    counted: Sequence[tuple[int, ...]] = ()
-    metrics: Sequence[tuple[int, ...]] = ()
-    summed_loss: bool = False
-    dtype: Any = field(default_factory=lambda: np.dtype(np.float32))
+    items: Sequence[Item]
+    rank: int
+    processes: int
+    dtype: Any
 
     @property
     def length(self) -> int:
         """Elements of the vector."""
-        shapes = [*self.gradients, *self.floating, *((),) * len(self.logs), *self.counted, *self.metrics]
-        return sum(int(np.prod(shape)) for shape in shapes) + 3
+        return sum(self._size(item) for item in self.items) + 3
 
-    def pack(
-        self,
-        examples: int,
-        wish: Any,
-        gradients: Sequence[object],
-        floating: Sequence[object],
-        logs: Sequence[Mapping[str, object] | None],
-        counted: Sequence[object],
-        metrics: Sequence[object],
-    ) -> Any:
-        """The vector of a process that has ``examples`` rows; ``wish`` is w above, the rest as the attributes are."""
-        weight = np.asarray(examples, self.dtype)
-        parts = [self._flat(value) for value in gradients]
-        if not self.summed_loss:
-            parts = [part * weight for part in parts]
-        parts += [self._flat(value) * weight for value in (*floating, *logs)]
-        parts += [self._flat(value) for value in (*counted, *metrics)]
-        return jnp.concatenate([*parts, np.asarray([examples, 1], self.dtype), jnp.reshape(wish, 1)])
+    def pack(self, rows: int, wish: Any, values: Sequence[object]) -> Any:
+        """The vector of a process that has ``rows`` examples; ``wish`` is w above, ``values`` those of the items."""
+        parts: list[Any] = []
+        weight = np.asarray(rows, self.dtype)
+        for item, value in zip(self.items, values, strict=True):
+            flat = jnp.ravel(value).astype(self.dtype)
+            if item.merge is Merge.MEAN:
+                flat = flat * weight
+            elif item.merge is Merge.FIRST and self.rank:
+                flat = jnp.zeros_like(flat)
+            elif item.merge in _ROWS:
+                flat = jnp.zeros((self.processes, item.size), self.dtype).at[self.rank].set(flat).ravel()
+            parts.append(flat)
+        return jnp.concatenate([*parts, np.asarray([rows, 1], self.dtype), jnp.reshape(wish, 1)])
 
     def nothing(self, wish: Any) -> HostArray:
         """The vector of a process that has no examples in this step."""
         vector = np.zeros(self.length, self.dtype)
+        at = 0
+        for item in self.items:
+            if item.merge in _ROWS:
+                row = at + self.rank * item.size
+                vector[row : row + item.size] = _ROWS[item.merge]
+            at += self._size(item)
         vector[-1] = wish
         return vector
 
-    def unpack(self, total: Any) -> tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]:
-        """Gradients, floating-point state, logs, and changes of other state and of metrics, of the whole.
-
-        Args:
-          total: the sum of all processes' vectors.
-        """
-        weight = 1 / total[-3]
-        active = 1 / total[-2]
+    def unpack(self, total: Any) -> list[Any]:
+        """The items of the whole; ``total`` is the sum of all processes' vectors."""
+        weight, active = 1 / total[-3], 1 / total[-2]
+        found: list[Any] = []
         at = 0
+        for item in self.items:
+            size = self._size(item)
+            part = total[at : at + size]
+            if item.merge is Merge.MEAN:
+                part = part * weight
+            elif item.merge is Merge.EACH:
+                part = part * active
+            elif item.merge in _ROWS:
+                by_process = part.reshape(self.processes, item.size)
+                part = by_process.max(0) if item.merge is Merge.MAX else by_process.min(0)
+            found.append(part.reshape(item.shape))
+            at += size
+        return found
 
-        def take(shapes: Sequence[tuple[int, ...]], scale: object) -> list[Tree]:
-            nonlocal at
-            found: list[Any] = []
-            for shape in shapes:
-                size = int(np.prod(shape))
-                part = total[at : at + size]
-                found.append((part if scale is None else part * scale).reshape(shape))
-                at += size
-            return found
-
-        return (
-            take(self.gradients, None if self.summed_loss else weight),
-            take(self.floating, weight),
-            take([()] * len(self.logs), weight),
-            take(self.counted, active),
-            take(self.metrics, None),
-        )
-
-    def _flat(self, value: Any) -> Any:
-        return jnp.ravel(value).astype(self.dtype)
+    def _size(self, item: Item) -> int:
+        return item.size * (self.processes if item.merge in _ROWS else 1)
 
 
-def shapes_of(values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shape of each of ``values``."""
-    return [tuple(int(size) for size in value.shape) for value in values]
+def item_of(merge: Merge, value: Any) -> Item:
+    """The item for values like ``value``."""
+    return Item(merge, tuple(int(size) for size in value.shape))

@@ -8,8 +8,7 @@ takes the same decisions with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
@@ -17,15 +16,21 @@ import jax.numpy as jnp
 import numpy as np
 from keras import StatelessScope
 
-from headwater.keras.mirrored.step_vector import TRAINING_STEP, StepVector, shapes_of
+from headwater.keras.combining.combination import Combination, find_combination, losses_of
+from headwater.keras.combining.loss_terms import Divisor, factors_of, recorded_losses
+from headwater.keras.combining.merges import Merge, Rule
+from headwater.keras.internals import data_adapter_utils
+from headwater.keras.mirrored.step_vector import TRAINING_STEP, Item, StepVector, item_of
 from headwater.keras.recording import gradients_of, recorded
 
 if TYPE_CHECKING:
     import keras
 
+    from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
 _stateless = StatelessScope
+_utils = data_adapter_utils
 
 #: What an iterator gives when this process has no more data, while others may have.
 NOTHING: tuple[object, ...] = ()
@@ -73,8 +78,10 @@ class Owner(Protocol):
     replicas: Replicas
     #: Whether this process is asked to end.
     stop_wanted: bool
-    #: Whether any of the processes is, which all know after the same step.
+    #: Whether any of the processes was asked to end; all learn it after the same step.
     stopping: bool
+    #: The number of the present `fit` or `evaluate`.
+    run: int
 
 
 def rows_of(batch: object) -> int:
@@ -82,8 +89,8 @@ def rows_of(batch: object) -> int:
     return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
 
 
-class TrainStep:
-    """One training step of ``model`` in this process.
+class SharedStep:
+    """What a training step and a step of an evaluation have in common: how the shares of a batch combine.
 
     Args:
       model: compiled.
@@ -94,22 +101,135 @@ class TrainStep:
         self._model = model
         self._owner = owner
         self._place = owner.replicas.place
-        compiled = not model.run_eagerly and model.jit_compile
-        self._compute = jax.jit(self.compute) if compiled else self.compute
-        self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
-        self._floating: list[int] = []
-        self._counted: list[int] = []
-        self._sums: list[int] = []
+        self._compiled: bool = not model.run_eagerly and model.jit_compile
+        self._divisors = jax.jit(self.divisors) if self._compiled else self.divisors
+        self._combination: Combination | None = None
+        self._known: tuple[object, Combination] | None = None
+        self._run = -1
+
+    @property
+    def combination(self) -> Combination:
+        """How shares combine, known once `prepare` was called."""
+        assert self._combination is not None
+        return self._combination
+
+    def prepare(self, state: Any, batch: object) -> bool:
+        """In the first step of each run, has all processes agree on how shares combine; whether that has changed.
+
+        Raises:
+          ValueError: shares cannot be combined, see `find_combination`; in all processes.
+          StopIteration: no process has a batch.
+        """
+        if self._run == self._owner.run:
+            return False
+        self._run = self._owner.run
+        own = error = ""
+        if rows_of(batch):
+            structure = jax.tree_util.tree_structure(batch)
+            if self._known is None or self._known[0] != structure:
+                data = _utils.unpack_x_y_sample_weight(batch)
+                try:
+                    found = find_combination(
+                        self._model,
+                        data,
+                        lambda others: self._logs((state[0], others, *state[2:]), data),
+                        others=state[1],
+                        metrics=state[-1],
+                        divided=True,
+                        several=True,
+                        eager=not self._compiled,
+                    )
+                    self._known = structure, found
+                except ValueError as refused:
+                    error = str(refused)
+            if not error:
+                assert self._known is not None
+                own = self._known[1].to_text()
+        texts = [np.frombuffer(text.encode(), np.uint8) for text in (own, error)]
+        told = self._owner.replicas.gather(texts, "how shares combine")
+        owns, errors = ([bytes(np.asarray(part[at])).decode() for part in told] for at in (0, 1))
+        if any(errors):
+            raise ValueError(next(text for text in errors if text))
+        text = next((text for text in owns if text), "")
+        if not text:
+            raise StopIteration
+        before, self._combination = self._combination, Combination.from_text(text)
+        return before != self._combination
+
+    def factors(self, state: Tree, batch: object) -> HostArray | None:
+        """What to multiply this process's loss terms by, see `headwater.keras.combining.loss_terms`; None for nothing.
+
+        Raises:
+          StopIteration: no process has a batch.
+        """
+        combination = self.combination
+        if not combination.factored:
+            return None
+        rows = rows_of(batch)
+        count = sum(divisor is not Divisor.ROWS for divisor in combination.divisors)
+        own = np.zeros(count + 1)
+        if rows:
+            own[:count] = np.asarray(self._divisors(state, batch), np.float64)
+            own[count] = rows
+        whole = self._owner.replicas.add_up(own, "divisors of losses")
+        if not whole[-1]:
+            raise StopIteration
+        return factors_of(combination.divisors, own[:-1], np.asarray(whole[:-1]), (rows or 1) / whole[-1])
+
+    def divisors(self, state: Tree, batch: Tree) -> Any:
+        """By loss term whose divisor is not proportional to rows, the divisor in this process."""
+        with recorded_losses(sums=self.combination.sums) as terms:
+            self._logs(state, _utils.unpack_x_y_sample_weight(batch))
+        return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
+
+    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+        """The logs of a step, and the variables that are not trained after it; ``batch`` as ``(x, y, weights)``."""
+        raise NotImplementedError
+
+    def _vector_of(self, items: Sequence[Item], wide: bool) -> StepVector:
+        replicas = self._owner.replicas
+        dtype = np.dtype(np.float64 if wide else np.float32)
+        return StepVector(items=items, rank=replicas.rank, processes=replicas.processes, dtype=dtype)
+
+    def _forget(self, *functions: Any) -> None:
+        """Has functions that were compiled for another combination compiled again."""
+        if self._compiled:
+            for function in (*functions, self._divisors):
+                function.clear_cache()
+
+    @property
+    def _rules(self) -> list[Rule]:
+        """By variable of the metrics."""
+        return [rule for rule in self.combination.metrics if rule is not None]
+
+    def _results(self, metrics: Sequence[object]) -> dict[str, Any]:
+        with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
+            return self._model.get_metrics_result()
+
+
+class TrainStep(SharedStep):
+    """One training step of ``model`` in this process."""
+
+    def __init__(self, model: Any, owner: Owner) -> None:
+        super().__init__(model, owner)
+        self._compute = jax.jit(self.compute) if self._compiled else self.compute
+        self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if self._compiled else self.apply
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
         self._vector: StepVector | None = None
 
     def __call__(self, state: State, batch: object) -> tuple[object, State]:
         """The logs and the next state; StopIteration when no process has data any more."""
-        trainable, others, optimizer, metrics = self._place(state, False)
-        layout = self._vector or self._make_vector(trainable, others, metrics)
+        trainable, others, optimizer, metrics = state = self._place(state, False)
+        if self.prepare(state, batch):
+            self._vector = self._make_vector(trainable, others, metrics)
+            self._forget(self._compute, self._apply)
+        layout = self._vector
+        assert layout is not None
         wish = np.asarray(self._owner.stop_wanted, layout.dtype)
+        batch = self._place(batch, True)
+        factors = self.factors(state, batch)
         if rows_of(batch):
-            vector = self._compute(trainable, others, optimizer, metrics, self._place(batch, True), wish)
+            vector = self._compute(trainable, others, optimizer, metrics, batch, wish, factors)
         else:
             vector = layout.nothing(wish)
         total = self._owner.replicas.add_up(vector, TRAINING_STEP)
@@ -122,20 +242,14 @@ class TrainStep:
     def _make_vector(
         self, trainable: Sequence[jax.Array], others: Sequence[jax.Array], metrics: Sequence[jax.Array]
     ) -> StepVector:
-        self._floating = [index for index, value in enumerate(others) if _is_floating(value)]
-        self._counted = [index for index in range(len(others)) if index not in self._floating]
-        summed = sums_its_loss(self._model)
-        self._sums = loss_totals(self._model) if summed else []
-        wide = any(np.dtype(value.dtype) == np.float64 for value in trainable)
-        self._vector = StepVector(
-            gradients=shapes_of(trainable),
-            floating=shapes_of([others[index] for index in self._floating]),
-            counted=shapes_of([others[index] for index in self._counted]),
-            metrics=shapes_of(metrics),
-            summed_loss=summed,
-            dtype=np.dtype(np.float64 if wide else np.float32),
-        )
-        return self._vector
+        combination = self.combination
+        items = [
+            *(item_of(Merge.MEAN, value) for value in trainable),
+            *(item_of(rule.merge, value) for rule, value in zip(combination.layers, others, strict=True)),
+            *(item_of(rule.merge, value) for rule, value in zip(self._rules, metrics, strict=True)),
+            *(Item(Merge.MEAN) for _ in combination.logs),
+        ]
+        return self._vector_of(items, any(np.dtype(value.dtype) == np.float64 for value in trainable))
 
     def compute(
         self,
@@ -145,31 +259,24 @@ class TrainStep:
         metrics: Sequence[jax.Array],
         batch: Tree,
         wish: object,
+        factors: Any = None,
     ) -> Tree:
         """This process's vector."""
-        model, layout = self._model, self._vector
+        model, layout, combination = self._model, self._vector, self.combination
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
-        fresh = [jnp.zeros_like(value) for value in metrics]
-        with recorded(model.optimizer) as calls:
-            logs, state = model.train_step((trainable, salted, optimizer, fresh), batch)
-        gradients = gradients_of(model, calls, "a mirrored strategy")
-        _, after, _, changed = state
-        changes = list(changed)
-        own = [name for name in logs if name not in self._results(metrics)]
-        if own != list(layout.logs):
-            layout = self._vector = replace(layout, logs=tuple(own))
-        for index in self._sums:
-            # Kept as the loss times the rows of the batch; of the whole batch both are known after the exchange.
-            changes[index] = changes[index] / rows_of(batch)
+        starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
+        with recorded(model.optimizer) as calls, recorded_losses(factors, combination.sums):
+            logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
         return layout.pack(
             rows_of(batch),
             wish,
-            gradients,
-            [after[index] for index in self._floating],
-            [logs[name] for name in own],
-            [_change(salted[index], after[index]) for index in self._counted],
-            changes,
+            [
+                *gradients_of(model, calls, "a mirrored strategy"),
+                *(rule.found(*pair) for rule, *pair in zip(combination.layers, salted, after, strict=True)),
+                *(rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
+                *(logs[name] for name in combination.logs),
+            ],
         )
 
     def apply(
@@ -181,25 +288,22 @@ class TrainStep:
         total: Any,
     ) -> tuple[object, State]:
         """The logs of the whole and the next state."""
-        layout = self._vector
+        layout, combination = self._vector, self.combination
         assert layout is not None
-        gradients, floating, logs, counted, changes = layout.unpack(total)
-        gradients = [value.astype(old.dtype) for value, old in zip(gradients, trainable, strict=True)]
+        values = iter(layout.unpack(total))
+        gradients = [next(values).astype(old.dtype) for old in trainable]
         trainable, optimizer = self._model.optimizer.stateless_apply(optimizer, gradients, trainable)
-        next_others = list(others)
-        for index, value in zip(self._floating, floating, strict=True):
-            next_others[index] = value.astype(others[index].dtype)
-        for index, value in zip(self._counted, counted, strict=True):
-            next_others[index] = _changed(others[index], value)
-        for index in self._sums:
-            changes[index] = changes[index] * total[-3]
-        metrics = [_changed(old, change) for old, change in zip(metrics, changes, strict=True)]
-        results = {**self._results(metrics), **dict(zip(layout.logs, logs, strict=True))}
-        return results, (trainable, next_others, optimizer, metrics)
+        others = [rule.merged(old, next(values)) for rule, old in zip(combination.layers, others, strict=True)]
+        metrics = [rule.merged(old, next(values)) for rule, old in zip(self._rules, metrics, strict=True)]
+        return {**self._results(metrics), **dict(zip(combination.logs, values, strict=True))}, (
+            trainable,
+            others,
+            optimizer,
+            metrics,
+        )
 
-    def _results(self, metrics: Sequence[object]) -> dict[str, Any]:
-        with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
-            return self._model.get_metrics_result()
+    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+        return losses_of(self._model, state, batch)
 
     def _salted(self, index: int, value: jax.Array, rank: int) -> Any:
         if index not in self._seeds:
@@ -207,46 +311,66 @@ class TrainStep:
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))
 
 
-def sums_its_loss(model: object) -> bool:
-    """Whether the model's loss is a sum over the batch; ValueError when it is that for some outputs only."""
-    losses: list[object] = jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
-    ways = {getattr(loss, "reduction", None) == "sum" for loss in losses if loss is not None}
-    if len(ways) > 1:
-        raise ValueError(
-            "the losses of a model that several processes train must all be sums over the batch (reduction='sum') or "
-            "all be means, but this model has some of both"
-        )
-    return ways == {True}
+class TestStep(SharedStep):
+    """One step of an evaluation of ``model`` in this process, with an exchange: for models whose losses or metrics
+    cannot be added up after the last batch."""
 
+    __test__ = False
 
-def loss_totals(model: Any) -> list[int]:
-    """Which of the metrics' variables hold the total of a loss."""
-    trackers = [model._loss_tracker, *(model._compile_loss.metrics if model._compile_loss is not None else ())]
-    totals = {id(tracker.total) for tracker in trackers}
-    return [index for index, variable in enumerate(model.metrics_variables) if id(variable) in totals]
+    def __init__(self, model: Any, owner: Owner) -> None:
+        super().__init__(model, owner)
+        self._compute = jax.jit(self.compute) if self._compiled else self.compute
+        self._merge = jax.jit(self.merge) if self._compiled else self.merge
+        self._vector: StepVector | None = None
 
+    def __call__(self, state: Any, batch: object) -> tuple[object, Any]:
+        """The logs and the next state; StopIteration when no process has data any more."""
+        trainable, others, metrics = state = self._place(state, False)
+        if self._vector is None or self._changed:
+            self._changed = False
+            items = [item_of(rule.merge, value) for rule, value in zip(self._rules, metrics, strict=True)]
+            self._vector = self._vector_of([*items, *(Item(Merge.MEAN) for _ in self.combination.logs)], wide=False)
+            self._forget(self._compute, self._merge)
+        batch = self._place(batch, True)
+        factors = self.factors(state, batch)
+        if rows_of(batch):
+            values, others = self._compute(trainable, others, metrics, batch, factors)
+            vector = self._vector.pack(rows_of(batch), 0.0, [np.asarray(value) for value in values])
+        else:
+            vector = self._vector.nothing(0.0)
+        total = self._owner.replicas.add_up(vector, "metrics of an evaluation")
+        if not float(total[-3]):
+            raise StopIteration
+        logs, metrics = self._merge(metrics, self._vector.unpack(total))
+        return logs, (trainable, others, metrics)
 
-def _is_floating(value: Any) -> bool:
-    return bool(jnp.issubdtype(value.dtype, np.floating))
+    def prepare(self, state: Any, batch: object) -> bool:
+        changed = super().prepare(state, batch)
+        self._changed = self._changed or changed
+        return changed
+
+    _changed = False
+
+    def compute(
+        self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: Any = None
+    ) -> Tree:
+        """What this process adds to the metrics and the logs, and the variables that are not trained."""
+        starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
+        with recorded_losses(factors, self.combination.sums):
+            logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
+        found = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
+        return [*found, *(logs[name] for name in self.combination.logs)], others
+
+    def merge(self, metrics: Sequence[jax.Array], values: Sequence[Any]) -> Tree:
+        """The logs and the metrics of the whole, from what all processes have added."""
+        count = len(metrics)
+        metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
+        return {**self._results(metrics), **dict(zip(self.combination.logs, values[count:], strict=True))}, metrics
+
+    def _logs(self, state: Any, batch: Tree) -> tuple[Mapping[str, Any], Sequence[Any]]:
+        logs, (_, others, _) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))
+        return logs, others
 
 
 def _is_seed(variable: keras.Variable) -> bool:
     return str(variable.path).endswith(_SEED)
-
-
-def _change(before: Any, after: Any) -> Any:
-    """By how much an integer has changed, which may have passed its largest value."""
-    if before.dtype == bool:
-        return after.astype(np.float32) - before.astype(np.float32)
-    difference = after - before
-    signed = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[np.dtype(difference.dtype).itemsize]
-    return jax.lax.bitcast_convert_type(difference, signed)
-
-
-def _changed(value: Any, change: Any) -> Any:
-    """``value`` and a change of a floating-point type."""
-    if _is_floating(value):
-        return value + change.astype(value.dtype)
-    if value.dtype == bool:
-        return value.astype(np.float32) + change > 0.5
-    return value + jnp.round(change).astype(np.int32).astype(value.dtype)

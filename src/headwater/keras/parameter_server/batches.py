@@ -10,7 +10,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import keras
@@ -32,14 +32,21 @@ _utils = data_adapter_utils
 
 
 class Share(NamedTuple):
-    """Rows of a batch: as arrays, how many they are, and how many the batch has.
+    """Rows of a batch.
 
-    Where there are none, ``data`` has one that counts for nothing.
+    Attributes:
+      data: the rows, as arrays; where there are none, one that counts for nothing.
+      rows: how many there are.
+      whole: how many the batch has.
+      batch: gives the whole batch.
+      first: whether they are the first rows of the batch.
     """
 
     data: Any
     rows: int
     whole: int
+    batch: Callable[[], Any]
+    first: bool
 
 
 class Batches(Protocol):
@@ -166,7 +173,14 @@ class ArrayBatches(_Accounted):
     def take(self, work: Work, seed: int) -> Share:
         begin = work.start - work.start % self._batch_size
         whole = min(self._size - begin, self._batch_size)
-        return Share(self._examples(work, seed), work.stop - work.start, whole)
+        batch = Work(work.epoch, begin, begin + whole)
+        return Share(
+            self._examples(work, seed),
+            work.stop - work.start,
+            whole,
+            lambda: self._examples(batch, seed),
+            work.start == begin,
+        )
 
     def _examples(self, work: Work, seed: int) -> Tree:
         places = slice(work.start, work.stop)
@@ -481,13 +495,14 @@ def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
     rows = rows_of(batch)
     first, last = rows * start // places, rows * stop // places
     if last - first == rows:
-        return Share(batch, rows, rows)
+        return Share(batch, rows, rows, lambda: batch, True)
     taken = slice(first, last) if last > first else slice(0, 1)
 
     def take(leaf: Tree) -> Tree:
         return leaf[taken]
 
-    return Share(tree.map_structure(take, batch, none_is_leaf=False), last - first, rows)
+    data = tree.map_structure(take, batch, none_is_leaf=False)
+    return Share(data, last - first, rows, lambda: batch, first == 0 and last > 0)
 
 
 def _as_array(leaf: Tree) -> HostArray:

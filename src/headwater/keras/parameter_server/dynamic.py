@@ -8,10 +8,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from headwater.keras.combining.combination import keeps_train_step
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
 from headwater.keras.parameter_server.place import Place
-from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
+from headwater.keras.parameter_server.steps import inner_optimizer
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_cluster import LocalTables, connect_tables

@@ -15,15 +15,16 @@ import keras
 
 from headwater.cluster.task.agreement import said
 from headwater.errors import DataLossError, GaveUpError
+from headwater.keras.combining.combination import Combination
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
 from headwater.keras.embeddings.rows import ModelEmbeddings
-from headwater.keras.internals import array_slicing, data_adapter_utils
-from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
+from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
+from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import Place
-from headwater.keras.parameter_server.steps import GradientStep
+from headwater.keras.parameter_server.steps import GradientStep, find_shares
 from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import optimizer_topics
@@ -92,6 +93,7 @@ class ServedModel(ModelValues):
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
         self._momentum: OwnMomentum | None = None
+        self._found: Combination | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
         self._logs: dict[str, Any] = {}
@@ -111,7 +113,8 @@ class ServedModel(ModelValues):
         model = self.model
         if class_weight is not None:
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
-        data, rows, _ = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
+        share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
+        data = share.data
         model._symbolic_build(data_batch=_padded(data, stand_in))
         self._serve_on_server()
         task = self.place.task
@@ -121,16 +124,18 @@ class ServedModel(ModelValues):
         step = self._make_step(data)
         model.reset_metrics()
         step.begin()
-        self._one_step(client, step, data, rows, None)
+        self._one_step(client, step, share, None)
         step.end()
-        logs = {name: float(value) for name, value in self._logs.items()}
+        logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
     def _make_step(self, batch: Tree) -> GradientStep:
         """The step, made at the first call, when `_client` is there."""
         assert self._client is not None
         if self._step is None:
-            self._step = GradientStep(self.model, self.embeddings, clips=self.workers_clip)
+            self._step = GradientStep(
+                self.model, self.embeddings, clips=self.workers_clip, combination=self._combination(batch)
+            )
             momentum = self.worker_momentum()
             self._momentum = None if momentum is None else OwnMomentum(momentum)
             if self.embeddings.layers:
@@ -138,6 +143,15 @@ class ServedModel(ModelValues):
             dense = len(self.model.trainable_variables) - len(self.tables)
             self._client.set_extras([dense + at for at in self._step.changing(_padded(batch))])
         return self._step
+
+    def _combination(self, batch: Tree) -> Combination:
+        """How the shares of workers combine."""
+        place = self.place
+        several = place.workers > 1
+        if self._found is None:
+            divided = several and isinstance(place.choice, Synchronous | KOfN)
+            self._found = find_shares(self.model, self.embeddings, _padded(batch), divided=divided, several=several)
+        return self._found
 
     # Training ---------------------------------------------------------------------------------------------------------
 
@@ -330,9 +344,7 @@ class ServedModel(ModelValues):
             if made % model.steps_per_execution == 0:
                 container.on_train_batch_begin(ticket)
             made += 1
-            data, rows, all_rows = share
-            part = rows / all_rows
-            following = _handed(client, wish, self._one_step(client, step, data, rows, wish, part=part, works=works))
+            following = _handed(client, wish, self._one_step(client, step, share, wish, works=works))
             # Callbacks hear of as many steps at once as the program says.
             if made % model.steps_per_execution == 0 or following < 0:
                 container.on_train_batch_end(ticket, self._logs)
@@ -374,23 +386,25 @@ class ServedModel(ModelValues):
         self,
         client: ParameterClient,
         step: GradientStep,
-        data: Tree,
-        rows: int,
+        share: Share,
         wish: Wish | None,
         *,
-        part: float = 1.0,
         works: Sequence[Work] = (),
     ) -> int:
-        """Computes and brings gradients of ``rows`` examples, ``part`` of a batch; the ticket for the next step.
+        """Computes and brings gradients of a share of a batch; the ticket for the next step.
 
         ``works`` are the ranges of these examples where they are accounted for.
         """
+        rows = share.rows
+        part = rows / share.whole
         variables = client.values()
         tables = self.table_numbers()
         dense = variables[: tables.start]
-        batch = _utils.unpack_x_y_sample_weight(data)
+        batch = _utils.unpack_x_y_sample_weight(share.data)
         found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
-        gradients, of_rows, changes, self._logs = step(dense, batch, found, part=part or 1.0)
+        gradients, of_rows, changes, self._logs = step(
+            dense, batch, found, part=part or 1.0, first=share.first, batch=share.batch
+        )
         if self._momentum is not None and step.finite:
             gradients = self._momentum(gradients)
         count = len(tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,12 +10,15 @@ import keras
 import numpy as np
 from keras import StatelessScope
 
+from headwater.keras.combining.combination import Combination, find_combination, keeps_train_step, losses_of
+from headwater.keras.combining.loss_terms import factors_of, recorded_losses
+from headwater.keras.combining.merges import Merge, Rule, share_of_change, share_of_metric
 from headwater.keras.embeddings.calls import noting, reading
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings
 from headwater.keras.embeddings.variables import TableVariable
-from headwater.keras.internals import JAXTrainer, data_adapter_utils
-from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
+from headwater.keras.internals import data_adapter_utils, pythonify_logs
 from headwater.keras.recording import gradients_of, recorded
+from headwater.ps.epoch_sums import ADD, ADD_MAX, ADD_MIN, LAST, MAX, MIN
 from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
@@ -36,27 +39,31 @@ class GradientStep:
       model: of Keras, built and compiled.
       embeddings: its embedding layers.
       clips: whether to clip gradients by norms as the model's optimizer says.
+      combination: how the shares of a batch combine.
 
     Attributes:
       sums: what the metrics of the last step add to those of the job, as one vector; see `results`.
       finite: whether the gradients of the last step are; those that are not are zeros.
     """
 
-    def __init__(self, model: Any, embeddings: ModelEmbeddings, *, clips: bool) -> None:
+    def __init__(self, model: Any, embeddings: ModelEmbeddings, *, clips: bool, combination: Combination) -> None:
         self._model = model
         self._clips = clips
         self._embeddings = embeddings
         self._split = Split(model, embeddings.tables)
         self._changing: list[int] = []
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
+        self._divisors = jax.jit(self._find_divisors)
+        self.combination = combination
+        # A worker alone keeps what there is no rule for.
+        self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
         self._own: list[Any] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
-        self._named: list[str] = []
+        self._named: list[str] = list(combination.logs)
+        self._codes: Array | None = None
         self._scaled: list[Any] = scaling_variables(model.optimizer)
         self._scaling: list[Any] = []
-        self._summed = sums_its_loss(model)
-        self._totals = loss_totals(model) if self._summed else []
         self.sums: Array = np.zeros(0, np.float32)
         self.finite: bool = True
 
@@ -85,6 +92,7 @@ class GradientStep:
         model = self._model
         self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
+        self._codes = self._find_codes()
         self._scaling = [variable.value for variable in self._scaled]
         others = model.non_trainable_variables
         self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
@@ -99,13 +107,20 @@ class GradientStep:
         for at, value in zip(self._split.rest, self._own, strict=True):
             model.non_trainable_variables[at].assign(value)
 
-    def trained(self, values: Sequence[object]) -> tuple[list[Any], list[Any]]:
+    def trained(self, values: Sequence[Any], own: Any = None) -> tuple[list[Any], list[Any]]:
         """The values of the model's trainable variables but the tables, and of its others, from those of a `Split`."""
         count = self._split.dense_count
-        return list(values[:count]), self._split.others(values[count:], self._own)
+        return list(values[:count]), self._split.others(values[count:], self._own if own is None else own)
 
     def __call__(
-        self, values: Sequence[object], data: Tree, found: Found, *, part: float = 1.0
+        self,
+        values: Sequence[object],
+        data: Tree,
+        found: Found,
+        *,
+        part: float = 1.0,
+        first: bool = True,
+        batch: Callable[[], Tree] | None = None,
     ) -> tuple[list[Array], list[Array], dict[int, object], dict[str, object]]:
         """One step.
 
@@ -113,14 +128,20 @@ class GradientStep:
           values: of the dense trainable variables, then of the others of real numbers.
           data: examples, as ``(x, y, sample_weight)``.
           found: the rows that they use.
-          part: how much of the whole batch they are: their number by that of the whole. Losses that are sums over the
-            batch add up, where others are averaged.
+          part: how much of the whole batch they are: their number by that of the whole.
+          first: whether they are the first of the batch.
+          batch: gives the whole batch, where they are not.
 
         Returns:
           Gradients of the dense variables; gradients of the rows; by variable the changes of others; the logs.
         """
         count = self._split.dense_count
         _, y, sample_weight = data
+        factors = None
+        if self.combination.factored and part != 1 and batch is not None:
+            shares = [self._divisors(values, self._own, self._coded(it)) for it in (data, batch())]
+            own, whole = (np.asarray(it, np.float64) for it in shares)
+            factors = factors_of(self.combination.divisors, own, whole, part)
         gradients, of_rows, after, logs, self._own, self._metrics, self._scaling, sums, finite = self._compiled(
             list(values[:count]),
             list(values[count:]),
@@ -129,10 +150,12 @@ class GradientStep:
             self._scaling,
             (found.where, found.rows),
             (found.x, y, sample_weight),
-            np.float32(part),
+            (np.float32(part), np.float32(first), factors),
             found.coded,
         )
         self.sums = np.asarray(sums)
+        if self._codes is not None:
+            self.sums = np.stack([self.sums, self._codes])
         self.finite = not self._scaled or bool(finite)
         changes = {count + at: change for at, change in zip(self._changing, after, strict=True)}
         rows = [np.asarray(g)[: len(keys)] for g, keys in zip(of_rows, found.keys, strict=True)]
@@ -145,13 +168,36 @@ class GradientStep:
           sums: those of all steps, added up.
         """
         model, at = self._model, 0
-        for variable, fresh in zip(model.metrics_variables, self._fresh, strict=True):
-            change = sums[at : at + fresh.size].reshape(fresh.shape)
-            variable.assign((fresh + change).astype(fresh.dtype))
+        for variable, fresh, rule in zip(model.metrics_variables, self._fresh, self._rules, strict=True):
+            found = sums[at : at + fresh.size].reshape(fresh.shape)
+            variable.assign((found if rule.state else fresh + found).astype(fresh.dtype))
             at += fresh.size
         rows = sums[-1]
-        logs = {name: float(value) for name, value in model.get_metrics_result().items()}
-        return {**logs, **{name: float(sums[at + number] / rows) for number, name in enumerate(self._named)}}
+        named = {name: float(sums[at + number] / rows) for number, name in enumerate(self._named)}
+        return {**pythonify_logs(model.get_metrics_result()), **named}
+
+    def _find_codes(self) -> Array | None:
+        """How the numbers of `sums` combine, see `headwater.ps.epoch_sums`; None where all are added up."""
+        codes: list[int] = []
+        for rule, fresh in zip(self._rules, self._fresh, strict=True):
+            largest = {Merge.MAX: (MAX, ADD_MAX), Merge.MIN: (MIN, ADD_MIN)}
+            of_state, of_change = largest.get(rule.merge, (LAST, ADD))
+            codes += [of_state if rule.state else of_change] * fresh.size
+        return np.array([*codes, *[ADD] * (len(self._named) + 1)], np.float32) if any(codes) else None
+
+    def _coded(self, data: Tree) -> Tree:
+        """A batch of which the ids are not looked up."""
+        x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
+        return self._embeddings.code(x), y, sample_weight
+
+    def _find_divisors(self, values: Sequence[Any], own: Any, data: Tree) -> Any:
+        """By loss term whose divisor is not proportional to rows, the divisor."""
+        dense, others = self.trained(values, own)
+        model = self._model
+        state = self._split.trainable(dense), others, _optimizer_state(model), self._fresh
+        with noting(self._embeddings.layers), recorded_losses(sums=self.combination.sums) as terms:
+            losses_of(model, state, data)
+        return jax.numpy.stack([jax.numpy.asarray(value, np.float32) for value in terms.denominators])
 
     def _compute(
         self,
@@ -162,32 +208,39 @@ class GradientStep:
         scaling: Any,
         read: Tree,
         data: Tree,
-        part: Any,
+        share: Any,
         coded: tuple[bool, ...],
     ) -> Tree:
         model, split = self._model, self._split
-        fresh = [jax.numpy.asarray(value) for value in self._fresh]
-        mapping = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
-        state = [
-            jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
-            if isinstance(variable, TableVariable)
-            else mapping.get(id(variable), variable.value)
-            for variable in model.optimizer.variables
-        ]
+        part, first, factors = share
+        starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
+        scaled = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
+        state = _optimizer_state(model, scaled)
         others = split.others(floats, own)
         step = self._keras_step if keeps_train_step(model) else self._own_step
-        found, after, counted, logs = step(dense, others, state, fresh, (*read, coded), data)
+        with recorded_losses(factors, self.combination.sums):
+            found, after, counted, logs = step(dense, others, state, starts, (*read, coded), data)
         rows = _tree.leaves(data[0])[0].shape[0]
-        summed, changes = self._counted(fresh, counted, logs, rows, part)
-        metrics = [(value + change).astype(value.dtype) for value, change in zip(metrics, changes, strict=True)]
+        changes = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
+        brought = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
+        metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, changes, strict=True)]
+        summed = jax.numpy.concatenate(
+            [
+                *(jax.numpy.ravel(value).astype(np.float32) for value in brought),
+                *(jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named),
+                np.asarray([rows], np.float32),
+            ]
+        )
         logs = {**self._logs_of(metrics), **{name: logs[name] for name in self._named}}
         found, scaling, finite = self._unscaled(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
             found = optimizer._clip_gradients(found)  # pyright: ignore[reportPrivateUsage]
-        if self._summed:
-            found = [g / part for g in found]
-        changed = [after[split.floats[at]] - floats[at] for at in self._changing]
+        rules = [self.combination.layers[split.floats[at]] for at in self._changing]
+        changed = [
+            share_of_change(rule, floats[at], after[split.floats[at]], part, first)
+            for rule, at in zip(rules, self._changing, strict=True)
+        ]
         count = split.dense_count
         rest = [after[at] for at in split.rest]
         return found[:count], found[count:], changed, logs, rest, metrics, scaling, summed, finite
@@ -239,19 +292,6 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _counted(
-        self, fresh: Any, counted: Any, logs: dict[str, Tree], rows: int, part: object
-    ) -> tuple[Any, list[Any]]:
-        """The vector `sums`, and by how much each variable of the metrics has changed."""
-        changes = [after - before for after, before in zip(counted, fresh, strict=True)]
-        for at in self._totals:
-            changes[at] = changes[at] / part
-        known = self._logs_of(counted)
-        self._named = [name for name in logs if name not in known]
-        flat = [jax.numpy.ravel(change).astype(np.float32) for change in changes]
-        named = [jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named]
-        return jax.numpy.concatenate([*flat, *named, np.asarray([rows], np.float32)]), changes
-
     def _logs_of(self, metrics: Sequence[object]) -> dict[str, Any]:
         with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
             return self._model.get_metrics_result()
@@ -273,10 +313,35 @@ class GradientStep:
         return found, [count, after], finite
 
 
-def keeps_train_step(model: object) -> bool:
-    """Whether the ``train_step`` of ``model`` is Keras's own."""
-    kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
-    return kind.train_step.__module__ == JAXTrainer.__module__
+def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided: bool, several: bool) -> Combination:
+    """How the shares of a model's steps combine, see `find_combination`; ``batch`` as ``(x, y, sample_weight)``."""
+    data = embeddings.code(batch[0]), *batch[1:]
+    metrics = [variable.value for variable in model.metrics_variables]
+
+    def trace(others: Sequence[jax.Array]) -> tuple[Mapping[str, Any], Sequence[Any]]:
+        trainable = [jax.numpy.zeros(tuple(v.shape), v.dtype) for v in model.trainable_variables]
+        with noting(embeddings.layers):
+            return losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
+
+    return find_combination(
+        model,
+        data,
+        trace,
+        others=[variable.value for variable in model.non_trainable_variables],
+        metrics=metrics,
+        divided=divided,
+        several=several,
+    )
+
+
+def _optimizer_state(model: Any, known: Mapping[int, Any] | None = None) -> list[Any]:
+    """The optimizer's variables as a step takes them; ``known`` has values of some by ``id``."""
+    return [
+        jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
+        if isinstance(variable, TableVariable)
+        else (known or {}).get(id(variable), variable.value)
+        for variable in model.optimizer.variables
+    ]
 
 
 def inner_optimizer(optimizer: keras.Optimizer) -> keras.Optimizer:

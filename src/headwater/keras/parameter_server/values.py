@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from headwater.cluster.task.agreement import said
+from headwater.keras.combining.combination import keeps_train_step
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
@@ -18,7 +19,7 @@ from headwater.keras.embeddings.variables import TableVariable, as_table, make_w
 from headwater.keras.parameter_server.optimizers import KerasUpdater, ServerPart, join_state, split_state, state_names
 from headwater.keras.parameter_server.own_momentum import momentum_of
 from headwater.keras.parameter_server.place import Place
-from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
+from headwater.keras.parameter_server.steps import Split, inner_optimizer
 from headwater.keras.programs import optimizer_topics, updates_made
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import KOfN, Synchronous

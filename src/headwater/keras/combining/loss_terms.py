@@ -1,0 +1,160 @@
+"""Divisors of losses, so that the shares of a batch add up to the loss of the whole.
+
+Keras divides a loss term by the number of its elements, by the number of those that a mask leaves, by the sum of
+their weights, or not at all. The elements of a share are proportional to its rows; the other divisors are not. With
+share i of n_i rows, a term v_i = N_i / D_i there and n = Σ n_i, D = Σ D_i, the term is multiplied by
+
+    f_i = (D_i / D) (n / n_i),        so that Σ (n_i / n) f_i v_i = Σ N_i / D
+
+and by n / n_i where it is a sum over the batch. With that, whatever is linear in the losses (gradients, the loss
+itself, its means over epochs) is the mean over the shares weighted by their rows, and so are penalties, which are equal
+in all shares: they count once.
+
+Terms are numbered in the order in which a program computes them, the same in each trace.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import Enum
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.graph.registry import HostArray
+from headwater.keras.internals import losses, reduction_metrics
+
+_ops: Any = keras.ops
+
+
+class Divisor(Enum):
+    """The divisor of a loss term."""
+
+    ROWS = "rows"  # or another number that is proportional to the rows of the share
+    NONE = "none"  # a sum over the batch
+    OWN = "own"  # the number of elements that a mask leaves, or the sum of weights
+
+
+class LossTerms:
+    """The loss terms of one trace, within `recorded_losses`.
+
+    Args:
+      factors: by term whose divisor is not ROWS, what to multiply it by; None to leave all as they are.
+      sums: numbers of terms that are sums over the batch though Keras does not say so, such as functions that return
+        one number for a batch.
+
+    Attributes:
+      divisors: by term.
+      denominators: by term whose divisor is not ROWS, its divisor in this share: 1 for a sum.
+      values: by term, its value.
+      averaged: metrics (by ``id``) that took one number for a batch: means over batches, not over examples.
+    """
+
+    def __init__(self, factors: Any = None, sums: Collection[int] = ()) -> None:
+        self._factors = factors
+        self._sums = sums
+        self.divisors: list[Divisor] = []
+        self.denominators: list[Any] = []
+        self.values: list[Any] = []
+        self.averaged: set[int] = set()
+
+    def scaled(self, value: Any, divisor: Divisor, denominator: Any) -> Any:
+        """The next term, multiplied by its factor."""
+        if len(self.divisors) in self._sums:
+            divisor, denominator = Divisor.NONE, np.float32(1)
+        self.divisors.append(divisor)
+        self.values.append(value)
+        if divisor is Divisor.ROWS:
+            return value
+        number = len(self.denominators)
+        self.denominators.append(denominator)
+        if self._factors is None:
+            return value
+        return value * _ops.cast(self._factors[number], value.dtype)
+
+
+_terms: ContextVar[LossTerms | None] = ContextVar("loss terms", default=None)
+
+
+@contextmanager
+def recorded_losses(factors: Any = None, sums: Collection[int] = ()) -> Generator[LossTerms]:
+    """Within it, the losses that Keras computes are recorded, and multiplied by ``factors``; see `LossTerms`."""
+    terms = LossTerms(factors, sums)
+    token = _terms.set(terms)
+    try:
+        yield terms
+    finally:
+        _terms.reset(token)
+
+
+def factors_of(
+    divisors: Sequence[Divisor], own: HostArray, whole: HostArray, part: float, dtype: Any = np.float32
+) -> HostArray:
+    """By term whose divisor is not ROWS, the factor f_i above.
+
+    Args:
+      divisors: by term.
+      own: D_i, by term whose divisor is not ROWS.
+      whole: Σ D_i, likewise.
+      part: n_i / n.
+      dtype: of the result.
+    """
+    sums = np.array([divisor is Divisor.NONE for divisor in divisors if divisor is not Divisor.ROWS], bool)
+    weights = np.where(sums, 1.0, np.divide(own, whole, out=np.zeros(len(own)), where=np.asarray(whole) != 0))
+    return (weights / part).astype(dtype)
+
+
+def _divisor(values: Any, sample_weight: Any, mask: Any, reduction: str | None, dtype: Any) -> tuple[Divisor, object]:
+    """The divisor that `keras.losses.Loss` uses for ``values``, as a kind and in this share."""
+    if reduction == "sum":
+        return Divisor.NONE, np.float32(1)
+    if reduction == "mean_with_sample_weight":
+        values = _ops.convert_to_tensor(values, dtype=dtype)
+        weights = losses.apply_mask(sample_weight, mask, dtype=values.dtype, reduction=reduction)
+        if weights is not None:
+            weights = _ops.cast(weights, values.dtype)
+            return Divisor.OWN, _ops.sum(losses.squeeze_or_expand_to_same_rank(values, weights)[1])
+    elif reduction in ("sum_over_batch_size", "mean") and mask is not None:
+        return Divisor.OWN, _ops.sum(_ops.cast(mask, np.float32))
+    return Divisor.ROWS, None
+
+
+def _watch() -> None:
+    """Has Keras's losses, and its means, tell `recorded_losses` of what they compute."""
+    reduce = losses.reduce_weighted_values
+
+    @functools.wraps(reduce)
+    def reduce_recorded(
+        values: Any,
+        sample_weight: Any = None,
+        mask: Any = None,
+        reduction: str | None = "sum_over_batch_size",
+        dtype: Any = None,
+    ) -> Any:
+        value = reduce(values, sample_weight, mask, reduction, dtype)
+        terms = _terms.get()
+        if terms is None:
+            return value
+        return terms.scaled(value, *_divisor(values, sample_weight, mask, reduction, dtype))
+
+    losses.reduce_weighted_values = reduce_recorded
+    for kind in (reduction_metrics.Mean, reduction_metrics.Sum):
+        kind.update_state = _update_recorded(kind.update_state)
+
+
+def _update_recorded(update: Any) -> Any:
+    @functools.wraps(update)
+    def recorded(self: Any, values: Any, sample_weight: Any = None) -> Any:
+        terms = _terms.get()
+        if terms is not None and sample_weight is None and not np.ndim(values):
+            terms.averaged.add(id(self))
+        return update(self, values, sample_weight)
+
+    return recorded
+
+
+_watch()

@@ -1,0 +1,164 @@
+"""How the values that workers find for their shares of a batch become the value for the whole batch.
+
+A variable is merged by a `Rule`: of the variable's values after the step, or of the changes in it, the sum, the mean
+weighted by rows, the first worker's, the largest, or the smallest.
+
+- State of layers follows the variable's ``aggregation``: ``"sum"``, ``"only_first_replica"``, and the mean otherwise.
+- State of metrics is a sum over examples in all of Keras's own metrics. A metric of a program may declare another
+  merge: by the ``aggregation`` of its variables, or by an attribute ``merge``, one of the names in `Merge` or a
+  dictionary of them by name of variable. Where it declares nothing, `headwater.keras.combining.trial` finds the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Merge(Enum):
+    """What becomes of the values of several workers."""
+
+    SUM = "sum"
+    MEAN = "mean"  # weighted by rows
+    EACH = "each"  # the mean over workers, whatever their rows
+    FIRST = "first"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a variable is merged.
+
+    Attributes:
+      merge: of the values below.
+      state: whether these are the variable's values after the step, rather than the changes in it.
+    """
+
+    merge: Merge
+    state: bool = False
+
+    def start(self, old: Any) -> Any:
+        """The value from which a worker begins a step: small changes in a large value would be rounded."""
+        return old if self.state else jnp.zeros_like(old)
+
+    def found(self, start: Any, after: Any) -> Any:
+        """What is to be merged of a variable that is ``after`` the step."""
+        return after if self.state else change_in(start, after)
+
+    def merged(self, old: Any, value: Any) -> Any:
+        """The variable after the step: ``value`` is what `found` gave, merged."""
+        return as_dtype(value, old.dtype) if self.state else changed(old, value)
+
+
+#: State that Keras's own metrics keep.
+ADDED = Rule(Merge.SUM)
+#: A layer's floating-point state, such as moving averages.
+AVERAGED = Rule(Merge.MEAN, state=True)
+#: A layer's other state, such as counters of random numbers.
+COUNTED = Rule(Merge.EACH)
+
+_AGGREGATIONS = {"sum": Merge.SUM, "mean": Merge.MEAN, "only_first_replica": Merge.FIRST}
+
+
+def declared_merge(metric: Any, variable: Any) -> Merge | None:
+    """The merge that a metric declares for one of its variables; None where it declares none.
+
+    Raises:
+      ValueError: it declares one that there is not.
+    """
+    said: Any = getattr(metric, "merge", None)
+    if isinstance(said, dict):
+        said = said.get(variable.name)
+    if isinstance(said, str):
+        if said not in ("sum", "mean", "first", "max", "min"):
+            raise ValueError(
+                f"metric {metric.name!r} declares merge={said!r} for its variable {variable.name!r}; it must be 'sum', "
+                "'mean', 'first', 'max' or 'min'"
+            )
+        return Merge(said)
+    aggregation = getattr(variable, "aggregation", "sum")
+    return None if aggregation == "sum" else _AGGREGATIONS.get(aggregation)
+
+
+def layer_rule(variable: Any, *, assigned: bool) -> Rule:
+    """How the state of a layer is merged.
+
+    Args:
+      variable: not trained.
+      assigned: whether its value after a step does not depend on the one before.
+    """
+    floating = bool(jnp.issubdtype(variable.dtype, np.floating))
+    aggregation = getattr(variable, "aggregation", "none")
+    if aggregation == "sum":
+        return Rule(Merge.SUM, state=assigned)
+    if aggregation == "only_first_replica":
+        return Rule(Merge.FIRST)
+    return AVERAGED if floating else COUNTED
+
+
+def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) -> Any:
+    """What a worker brings of a layer's state, so that the mean weighted by rows is the change for the whole batch.
+
+    Args:
+      rule: of the variable.
+      before, after: the step in this worker.
+      part: rows of the worker's share by those of the batch.
+      first: 1 where it has the first rows of the batch, else 0.
+    """
+    if rule.merge is Merge.SUM:
+        return after / part - before if rule.state else (after - before) / part
+    if rule.merge is Merge.FIRST:
+        return (after - before) * first / part
+    return after - before
+
+
+def share_of_metric(rule: Rule, found: Any, part: Any, first: Any) -> Any:
+    """What a worker brings of a metric's variable, for an update in which the ``ps`` adds up, or picks the largest."""
+    if rule.merge is Merge.MEAN:
+        return found * part
+    return found * first if rule.merge is Merge.FIRST else found
+
+
+def combined(merge: Merge, values: Sequence[Any], rows: Sequence[int]) -> Any:
+    """The merge of what several workers found, as arrays; ``rows`` are those of their shares, none of them 0."""
+    stacked = np.stack([np.asarray(value, np.float64) for value in values])
+    if merge is Merge.MEAN:
+        return np.average(stacked, axis=0, weights=rows)
+    if merge is Merge.FIRST:
+        return stacked[0]
+    reduce: Any = {Merge.SUM: np.sum, Merge.EACH: np.mean, Merge.MAX: np.max, Merge.MIN: np.min}[merge]
+    return reduce(stacked, axis=0)
+
+
+def change_in(before: Any, after: Any) -> Any:
+    """By how much a value has changed; of an integer, which may have passed its largest value, as a signed one."""
+    if jnp.issubdtype(before.dtype, np.floating):
+        return after - before
+    if before.dtype == bool:
+        return after.astype(np.float32) - before.astype(np.float32)
+    difference = after - before
+    signed = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[np.dtype(difference.dtype).itemsize]
+    return jax.lax.bitcast_convert_type(difference, signed)
+
+
+def changed(value: Any, change: Any) -> Any:
+    """``value`` and a change of a floating-point type."""
+    if jnp.issubdtype(value.dtype, np.floating):
+        return value + change.astype(value.dtype)
+    if value.dtype == bool:
+        return value.astype(np.float32) + change > 0.5
+    return value + jnp.round(change).astype(np.int32).astype(value.dtype)
+
+
+def as_dtype(value: Any, dtype: Any) -> Any:
+    """A number of a floating-point type as a ``dtype``."""
+    if jnp.issubdtype(dtype, np.floating):
+        return value.astype(dtype)
+    return value > 0.5 if dtype == np.dtype(bool) else jnp.round(value).astype(dtype)

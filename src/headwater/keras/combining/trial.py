@@ -1,0 +1,270 @@
+"""Losses and metrics of a program, tried on a few examples, whole and in two parts of unequal size.
+
+Keras's own losses and metrics are known. Of others only a trial can tell whether the value for a batch follows from the
+values for parts of it, and how. Predictions are random numbers; targets are the program's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.keras.combining.loss_terms import Divisor, recorded_losses
+from headwater.keras.combining.merges import ADDED, Merge, Rule, combined, declared_merge
+from headwater.keras.internals import Trainer
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+_tree = keras.tree
+
+#: Rows of the first part and of the second.
+_PARTS = (2, 3)
+_DRAWS = 6
+_CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
+
+_RULES = (
+    ADDED,
+    Rule(Merge.MEAN),
+    # Where workers agree on the state before a step, a rule for changes may hold for states, too.
+    Rule(Merge.MAX),
+    Rule(Merge.MIN),
+    Rule(Merge.MAX, state=True),
+    Rule(Merge.MIN, state=True),
+    Rule(Merge.MEAN, state=True),
+    Rule(Merge.SUM, state=True),
+)
+
+#: Losses of Keras's of which the value for a batch may depend on all its rows together.
+_TOGETHER = ("Circle", "Dice", "Tversky")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What a trial has shown.
+
+    Attributes:
+      sums: numbers of loss terms that are sums over the batch though Keras takes them for means.
+      rules: by variable of the model's metrics; None where no rule gives the value for the batch.
+    """
+
+    sums: frozenset[int]
+    rules: Sequence[Rule | None]
+
+
+def owners(model: Any) -> list[Any]:
+    """By variable of the model's metrics, the metric that keeps it."""
+    found: dict[int, Any] = {}
+
+    def visit(metric: Any) -> None:
+        for variable in metric._variables:
+            found[id(variable)] = metric
+        for part in metric._metrics:
+            visit(part)
+
+    for metric in model.metrics:
+        visit(metric)
+    return [found.get(id(variable)) for variable in model.metrics_variables]
+
+
+def needs_trial(model: Any) -> bool:
+    """Whether losses or metrics of a compiled model are the program's own."""
+    kind: Any = type(model)
+    if kind.compute_loss is not Trainer.compute_loss or kind.compute_metrics is not Trainer.compute_metrics:
+        return True
+    loss: Any = model._compile_loss
+    terms = [] if loss is None else [term[1] for term in getattr(loss, "_flat_losses", None) or []]
+    if any(not _is_known(term, "fn") or type(term).__name__ in _TOGETHER for term in terms):
+        return True
+    return not all(is_known_metric(metric) for metric in owners(model))
+
+
+def is_known_metric(metric: Any) -> bool:
+    """Whether a metric is one of Keras's, of a function of Keras's, and declares no merge; or None."""
+    if metric is None:
+        return True
+    return _is_known(metric, "_fn") and all(declared_merge(metric, variable) is None for variable in metric.variables)
+
+
+def _is_known(part: Any, function: str) -> bool:
+    """Whether a loss or a metric, and the function that it calls, are Keras's own."""
+    kind: Any = type(part)
+    update = getattr(kind, "update_state", kind)
+    called: Any = getattr(part, function, None)
+    module = getattr(called, "__module__", None) or type(called).__module__
+    return update.__module__.startswith("keras.src") and (called is None or module.startswith("keras.src"))
+
+
+def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any]) -> Found:
+    """Tries a model's losses and metrics.
+
+    Args:
+      model: compiled and built.
+      batch: some examples, as ``(x, y, sample_weight)`` of arrays.
+      outputs: shapes and types of the model's predictions for them.
+      metrics: values of the metrics' variables.
+
+    Raises:
+      ValueError: the loss of a batch does not follow from the losses of its parts.
+    """
+    rng = np.random.default_rng(0)
+    kinds: list[Divisor] = []
+
+    def run(state: Sequence[jax.Array], data: Any) -> tuple[Any, ...]:
+        x, y, predicted, weight = data
+        mapping = list(zip(model.metrics_variables, state, strict=True))
+        model._losses_override = [jnp.zeros(())]
+        try:
+            with recorded_losses() as terms, keras.StatelessScope(state_mapping=mapping) as scope:
+                loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight, training=False)
+                model.compute_metrics(x, y, predicted, weight)
+        finally:
+            model._losses_override = []
+        kinds[:] = terms.divisors
+        after = [_current(scope, *pair) for pair in zip(model.metrics_variables, state, strict=True)]
+        return loss, list(terms.values), list(terms.denominators), after
+
+    def run_all(old: Sequence[jax.Array], parts: Sequence[Any]) -> list[Any]:
+        fresh = [jnp.zeros_like(value) for value in old]
+        return [run(start, part) for part in parts for start in (old, fresh)]
+
+    compiled = jax.jit(run_all)
+    old: Any = [jnp.asarray(value) for value in metrics]
+    terms_fit: list[list[bool]] = []
+    totals_fit: list[bool] = []
+    judge = _Judge(model)
+    for _ in range(_DRAWS):
+        whole = _draw(rng, batch, outputs, sum(_PARTS))
+        parts = [_tree.map_structure(lambda leaf, at=at: leaf[at], whole, none_is_leaf=False) for at in _slices()]
+        results = jax.device_get(compiled(old, [whole, *parts]))
+        one, _, *shares = results
+        terms_fit.append([])
+        for term, kind in enumerate(kinds):
+            values = [float(np.sum(share[1][term])) for share in shares[::2]]
+            total = float(np.sum(one[1][term]))
+            number = sum(before is not Divisor.ROWS for before in kinds[:term])
+            weights = [float(share[2][number]) for share in shares[::2]] if kind is Divisor.OWN else list(_PARTS)
+            mean = float(np.dot(values, weights)) / (sum(weights) or 1.0)
+            summed = kind is Divisor.NONE
+            terms_fit[-1].append(bool(np.isclose(sum(values) if summed else mean, total, **_CLOSE)))
+            if not summed and not terms_fit[-1][-1]:
+                judge.term(term, sums=bool(np.isclose(sum(values), total, **_CLOSE)))
+        if not any(kind is Divisor.OWN for kind in kinds):
+            mean = float(np.average([float(np.sum(share[0])) for share in shares[::2]], weights=_PARTS))
+            totals_fit.append(bool(np.isclose(mean, float(np.sum(one[0])), **_CLOSE)))
+        judge.metrics(old, one[3], shares)
+        old = one[3]
+    sums = judge.sums()
+    if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):
+        raise ValueError(_refusal(f"compute_loss of {type(model).__name__}", "its value"))
+    return Found(sums=sums, rules=judge.rules())
+
+
+class _Judge:
+    """What follows from the results of all draws."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._terms: dict[int, list[bool]] = {}
+        self._owners = owners(model)
+        self._declared = [
+            None if metric is None else declared_merge(metric, variable)
+            for metric, variable in zip(self._owners, model.metrics_variables, strict=True)
+        ]
+        self._possible = [
+            list(_RULES) if merge is None else [Rule(merge, state=True), Rule(merge)] for merge in self._declared
+        ]
+
+    def term(self, number: int, *, sums: bool) -> None:
+        """A loss term was no mean; whether it was a sum."""
+        self._terms.setdefault(number, []).append(sums)
+
+    def sums(self) -> frozenset[int]:
+        """Numbers of the terms that are sums.
+
+        Raises:
+          ValueError: one is neither a sum nor a mean.
+        """
+        flat: Any = getattr(self._model._compile_loss, "_flat_losses", None) or []
+        for number, found in self._terms.items():
+            if not all(found):
+                name = flat[number][1].name if number < len(flat) else f"number {number}"
+                raise ValueError(_refusal(f"loss {name!r}", "its value"))
+        return frozenset(self._terms)
+
+    def metrics(self, old: Sequence[Any], whole: Sequence[Any], shares: Sequence[Any]) -> None:
+        """Drops rules that this draw contradicts."""
+        for at, possible in enumerate(self._possible):
+            before = jnp.asarray(old[at])
+            if self._declared[at] is not None:
+                # Where a new value depends on the former one, it is the change that is merged.
+                (from_old, from_zero), moved = (shares[0][3][at], shares[1][3][at]), bool(np.any(old[at]))
+                if moved and not np.allclose(np.asarray(from_old, float), np.asarray(from_zero, float), **_CLOSE):
+                    possible[:] = [rule for rule in possible if not rule.state]
+                continue
+            possible[:] = [rule for rule in possible if _fits(rule, before, whole[at], [it[3][at] for it in shares])]
+
+    def rules(self) -> list[Rule | None]:
+        """By variable the rule; None where there is none."""
+        return [possible[0] if possible else None for possible in self._possible]
+
+
+def _fits(rule: Rule, old: Any, whole: Any, after: Sequence[Any]) -> bool:
+    """Whether a rule gives ``whole``; ``after`` is, by part, the state from ``old`` and from zero."""
+    start = rule.start(old)
+    found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
+    merged = rule.merged(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))
+    return np.allclose(np.asarray(merged, float), np.asarray(whole, float), **_CLOSE)
+
+
+def refuse_metric(model: Any, at: int) -> ValueError:
+    """The error for a variable of the metrics that no rule merges."""
+    metric, variable = owners(model)[at], model.metrics_variables[at]
+    name = metric.name if metric is not None else variable.path
+    return ValueError(
+        _refusal(f"metric {name!r}", f"its variable {variable.name!r}")
+        + "; or say how workers' values are to be merged: add_variable(aggregation='mean') or 'only_first_replica', or "
+        "an attribute merge of the metric, 'sum', 'mean', 'first', 'max' or 'min'"
+    )
+
+
+def _refusal(what: str, value: str) -> str:
+    return (
+        f"{what} cannot be computed by several workers: {value} for a batch does not follow from the values for the "
+        "parts of the batch that they have; make it a sum or a mean over examples, or use one worker"
+    )
+
+
+def _current(scope: Any, variable: Any, before: Any) -> Any:
+    value = scope.get_current_value(variable)
+    return before if value is None else value
+
+
+def _slices() -> list[slice]:
+    return [slice(0, _PARTS[0]), slice(_PARTS[0], sum(_PARTS))]
+
+
+def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int) -> Tree:
+    x, y, weight = batch
+    known = len(next(np.asarray(leaf) for leaf in _tree.flatten((x, y)) if leaf is not None))
+    chosen = rng.permutation(known)[:rows] if known >= rows else rng.integers(0, known, rows)
+
+    def take(leaf: Tree) -> Tree:
+        return np.asarray(leaf)[chosen]
+
+    def predict(leaf: Tree) -> Tree:
+        return rng.uniform(0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
+
+    taken = _tree.map_structure(take, (x, y), none_is_leaf=False)
+    weights = _tree.map_structure(
+        lambda leaf: take(leaf) * rng.uniform(0.5, 1.5, np.shape(take(leaf))).astype(np.float32),
+        weight,
+        none_is_leaf=False,
+    )
+    return taken[0], taken[1], _tree.map_structure(predict, outputs), weights
