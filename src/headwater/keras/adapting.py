@@ -42,6 +42,7 @@ def adapt_keras() -> None:
         _write_boards()
         _look_up_without_tensorflow()
         _take_texts()
+    _keep_states()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
@@ -111,6 +112,34 @@ def _write_boards() -> None:
         make(self, [_ours(callback) for callback in listed], *args, **kwargs)
 
     _lists.CallbackList.__init__ = make_list
+
+
+def _keep_states() -> None:
+    """Has what other callbacks keep saved with `BackupAndRestore`, and restored once all have heard that training
+    begins."""
+    made: Any = _lists.CallbackList
+    make, begin = made.__init__, made.on_train_begin
+
+    @functools.wraps(make)
+    def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
+        listed: list[Any] = tree.flatten(callbacks) if callbacks else []
+        backups = any(isinstance(callback, keras.callbacks.BackupAndRestore) for callback in listed)
+        if backups:
+            from headwater.keras import callbacks as ours  # noqa: PLC0415  few programs need them
+
+            make(self, [ours.saving_states(callback) for callback in listed], *args, **kwargs)
+            ours.arrange(self)
+        else:
+            make(self, callbacks, *args, **kwargs)
+
+    @functools.wraps(begin)
+    def on_train_begin(self: Any, logs: object = None) -> None:
+        begin(self, logs)
+        states = getattr(self, "headwater_states", None)
+        if states is not None:
+            states.begin()
+
+    made.__init__, made.on_train_begin = make_list, on_train_begin
 
 
 def _ours(callback: object) -> object:

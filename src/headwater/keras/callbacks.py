@@ -18,6 +18,7 @@ from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io import files
 from headwater.errors import DataLossError
 from headwater.keras import saving
+from headwater.keras.callback_states import CallbackStates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,9 @@ _backup: Any = keras.callbacks.BackupAndRestore
 
 _FORMAT = 1
 _DESCRIPTION = "headwater"
+_KEPT = "callbacks"
+#: Set on a `BackupAndRestore` of a model that parameter servers have, which is saved as Keras does it.
+_SERVED = "served"
 
 
 class ModelCheckpoint(_checkpoint):
@@ -100,12 +104,15 @@ class BackupAndRestore(_backup):
     mirrored: Any = None
     #: Whether this process writes.
     writes = True
+    #: What other callbacks keep.
+    states: CallbackStates | None = None
 
     def __init__(self, backup_dir: Any, save_freq: Any = "epoch", *args: Any, **kwargs: Any) -> None:
         # Keras has further arguments of tf.keras's no more: what they ask for happens anyway.
         kwargs.pop("save_before_preemption", None)
         super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
         self._path = os.path.join(os.fspath(backup_dir), "training-state")
+        self.restored: tuple[str, list[HostArray]] | None = None
 
     def on_train_begin(self, logs: object = None) -> None:
         self.restore()
@@ -125,17 +132,21 @@ class BackupAndRestore(_backup):
         variables = _all_variables(self.model)
         values = [np.asarray(variable.value) for variable in variables]
         position = self._position()
-        description = {
+        description: dict[str, Any] = {
             "format": _FORMAT,
             "paths": [variable.path for variable in variables],
             "dtypes": [str(value.dtype) for value in values],
             **position,
         }
+        others: list[HostArray] = []
+        if self.states is not None:
+            description["callbacks"], others = self.states.saved()
         written = io.BytesIO()
         arrays = {str(number): _storable(value) for number, value in enumerate(values)}
         text = np.frombuffer(json.dumps(description).encode(), np.uint8)
         save: Any = np.savez
-        save(written, **{_DESCRIPTION: text}, **arrays)
+        kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
+        save(written, **{_DESCRIPTION: text}, **arrays, **kept)
         then = "Training goes on; what was saved before is whole; it is tried again when it is due"
         with TROUBLES.noted(self._path, then):
             if not files.exists(self.backup_dir):
@@ -150,9 +161,12 @@ class BackupAndRestore(_backup):
           ValueError: what was saved is of another model.
           DataLossError: the file is damaged.
         """
+        self.restored = None
         if not files.exists(self._path):
             return
-        description, values = _read_state(self._path)
+        description, values, kept = _read_state(self._path)
+        if "callbacks" in description:
+            self.restored = description["callbacks"], kept
         model = self.model
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
@@ -176,6 +190,14 @@ class BackupAndRestore(_backup):
                 metrics=values[len(values) - len(model.metrics_variables) :],
             )
 
+    def restored_states(self) -> tuple[str, list[HostArray]] | None:
+        """What other callbacks kept when the model was saved that was restored; the same in all processes."""
+        if self.mirrored is None:
+            return self.restored
+        text, arrays = self.restored or ("", [])
+        told = self.mirrored.replicas.broadcast([np.frombuffer(text.encode(), np.uint8), *arrays], "callbacks")
+        return (bytes(np.asarray(told[0])).decode(), list(told[1:])) if len(told[0]) else None
+
     def _position(self) -> dict[str, int]:
         if self.mirrored is None:
             return {"epoch": self._current_epoch, "step": 0, "seed": 0}
@@ -193,6 +215,8 @@ class _Following(keras.callbacks.Callback):
 
     def __init__(self, callback: Any, mirrored: Any) -> None:
         super().__init__()
+        #: Has the state that goes into a backup.
+        self.followed: Any = callback
         self._callback = callback
         self._mirrored = mirrored
 
@@ -229,19 +253,106 @@ def whole(callback: Any, mirrored: Any) -> Tree:
     """
     if isinstance(callback, _checkpoint):
         return _Following(callback, mirrored)
-    if not isinstance(callback, BackupAndRestore):
-        callback = BackupAndRestore(
-            callback.backup_dir,
-            callback.save_freq,
-            double_checkpoint=callback.double_checkpoint,
-            delete_checkpoint=callback.delete_checkpoint,
-        )
+    callback = saving_states(callback)
     callback.mirrored = mirrored
     callback.writes = mirrored.is_chief
     return callback
 
 
-def _read_state(path: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+class _States(keras.callbacks.Callback):
+    """Keeps the state of other callbacks, for those that save it.
+
+    Args:
+      callbacks: the others.
+      backups: `BackupAndRestore` callbacks.
+    """
+
+    async_safe = True
+
+    def __init__(self, callbacks: list[Any], backups: list[Any]) -> None:
+        super().__init__()
+        self._states = CallbackStates(callbacks)
+        self._backups = backups
+        for backup in backups:
+            backup.states = self._states
+
+    def begin(self) -> None:
+        """All have heard that training begins, and models are restored."""
+        self._states.begin()
+        for backup in self._backups:
+            restored = backup.restored_states() if hasattr(backup, "restored_states") else None
+            if restored is not None:
+                self._states.restore(*restored)
+
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+        self._states.take()
+
+
+def saving_states(callback: Any) -> Any:
+    """`BackupAndRestore` in the place of Keras's, which saves no state of callbacks; others as they are."""
+    if not isinstance(callback, _backup) or isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
+        return callback
+    return BackupAndRestore(
+        callback.backup_dir,
+        callback.save_freq,
+        double_checkpoint=callback.double_checkpoint,
+        delete_checkpoint=callback.delete_checkpoint,
+    )
+
+
+def serve_backup(callback: Any) -> None:
+    """Has a `BackupAndRestore` of Keras's save the state of other callbacks, too, in a file beside its own.
+
+    The state has the epoch in its name, and is written first: whatever model is restored, its state is there.
+    """
+    if isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
+        return
+    callback.served = True
+    save = callback._save_model
+
+    def path(epoch: int) -> str:
+        return os.path.join(callback.backup_dir, f"callbacks-{epoch}")
+
+    def save_with_states() -> None:
+        epoch = callback._current_epoch
+        text, arrays = callback.states.saved()
+        written = io.BytesIO()
+        write: Any = np.savez
+        kept = {f"{_KEPT} {number}": array for number, array in enumerate(arrays)}
+        write(written, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **kept)
+        if not files.exists(callback.backup_dir):
+            files.makedirs(callback.backup_dir)
+        with files.atomic_write(path(epoch)) as file:
+            file.write(written.getvalue())
+        save()
+        if files.exists(path(epoch - 2)):
+            files.remove(path(epoch - 2))
+
+    def restored_states() -> tuple[str, list[HostArray]] | None:
+        epoch = callback.model._initial_epoch
+        if not epoch or not files.exists(path(epoch)):
+            return None
+        with files.open_file(path(epoch), "rb") as file:
+            found = np.load(io.BytesIO(file.read()), allow_pickle=False)
+        return found[_DESCRIPTION].tobytes().decode(), [found[name] for name in found.files if name != _DESCRIPTION]
+
+    callback._save_model, callback.restored_states = save_with_states, restored_states
+
+
+def arrange(listed: Any) -> None:
+    """Has the callbacks that save the state of others called after these at the end of an epoch.
+
+    Args:
+      listed: a `keras.callbacks.CallbackList` with such callbacks.
+    """
+    backups = [callback for callback in listed.callbacks if isinstance(callback, _backup)]
+    last = [callback for callback in listed.callbacks if getattr(callback, "comes_last", False)]
+    others = [callback for callback in listed.callbacks if callback not in backups and callback not in last]
+    listed.headwater_states = _States(others, backups)
+    listed.callbacks[:] = [*others, listed.headwater_states, *backups, *last]
+
+
+def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostArray]]:
     """What `BackupAndRestore.save` wrote."""
     with files.open_file(path, "rb") as file:
         content = file.read()
@@ -249,7 +360,8 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
         # Arrays of numbers only: nothing in the file can run. Each has a checksum.
         found = np.load(io.BytesIO(content), allow_pickle=False)
         description = json.loads(found[_DESCRIPTION].tobytes())
-        return description, [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
+        values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
+        return description, values, [found[name] for name in found.files if name.startswith(_KEPT)]
     except Exception as error:  # whatever a reader stumbles over in a damaged file
         raise DataLossError(
             None, None, f"{path} is damaged, so that training cannot go on from it: {error}; remove it to begin anew"

@@ -45,6 +45,8 @@ class Attendance:
       stays_s: how long a worker that takes part in rounds may take to come back when its channel has ended, in seconds;
         it has as long as its task can be reached. Meanwhile others wait for it. 0: it is gone at once.
       expected: workers that took part elsewhere before, and until when they may come here.
+      began: the latest training that the chief has begun, and with which epoch; None before.
+      chief: the worker that said so.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -70,6 +72,8 @@ class Attendance:
         self._come_s = 0.0
         self.stays_s: float = 0.0
         self.is_over: bool = False
+        self.began: tuple[int, int] | None = None
+        self.chief: str = ""
 
     # Coming -----------------------------------------------------------------------------------------------------------
 

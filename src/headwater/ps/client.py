@@ -494,6 +494,20 @@ class ParameterClient:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)
 
+    def begin(self, training: int, epoch: int | None) -> int | None:
+        """The epoch with which a training begins; None where the ``ps`` was not told.
+
+        Args:
+          training: its number.
+          epoch: what the chief says; None for others, which wait for that.
+        """
+        answer = self.conversation.ask_until(0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch)))
+        match answer.header:
+            case (int(begins),) if begins >= 0:
+                return begins
+            case _:
+                return None
+
     def follow(self, training: int, epoch: int) -> bool:
         """Waits until an epoch is over; whether that training is.
 

@@ -372,6 +372,8 @@ class HostedParameters:
                 return self._steps.tell_sums(talk, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
                 return self._agree(talk, program, data)
+            case kinds.BEGIN, (int(training), int(epoch)):
+                return self._steps.begin(talk, training, epoch)
             case kinds.FINISH, (int(training),):
                 return self.workers.finish(talk, training)
             case kinds.FOLLOW, (int(training), int(epoch)):

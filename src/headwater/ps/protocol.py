@@ -27,6 +27,8 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             unless that begins; answered by DONE
     ASSIGN  ()                              values of all blocks but tables; the optimizer's state, unless that stays as
                                             it is; answered by DONE
+    BEGIN   (number of the training, epoch or -1)   the chief says with which epoch a training begins; answered by DONE
+                                            (that epoch), for others (-1) once the chief has said it
     FINISH  (number of the training,)       answered by DONE once no worker takes part any more, or that is over
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over

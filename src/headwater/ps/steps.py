@@ -12,7 +12,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
 from headwater.ps.attendance import Attendance
-from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, decide
+from headwater.ps.consistency import Asynchronous, Back, Drop, Gave, Joined, Synchronous, decide
 from headwater.ps.layout import VariableSpec
 from headwater.ps.row_travel import as_numbers, as_rows
 from headwater.ps.serving_context import ServingContext
@@ -193,12 +193,39 @@ class Steps:
         return Frame(kinds.VALUES, header, values)
 
     def _await_epoch(self, talk: WorkerTalk, epoch: int) -> None:
-        """Waits until no worker is more than an epoch behind: the chief validates, and may stop training."""
+        """Waits until no worker is more than an epoch behind; in synchronous training, until the chief begins the
+        epoch: it validates after each, and may stop training."""
         tickets = self._tickets
         tickets.asked[talk.worker] = epoch
         self._changed.notify_all()
         if isinstance(self._context.choice, Asynchronous):  # the others keep together by themselves
             self._turns.wait(talk, lambda: tickets.may_begin(epoch), "others that are more than an epoch behind")
+        elif isinstance(self._context.choice, Synchronous):
+            chief = self._workers.chief
+            self._turns.wait(talk, lambda: tickets.has_begun(chief, epoch), f"{chief} to end the epoch before")
+
+    def begin(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
+        """The epoch with which a training begins: from the chief, or, where ``epoch`` is negative, once it has said so.
+
+        Where others train already, the worker does not wait: this task may have been restarted since the chief said so.
+        The answer is -1 then.
+        """
+        workers, tickets = self._workers, self._tickets
+
+        def settled() -> bool:
+            began = workers.began is not None and workers.began[0] >= training
+            return began or tickets.epoch >= 0 or workers.trainings > training or workers.is_over
+
+        with self._changed:
+            if epoch >= 0:
+                workers.chief = talk.worker
+                if workers.began is None or workers.began[0] < training:
+                    workers.began = training, epoch
+                self._changed.notify_all()
+            else:
+                self._turns.wait(talk, settled, "the chief to begin")
+            began = workers.began
+            return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
     def follow(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
         """Waits until an epoch is over, and says whether training is."""

@@ -99,6 +99,10 @@ class Tickets:
         """Whether all workers are in the epoch before ``epoch``, or further."""
         return self.stopped or all(other >= epoch - 1 for other in self.asked.values())
 
+    def has_begun(self, worker: str, epoch: int) -> bool:
+        """Whether ``worker`` is in ``epoch`` or further, or does not take part."""
+        return self.stopped or self.asked.get(worker, epoch) >= epoch
+
     def begin_training(self) -> None:
         """All workers have finished: the next to ask begins a training of its own, with epochs from wherever."""
         self.epoch, self.steps, self.stopped = -1, UNKNOWN_STEPS, False

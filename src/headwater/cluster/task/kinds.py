@@ -68,6 +68,7 @@ WRITE_ROWS: Final = 80
 RELEASE: Final = 81
 REST: Final = 82
 HOLDS: Final = 83
+BEGIN: Final = 100
 # ... and between ``ps`` tasks: `headwater.ps.round_sums`
 ROUND_SUM: Final = 91
 # ... and about shards that move: `headwater.ps.shards.directory`

@@ -261,7 +261,7 @@ def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int) -> Tr
     def predict(leaf: Tree) -> Tree:
         return rng.uniform(0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
 
-    taken = _tree.map_structure(take, (x, y), none_is_leaf=False)
+    taken: Any = _tree.map_structure(take, (x, y), none_is_leaf=False)
     weights = _tree.map_structure(
         lambda leaf: take(leaf) * rng.uniform(0.5, 1.5, np.shape(take(leaf))).astype(np.float32),
         weight,

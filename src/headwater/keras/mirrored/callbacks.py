@@ -43,6 +43,7 @@ class Mirror(_base):
     """Comes after all other callbacks, and tells their model's mirror where Keras's loop is."""
 
     async_safe = True
+    comes_last = True
 
     def __init__(self, mirrored: _Fits) -> None:
         super().__init__()

@@ -70,7 +70,7 @@ class StepVector:
         """Elements of the vector."""
         return sum(self._size(item) for item in self.items) + 3
 
-    def pack(self, rows: int, wish: Any, values: Sequence[object]) -> Any:
+    def pack(self, rows: int, wish: Any, values: Sequence[Any]) -> Any:
         """The vector of a process that has ``rows`` examples; ``wish`` is w above, ``values`` those of the items."""
         parts: list[Any] = []
         weight = np.asarray(rows, self.dtype)

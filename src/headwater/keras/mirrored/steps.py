@@ -102,7 +102,7 @@ class SharedStep:
         self._owner = owner
         self._place = owner.replicas.place
         self._compiled: bool = not model.run_eagerly and model.jit_compile
-        self._divisors = jax.jit(self.divisors) if self._compiled else self.divisors
+        self._divisors: Any = jax.jit(self.divisors) if self._compiled else self.divisors
         self._combination: Combination | None = None
         self._known: tuple[object, Combination] | None = None
         self._run = -1

@@ -79,8 +79,12 @@ class Batches(Protocol):
         """A digest of some of the data, where all of them are at hand; else empty."""
         ...
 
-    def begin(self, seed: int) -> None:
-        """All workers agree on ``seed``."""
+    def begin(self, seed: int, first_epoch: int = 0) -> None:
+        """Begins a training: all workers agree on ``seed``; the data begin with ``first_epoch``."""
+        ...
+
+    def steps_of(self, epoch: int) -> int | None:
+        """How many batches an epoch has; None where that is unknown before its end."""
         ...
 
     def get(self, epoch: int, step: int) -> Tree:
@@ -101,14 +105,62 @@ class Batches(Protocol):
         ...
 
 
-class _Accounted:
-    """What is accounted for always."""
+class Span(NamedTuple):
+    """The batches of an epoch.
 
-    reason: str = ""
+    Attributes:
+      turn: how often all data were gone over before.
+      start: the number of the first batch among all of that turn.
+      steps: how many there are; None where that is unknown.
+    """
+
+    turn: int
+    start: int
+    steps: int | None
 
 
-class ArrayBatches(_Accounted):
-    """Batches of arrays of which each has one row for each example.
+def span_of(epoch: int, count: int, steps: int | None) -> Span:
+    """The batches of an epoch as `keras.Model.fit` has them: with ``steps``, an epoch goes on where the one before has
+    ended, and once all batches had their turn the next epoch begins with the first.
+
+    Args:
+      epoch: from 0.
+      count: of batches in the data; negative where that is unknown, or they have no end.
+      steps: ``steps_per_epoch``.
+    """
+    if steps is None:
+        return Span(epoch, 0, count if count >= 0 else None)
+    if count < 1:
+        return Span(0, epoch * steps, steps if count else 0)
+    turn, part = divmod(epoch, -(-count // steps))
+    return Span(turn, part * steps, min(steps, count - part * steps))
+
+
+class _Spans:
+    """Batches whose number is known, or that have no end."""
+
+    _steps: int | None
+    _first_epoch = 0
+
+    @property
+    def count(self) -> int:
+        """How many batches the data have; negative where that is unknown, or they have no end."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int | None:
+        return self.span(self._first_epoch).steps
+
+    def steps_of(self, epoch: int) -> int | None:
+        return self.span(epoch).steps
+
+    def span(self, epoch: int) -> Span:
+        """The batches of an epoch."""
+        return span_of(epoch - self._first_epoch, self.count, self._steps)
+
+
+class ArrayBatches(_Spans):
+    """Batches of arrays of which each has one row for each example. They are always accounted for.
 
     Args:
       data: ``(x, y, sample_weight)`` or a part of it; structures of arrays.
@@ -116,6 +168,8 @@ class ArrayBatches(_Accounted):
       shuffle: whether each epoch has an order of its own.
       steps: how many batches an epoch has; None for all there are.
     """
+
+    reason: str = ""
 
     def __init__(self, data: Tree, *, batch_size: int, shuffle: bool, steps: int | None) -> None:
         self._data = tree.map_structure(_as_array, data, none_is_leaf=False)
@@ -130,9 +184,8 @@ class ArrayBatches(_Accounted):
         self._order: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     @property
-    def steps(self) -> int | None:
-        whole = -(-self._rows // self._batch_size)
-        return whole if self._steps is None else min(whole, self._steps)
+    def count(self) -> int:
+        return -(-self._rows // self._batch_size)
 
     def first(self) -> Tree:
         return self._take(np.arange(min(self._batch_size, self._rows)))
@@ -153,26 +206,28 @@ class ArrayBatches(_Accounted):
     def contents(self) -> str:
         return contents(self._data)
 
-    def begin(self, seed: int) -> None:
-        self._seed = seed
+    def begin(self, seed: int, first_epoch: int = 0) -> None:
+        self._seed, self._first_epoch = seed, first_epoch
 
     def get(self, epoch: int, step: int) -> Tree:
         start = step * self._batch_size
-        if start >= self._rows:
-            return None
-        return self._examples(Work(epoch, start, min(start + self._batch_size, self._rows)), self._seed)
+        stop = min(start + self._batch_size, self._size(epoch))
+        return self._examples(Work(epoch, start, stop), self._seed) if start < stop else None
 
-    @property
-    def _size(self) -> int:
-        return self._rows if self._steps is None else min(self._rows, self._steps * self._batch_size)
+    def _size(self, epoch: int) -> int:
+        """Examples in an epoch."""
+        _, start, steps = self.span(epoch)
+        assert steps is not None
+        return min(steps * self._batch_size, self._rows - start * self._batch_size)
 
     def plan(self, epoch: int, *, divided: bool) -> Plan:
-        unit = "examples" if self._size == self._rows or not self._shuffle else "places"
-        return Plan(size=self._size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
+        size = self._size(epoch)
+        unit = "examples" if size == self._rows else "places"
+        return Plan(size=size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
 
     def take(self, work: Work, seed: int) -> Share:
         begin = work.start - work.start % self._batch_size
-        whole = min(self._size - begin, self._batch_size)
+        whole = min(self._size(work.epoch) - begin, self._batch_size)
         batch = Work(work.epoch, begin, begin + whole)
         return Share(
             self._examples(work, seed),
@@ -183,11 +238,15 @@ class ArrayBatches(_Accounted):
         )
 
     def _examples(self, work: Work, seed: int) -> Tree:
-        places = slice(work.start, work.stop)
+        turn, first, _ = self.span(work.epoch)
+        first *= self._batch_size
+        places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._take(places)
-        if self._order[0] != (seed, work.epoch):
-            self._order = (seed, work.epoch), shuffled(seed, work.epoch, self._rows)
+        # Without steps a turn is an epoch, by whose number examples were shuffled before a restart, too.
+        number = work.epoch if self._steps is None else turn
+        if self._order[0] != (seed, number):
+            self._order = (seed, number), shuffled(seed, number, self._rows)
         return self._take(self._order[1][places])
 
     def _take(self, rows: object) -> Tree:
@@ -197,7 +256,7 @@ class ArrayBatches(_Accounted):
         return tree.map_structure(take, self._data, none_is_leaf=False)
 
 
-class _WholeBatches:
+class _WholeBatches(_Spans):
     """Batches that can be had by number only, with all their rows."""
 
     _places = 0
@@ -208,10 +267,6 @@ class _WholeBatches:
 
     def batch(self, epoch: int, number: int) -> Tree:
         """A batch of an epoch."""
-        raise NotImplementedError
-
-    def steps_of(self, epoch: int) -> int | None:
-        """How many an epoch has; None where it has no end."""
         raise NotImplementedError
 
     @property
@@ -241,43 +296,60 @@ class _WholeBatches:
 
 
 class PyDatasetBatches(_WholeBatches):
-    """Batches of a `keras.utils.PyDataset`."""
+    """Batches of a `keras.utils.PyDataset`.
 
-    def __init__(self, data: Tree, steps: int | None) -> None:
+    Args:
+      data: the dataset.
+      steps: batches in an epoch; None for all there are.
+      class_weight: see `keras.Model.fit`.
+      shuffle: whether batches have another order each time that all are gone over, where their number is known.
+    """
+
+    def __init__(self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False) -> None:
         self._data = data
         self._steps = steps
-        self._epoch = 0
+        self._class_weight = class_weight
+        self._shuffle = shuffle
+        self._seed = 0
+        self._epoch = -1
+        self._order: tuple[int, Any] = (-1, None)
 
     @property
-    def steps(self) -> int | None:
-        return self._steps if self._steps is not None else self._data.num_batches
-
-    def steps_of(self, epoch: int) -> int | None:
-        return self.steps
+    def count(self) -> int:
+        count = self._data.num_batches
+        return -1 if count is None else int(count)
 
     def first(self) -> Tree:
-        return self._data[0]
+        return _weighted(self._data[0], self._class_weight)
 
     def settings(self) -> dict[str, object]:
-        return {"number of steps": self.steps, "type of an example": elements(self.first())}
+        return {
+            "number of steps": self.steps,
+            "shuffle": self._shuffle,
+            "type of an example": elements(self.first()),
+        }
 
-    def begin(self, seed: int) -> None:
-        del seed
-        self._epoch = 0
+    def begin(self, seed: int, first_epoch: int = 0) -> None:
+        self._seed, self._first_epoch, self._epoch = seed, first_epoch, -1
+        self._order = (-1, None)
 
     def get(self, epoch: int, step: int) -> Tree:
-        if epoch > self._epoch:
-            self._data.on_epoch_end()
-            self._epoch = epoch
-        count = self._data.num_batches
-        if count is None:
-            return self._data[step]
-        if self._steps is not None:
-            return self._data[(epoch * self._steps + step) % count]
-        return self._data[step] if step < count else None
+        steps = self.steps_of(epoch)
+        return self.batch(epoch, step) if steps is None or step < steps else None
 
     def batch(self, epoch: int, number: int) -> Tree:
-        return self.get(epoch, number)
+        if epoch > self._epoch:
+            if self._epoch >= 0:
+                self._data.on_epoch_end()
+            self._data.on_epoch_begin()
+            self._epoch = epoch
+        turn, start, _ = self.span(epoch)
+        item = start + number
+        if self._shuffle and self.count > 0:
+            if self._order[0] != turn:
+                self._order = turn, shuffled(self._seed, turn, self.count)
+            item = int(self._order[1][item])
+        return _weighted(self._data[item], self._class_weight)
 
 
 class _Items:
@@ -311,21 +383,8 @@ class NumberedBatches(_WholeBatches):
         self._batches: Any = NumberedElements(data) if is_dataset(data) else _Items(data)
 
     @property
-    def steps(self) -> int | None:
-        return self.steps_of(0)
-
-    def steps_of(self, epoch: int) -> int | None:
-        return self._span(epoch)[2]
-
-    def _span(self, epoch: int) -> tuple[int, int, int | None]:
-        """The turn that an epoch is of, the number of its first batch there, and how many it has."""
-        count, steps = self._batches.count, self._steps
-        if steps is None:
-            return epoch, 0, count if count >= 0 else None
-        if count < 1:
-            return 0, epoch * steps, steps if count else 0
-        turn, part = divmod(epoch, -(-count // steps))
-        return turn, part * steps, min(steps, count - part * steps)
+    def count(self) -> int:
+        return self._batches.count
 
     def first(self) -> Tree:
         return self._element(0, 0)
@@ -333,7 +392,8 @@ class NumberedBatches(_WholeBatches):
     def settings(self) -> dict[str, object]:
         return {"number of steps": self.steps, "type of an example": elements(self.first())}
 
-    def begin(self, seed: int) -> None:
+    def begin(self, seed: int, first_epoch: int = 0) -> None:
+        self._first_epoch = first_epoch
         if is_dataset(self._data):
             count = self._batches.count
             self._batches = NumberedElements(self._data.distributed(1, 0, seed=seed))
@@ -344,7 +404,7 @@ class NumberedBatches(_WholeBatches):
         return self.batch(epoch, step) if steps is None or step < steps else None
 
     def batch(self, epoch: int, number: int) -> Tree:
-        turn, start, _ = self._span(epoch)
+        turn, start, _ = self.span(epoch)
         return self._element(start + number, turn)
 
     def _element(self, number: int, turn: int) -> Tree:
@@ -371,6 +431,7 @@ class IteratedBatches:
         self._iterator: Iterator[object] | None = None
         self._next = 0
         self._epoch = -1
+        self._first_epoch = 0
         self._ahead: list[object] = []
 
     @property
@@ -380,6 +441,9 @@ class IteratedBatches:
         count: Any = getattr(self._data, "cardinality", None)
         known: Any = count() if callable(count) else -1
         return int(known) if int(known) >= 0 else None
+
+    def steps_of(self, epoch: int) -> int | None:
+        return self.steps
 
     def first(self) -> Tree:
         if self._ahead:
@@ -399,14 +463,15 @@ class IteratedBatches:
     def contents(self) -> str:
         return ""
 
-    def begin(self, seed: int) -> None:
+    def begin(self, seed: int, first_epoch: int = 0) -> None:
+        self._first_epoch = first_epoch
         if is_dataset(self._data):
             self._data = self._data.distributed(1, 0, seed=seed)
             self._iterator = None
 
     def get(self, epoch: int, step: int) -> Tree:
         if self._steps is not None:
-            return self._at(epoch * self._steps + step)
+            return self._at((epoch - self._first_epoch) * self._steps + step)
         if epoch != self._epoch and not self._once:
             self._iterator, self._next = None, 0
         self._epoch = epoch
@@ -435,7 +500,9 @@ class IteratedBatches:
 def _weighted(batch: Tree, class_weight: object) -> Tree:
     if class_weight is None:
         return batch
-    x, y, _ = _utils.unpack_x_y_sample_weight(batch)
+    x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
+    if sample_weight is not None:
+        raise ValueError("class_weight must not be given where the data have sample weights: they are one of the two")
     return x, y, _utils.class_weight_to_sample_weights(np.asarray(y), class_weight)
 
 
@@ -452,7 +519,7 @@ def make_batches(
 ) -> Batches:
     """The batches that `keras.Model.fit` makes of these arguments; ``by_number``: in any order, where that can be."""
     if isinstance(x, keras.utils.PyDataset):
-        return PyDatasetBatches(x, steps)
+        return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle))
     if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
         if class_weight is not None:
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)

@@ -15,6 +15,7 @@ import keras
 
 from headwater.cluster.task.agreement import said
 from headwater.errors import DataLossError, GaveUpError
+from headwater.keras.callbacks import serve_backup
 from headwater.keras.combining.combination import Combination
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
@@ -202,7 +203,7 @@ class ServedModel(ModelValues):
             self._batch = _padded(batches.first())
         task = self.place.task
         self._serve_on_server()
-        chief = self.place.is_chief
+        chief, first_epoch = self.place.is_chief, initial_epoch
         if self._client is None:
             self._client = self._make_client()
             if self._dynamic is not None:
@@ -220,7 +221,7 @@ class ServedModel(ModelValues):
         self.sync(state=chief)
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
-        batches.begin(client.seed + self._training)
+        batches.begin(client.seed + self._training, first_epoch)
         if chief and batches.reason:
             _log.warning(
                 "the batches of fit are not accounted for, and the step of a worker that is lost is lost with it: %s",
@@ -233,6 +234,7 @@ class ServedModel(ModelValues):
         self._make_step(batches.first())
         model.stop_training = False
         if task is not None and task.members.is_evaluator:
+            initial_epoch = client.begin(self._training, None) or initial_epoch
             if validation_data is not None:
                 self._follow(validation, container, range(initial_epoch, epochs))
             return model.history
@@ -245,6 +247,11 @@ class ServedModel(ModelValues):
         elif chief:
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
+            client.begin(self._training, initial_epoch)
+        else:
+            begins = client.begin(self._training, None)
+            initial_epoch = initial_epoch if begins is None else begins
+            self.sync(state=False)
         logs: dict[str, dict[str, Tree]] = {}
         self.stop_wanted: bool = False
         try:
@@ -322,7 +329,8 @@ class ServedModel(ModelValues):
         self._logs = {}
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         whole = (place.worker, place.workers) if in_rounds else (0, 1)
-        steps = UNKNOWN_STEPS if batches.steps is None else batches.steps
+        found = batches.steps_of(epoch)
+        steps = UNKNOWN_STEPS if found is None else found
         plan = batches.plan(epoch, divided=in_rounds)
         wish: Wish = (self._training, epoch, steps, -1)
         if plan is not None:
@@ -454,6 +462,8 @@ class ServedModel(ModelValues):
         for callback in mine:
             self._sync_before_saving(callback)
         self._backups = [callback for callback in mine if isinstance(callback, keras.callbacks.BackupAndRestore)]
+        for backup in self._backups:
+            serve_backup(backup)
         return keras.callbacks.CallbackList(
             [*mine, *progress_callbacks(shared=False)],
             add_history=True,

@@ -134,6 +134,11 @@ class ModelValues:
                 f"may be of other workers' gradients on each of {servers} ps tasks; use clipnorm, one ps, 'sync' or "
                 "'async'"
             )
+        if self._joint_norm and self._accumulates:
+            raise ValueError(
+                "global_clipnorm with gradient_accumulation_steps clips by the norm of all accumulated gradients, of "
+                f"which each of {servers} ps tasks has a part; use clipnorm, or one ps"
+            )
         tables = [layer.name for layer in (*self.tables, *dynamic_layers(self.model))]
         require_no_rows(place.shards, tables, replicas=place.replicas)
         if in_rounds and self._joint_norm:
@@ -142,7 +147,7 @@ class ModelValues:
         in_rows = len(self.tables)
         variables = self.variables
         optimized = len(self.model.trainable_variables) - in_rows
-        whole = in_rounds and bool(optimizer.clipnorm)
+        whole = not self.workers_clip and bool(optimizer.clipnorm)
         specs = [
             VariableSpec(
                 name=variable.path,
@@ -164,7 +169,13 @@ class ModelValues:
 
     @property
     def workers_clip(self) -> bool:
-        return not isinstance(self.place.choice, Synchronous | KOfN)
+        """Whether workers clip gradients by norms, of which they have all parts: where each gradient is an update."""
+        return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
+
+    @property
+    def _accumulates(self) -> bool:
+        """Whether an update is of several gradients of a worker, of which the mean is clipped."""
+        return bool(self.optimizer.gradient_accumulation_steps)
 
     def worker_momentum(self) -> float | None:
         """The momentum that each worker keeps of its own gradients; None where the ``ps`` keep it.
@@ -237,7 +248,8 @@ class ModelValues:
     def _warn_of_momentum(self) -> None:
         """A delayed step acts like more momentum: with much of both, training may not converge."""
         momentum = float(getattr(self.optimizer, "momentum", 0.0) or 0.0)
-        if self.workers_clip and momentum >= _MUCH_MOMENTUM and self.place.momentum_at == "ps":
+        in_rounds = isinstance(self.place.choice, Synchronous | KOfN)
+        if not in_rounds and momentum >= _MUCH_MOMENTUM and self.place.momentum_at == "ps":
             _log.warning(
                 "%s has momentum %g, and with consistency %s gradients of %d workers are about %d updates old, which "
                 "acts like more momentum: training may diverge. Use momentum_at='worker' and staleness_aware=True, a "

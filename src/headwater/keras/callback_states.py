@@ -1,0 +1,127 @@
+"""State that callbacks keep while training goes on, such as the best value so far: saved with the model, so that a
+restarted `fit` goes on with it.
+
+An attribute of a callback is part of its state if it has changed since training began, and is made of numbers, texts,
+arrays, lists and dictionaries. Settings do not change, and stay what the program says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+
+_ARRAY = "array"
+_TUPLE = "tuple"
+_MAP = "map"
+#: What a callback is given anew, and what tells where in `fit` it is.
+_NOT_STATE = frozenset({"params", "validation_data", "_current_epoch", "seen", "_within_epoch"})
+
+
+class _NotPlainError(Exception):
+    """A value is made of something else than numbers, texts, arrays, lists and dictionaries."""
+
+
+class CallbackStates:
+    """State of the callbacks of a `fit`, as it was at the end of the last epoch.
+
+    Args:
+      callbacks: all of them, in their order.
+    """
+
+    def __init__(self, callbacks: Sequence[Any]) -> None:
+        counts: dict[str, int] = {}
+        self._callbacks: dict[str, Any] = {}
+        for callback in callbacks:
+            inner = getattr(callback, "followed", callback)
+            kind = type(inner).__name__
+            counts[kind] = counts.get(kind, -1) + 1
+            self._callbacks[f"{kind} {counts[kind]}"] = inner
+        self._before: dict[str, dict[str, str]] = {}
+        self._taken: tuple[str, list[HostArray]] = "{}", []
+
+    def begin(self) -> None:
+        """Training begins: every callback has heard so."""
+        self._before = {name: _attributes(callback)[0] for name, callback in self._callbacks.items()}
+        self._taken = "{}", []
+
+    def take(self) -> None:
+        """An epoch is over: every callback has heard so."""
+        arrays: list[HostArray] = []
+        states: dict[str, dict[str, Any]] = {}
+        for name, callback in self._callbacks.items():
+            texts, values = _attributes(callback)
+            before = self._before.get(name, {})
+            changed = [attribute for attribute, text in texts.items() if before.get(attribute) != text]
+            states[name] = {attribute: _packed(values[attribute], arrays) for attribute in changed}
+        self._taken = json.dumps(states), arrays
+
+    def saved(self) -> tuple[str, list[HostArray]]:
+        """The state for a file: JSON, and the arrays that it numbers."""
+        return self._taken
+
+    def restore(self, text: str, arrays: Sequence[HostArray]) -> None:
+        """Gives callbacks what `saved` gave in an earlier run."""
+        states: Mapping[str, Mapping[str, Any]] = json.loads(text)
+        for name, state in states.items():
+            callback = self._callbacks.get(name)
+            for attribute, value in state.items() if callback is not None else ():
+                setattr(callback, attribute, _unpacked(value, arrays))
+        self._taken = text, list(arrays)
+
+
+def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    """What may be state, as texts to compare and as values."""
+    texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for name, value in vars(callback).items():
+        if name in _NOT_STATE:
+            continue
+        arrays: list[HostArray] = []
+        try:
+            text = json.dumps(_packed(value, arrays))
+        except _NotPlainError:
+            continue
+        texts[name] = text + "".join(str(hash(array.tobytes())) for array in arrays)
+        values[name] = value
+    return texts, values
+
+
+def _packed(value: Any, arrays: list[HostArray]) -> Any:
+    """``value`` as JSON can have it; arrays are appended to ``arrays``."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.number | np.bool_):
+        return value.item()
+    if isinstance(value, np.ndarray | jax.Array):
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise _NotPlainError
+        arrays.append(array)
+        return {_ARRAY: len(arrays) - 1}
+    if isinstance(value, tuple):
+        return {_TUPLE: [_packed(each, arrays) for each in value]}
+    if isinstance(value, list):
+        return [_packed(each, arrays) for each in value]
+    if isinstance(value, dict):
+        return {_MAP: [[_packed(key, arrays), _packed(each, arrays)] for key, each in value.items()]}
+    raise _NotPlainError
+
+
+def _unpacked(value: Any, arrays: Sequence[HostArray]) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(each, arrays) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, held),) = value.items()
+    if kind == _ARRAY:
+        return arrays[held]
+    if kind == _TUPLE:
+        return tuple(_unpacked(each, arrays) for each in held)
+    return {_unpacked(key, arrays): _unpacked(each, arrays) for key, each in held}
