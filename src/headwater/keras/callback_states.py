@@ -1,8 +1,9 @@
 """State that callbacks keep while training goes on, such as the best value so far: saved with the model, so that a
 restarted `fit` goes on with it.
 
-An attribute of a callback is part of its state if it has changed since training began, and is made of numbers, texts,
-arrays, lists and dictionaries. Settings do not change, and stay what the program says.
+Callbacks of Keras's own have such state, and those derived from them; a program's other callbacks where they have an
+attribute ``saves_state`` that is true. An attribute is part of the state if it has changed since training began, and is
+made of numbers, texts, arrays, lists and dictionaries. Settings do not change, and stay what the program says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
+import keras
 import numpy as np
+
+from headwater.keras.internals import Callback
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -40,6 +44,8 @@ class CallbackStates:
         self._callbacks: dict[str, Any] = {}
         for callback in callbacks:
             inner = getattr(callback, "followed", callback)
+            if not _keeps_state(inner):
+                continue
             kind = type(inner).__name__
             counts[kind] = counts.get(kind, -1) + 1
             self._callbacks[f"{kind} {counts[kind]}"] = inner
@@ -74,6 +80,12 @@ class CallbackStates:
             for attribute, value in state.items() if callback is not None else ():
                 setattr(callback, attribute, _unpacked(value, arrays))
         self._taken = text, list(arrays)
+
+
+def _keeps_state(callback: Any) -> bool:
+    kinds = [kind for kind in type(callback).__mro__ if kind not in (Callback, keras.callbacks.LambdaCallback)]
+    keras_own = any(kind.__module__.startswith("keras.src.callbacks") for kind in kinds)
+    return keras_own or bool(getattr(callback, "saves_state", False))
 
 
 def _attributes(callback: Any) -> tuple[dict[str, str], dict[str, Any]]:
