@@ -247,11 +247,11 @@ class ServedModel(ModelValues):
         elif chief:
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
+        if chief:
             client.begin(self._training, initial_epoch)
-        else:
-            begins = client.begin(self._training, None)
-            initial_epoch = initial_epoch if begins is None else begins
-            self.sync(state=False)
+        elif (begins := client.begin(self._training, None)) is not None:
+            initial_epoch = max(initial_epoch, begins)
+            self.sync()
         logs: dict[str, dict[str, Tree]] = {}
         self.stop_wanted: bool = False
         try:

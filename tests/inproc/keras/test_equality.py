@@ -1,0 +1,66 @@
+"""Several workers give what one process of Keras gives, for programs from the table of `tests.support.equality`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.support import equality
+from tests.support.equality import COLUMNS, Program, alone, every_pair, mirrored, require_equal, served
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Your input ran out of data"),
+]
+
+#: The ones that once went wrong, and each kind of data.
+FEW = (
+    Program(reduction="mean_with_sample_weight", weights="sample", metrics="of a batch", data="dataset"),
+    Program(model="masked", penalty="kernel", metrics="largest", data="shorter epochs"),
+    Program(model="classes", weights="class", penalty="activity", metrics="last", data="pydataset"),
+    Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="endless pydataset"),
+)
+
+
+def check(program: Program) -> None:
+    expected = alone(program)
+    for found in mirrored(program):
+        require_equal(found, expected, f"mirrored {program}")
+    first, *_ = served(program)
+    require_equal(first, expected, f"sync {program}")
+    (only,) = served(program, workers=1, consistency="async")
+    require_equal(only, expected, f"async {program}")
+
+
+@pytest.mark.parametrize("program", FEW, ids=lambda program: f"{program.model}, {program.data}")
+def test_workers_give_what_one_process_gives(program: Program) -> None:
+    check(program)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", every_pair(), ids=str)
+def test_every_pair_of_choices_is_equal_to_one_process(program: Program) -> None:
+    check(program)
+
+
+@pytest.mark.long
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.fixed_dictionaries({name: st.sampled_from(choices) for name, choices in COLUMNS.items()}))
+def test_any_choice_is_equal_to_one_process(choices: dict[str, Any]) -> None:
+    program = Program(**choices)
+    assume(program.possible)
+    check(program)
+
+
+@pytest.mark.parametrize("run", [mirrored, served])
+def test_a_loss_of_a_whole_batch_is_refused_by_name(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def largest_error(y_true: Any, y_pred: Any) -> Any:
+        return equality.ops.max(equality.ops.abs(y_true - y_pred))
+
+    monkeypatch.setitem(equality.LOSSES, "mse", lambda _: largest_error)
+    with pytest.raises(ValueError, match="loss 'largest_error' cannot be computed by several workers"):
+        run(Program(metrics="none"))

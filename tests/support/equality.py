@@ -1,0 +1,330 @@
+"""Small Keras programs, each a choice from a table, that must give the same alone and on several workers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.data.dataset import Dataset
+from tests.inproc.keras.test_parameter_server_strategy import Cluster
+from tests.support.mirrored import in_threads, with_workers
+
+ops: Any = keras.ops
+ROWS = 22
+_random = np.random.default_rng(0)
+DENSE = _random.normal(size=(ROWS, 4)).astype("float32")
+SEQUENCES = _random.normal(size=(ROWS, 5, 2)).astype("float32")
+for _row, _length in enumerate(np.sort(_random.integers(1, 6, ROWS))):
+    SEQUENCES[_row, _length:] = 0
+CLASSES = _random.integers(0, 3, ROWS).astype("int32")
+TARGETS = (DENSE @ _random.normal(size=(4, 1)) + 1).astype("float32")
+STEPS = (SEQUENCES.sum(2, keepdims=True) + 0.5).astype("float32")
+WEIGHTS = np.where(np.arange(ROWS) % 11 < 5, 0.25, 4.0).astype("float32")
+
+
+class Largest(keras.metrics.Metric):
+    """The largest target so far."""
+
+    def __init__(self, name: str = "largest") -> None:
+        super().__init__(name=name)
+        self.value: Any = self.add_weight(shape=(), initializer="zeros", name="value")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.value.assign(ops.maximum(self.value, ops.cast(ops.max(y_true), "float32")))
+
+    def result(self) -> Any:
+        return self.value * 1.0
+
+
+class LastMean(keras.metrics.Metric):
+    """The mean target of the last batch, which workers' values are to be averaged for."""
+
+    def __init__(self, name: str = "last") -> None:
+        super().__init__(name=name)
+        self.value: Any = self.add_variable(shape=(), initializer="zeros", name="value", aggregation="mean")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.value.assign(ops.mean(ops.cast(y_true, "float32")))
+
+    def result(self) -> Any:
+        return self.value * 1.0
+
+
+def batch_range(y_true: Any, y_pred: Any) -> Any:
+    """One number for a batch."""
+    return ops.cast(ops.max(y_true), "float32")
+
+
+def mean_cubed(y_true: Any, y_pred: Any) -> Any:
+    """A loss that is one number for a batch, a mean over rows."""
+    return ops.mean(ops.abs(ops.cast(y_true, y_pred.dtype) - y_pred) ** 3)
+
+
+def sum_squared(y_true: Any, y_pred: Any) -> Any:
+    """A loss that is one number for a batch, a sum over rows."""
+    return ops.sum(ops.square(y_true - y_pred)) / 10
+
+
+def dense(regularizer: Any, activity: Any) -> Any:
+    """From four numbers to one."""
+    return [
+        keras.Input((4,)),
+        keras.layers.Dense(3, activation="tanh", kernel_regularizer=regularizer, activity_regularizer=activity),
+        keras.layers.Dense(1),
+    ]
+
+
+def masked(regularizer: Any, activity: Any) -> Any:
+    """A number for each step of a sequence that is not padding."""
+    return [
+        keras.Input((5, 2)),
+        keras.layers.Masking(0.0),
+        keras.layers.Dense(1, kernel_regularizer=regularizer, activity_regularizer=activity),
+    ]
+
+
+def classes(regularizer: Any, activity: Any) -> Any:
+    """Logits of three classes."""
+    return [
+        keras.Input((4,)),
+        keras.layers.Dense(3, kernel_regularizer=regularizer, activity_regularizer=activity),
+    ]
+
+
+_losses: Any = keras.losses
+_optimizers: Any = keras.optimizers
+
+MODELS: dict[str, Any] = {"dense": dense, "masked": masked, "classes": classes}
+LOSSES: dict[str, Callable[[str], Any]] = {
+    "mse": lambda reduction: _losses.MeanSquaredError(reduction=reduction),
+    "huber": lambda reduction: _losses.Huber(reduction=reduction),
+    "mean function": lambda _: mean_cubed,
+    "sum function": lambda _: sum_squared,
+}
+REDUCTIONS = ("sum_over_batch_size", "sum", "mean_with_sample_weight")
+EXAMPLE_WEIGHTS = ("none", "sample", "class")
+PENALTIES = ("none", "kernel", "activity")
+METRICS: dict[str, Callable[[], list[Any]]] = {
+    "none": list,
+    "means": lambda: ["mae", keras.metrics.RootMeanSquaredError(name="rmse")],
+    "weighted": lambda: ["mse"],
+    "largest": lambda: [Largest()],
+    "last": lambda: [LastMean()],
+    "of a batch": lambda: [batch_range],
+}
+DATA = ("arrays", "shorter epochs", "dataset", "pydataset", "endless pydataset", "generator")
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "sgd": lambda: _optimizers.SGD(0.01, momentum=0.5),
+    "adam": lambda: _optimizers.Adam(0.02),
+    "clipnorm": lambda: _optimizers.SGD(0.01, clipnorm=0.1),
+    "global_clipnorm": lambda: _optimizers.SGD(0.01, global_clipnorm=0.1),
+    "accumulated": lambda: _optimizers.SGD(0.01, clipnorm=0.3, gradient_accumulation_steps=2),
+    "averaged": lambda: _optimizers.Adam(0.02, use_ema=True, ema_momentum=0.8),
+    "scaled": lambda: _optimizers.LossScaleOptimizer(_optimizers.SGD(0.01)),
+}
+VALIDATION = (False, True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A choice from each column of the table."""
+
+    model: str = "dense"
+    loss: str = "mse"
+    reduction: str = "sum_over_batch_size"
+    weights: str = "none"
+    penalty: str = "none"
+    metrics: str = "means"
+    data: str = "arrays"
+    optimizer: str = "sgd"
+    validation: bool = False
+
+    @property
+    def possible(self) -> bool:
+        """Whether Keras takes it."""
+        of_classes = self.model == "classes"
+        if self.loss.endswith("function") and (self.weights != "none" or self.model != "dense"):
+            return False
+        if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics want a value for each row
+            return False
+        if self.weights == "class" and not of_classes:
+            return False
+        return not (of_classes and (self.loss != "mse" or self.metrics in ("means", "weighted")))
+
+
+COLUMNS: dict[str, tuple[Any, ...]] = {
+    "model": tuple(MODELS),
+    "loss": tuple(LOSSES),
+    "reduction": REDUCTIONS,
+    "weights": EXAMPLE_WEIGHTS,
+    "penalty": PENALTIES,
+    "metrics": tuple(METRICS),
+    "data": DATA,
+    "optimizer": tuple(OPTIMIZERS),
+    "validation": VALIDATION,
+}
+assert list(COLUMNS) == [field.name for field in fields(Program)]
+
+
+def every_pair() -> list[Program]:
+    """Programs that have every possible pair of choices from two columns; drawn greedily, always the same."""
+    rng = np.random.default_rng(1)
+
+    def pairs(program: Program) -> set[Any]:
+        chosen = [(name, getattr(program, name)) for name in COLUMNS]
+        return set(itertools.combinations(chosen, 2))
+
+    drawn = [Program(**{n: c[rng.integers(len(c))] for n, c in COLUMNS.items()}) for _ in range(4000)]
+    left = [program for program in drawn if program.possible]
+    wanted = set[Any]().union(*map(pairs, left))
+    found: list[Program] = []
+    while wanted:
+        best = max(left, key=lambda program: len(pairs(program) & wanted))
+        found.append(best)
+        wanted -= pairs(best)
+    return found
+
+
+def make(program: Program) -> Any:
+    """The compiled model of a program."""
+    penalty: Any = keras.regularizers.L2(0.05)
+    regularizer = penalty if program.penalty == "kernel" else None
+    activity = penalty if program.penalty == "activity" else None
+    model = keras.Sequential(MODELS[program.model](regularizer, activity), name="program")
+    values = np.random.default_rng(2)
+    model.set_weights([values.normal(size=weight.shape).astype("float32") * 0.5 for weight in model.get_weights()])
+    loss = LOSSES[program.loss](program.reduction)
+    if program.model == "classes":
+        loss = _losses.SparseCategoricalCrossentropy(from_logits=True, reduction=program.reduction, ignore_class=0)
+    metrics = METRICS[program.metrics]()
+    weighted = program.metrics == "weighted"
+    optimizer = OPTIMIZERS[program.optimizer]()
+    model.compile(
+        optimizer, loss, metrics=None if weighted else metrics, weighted_metrics=metrics if weighted else None
+    )
+    return model
+
+
+def arrays(program: Program) -> tuple[Any, ...]:
+    """Its examples: x, y and weights, where it has some of its own."""
+    x, y = {"dense": (DENSE, TARGETS), "masked": (SEQUENCES, STEPS), "classes": (DENSE, CLASSES)}[program.model]
+    return (x, y, WEIGHTS) if program.weights == "sample" else (x, y)
+
+
+class Batches(keras.utils.PyDataset):
+    """Batches of examples; with ``endless``, the same ones over and over under ever larger numbers."""
+
+    def __init__(self, data: tuple[Any, ...], *, endless: bool) -> None:
+        super().__init__()
+        self._data = data
+        self._endless = endless
+
+    @property
+    def num_batches(self) -> int | None:
+        return None if self._endless else -(-ROWS // 8)
+
+    def __getitem__(self, index: int) -> Any:
+        start = 8 * index % ROWS
+        return tuple(leaf[start : start + 8] for leaf in self._data)
+
+
+def data_of(program: Program) -> dict[str, Any]:
+    """Arguments of `fit` that give a program its data."""
+    held = arrays(program)
+    whole = Batches(held, endless=False)
+    found: dict[str, Any] = {"shuffle": False, "epochs": 3}
+    match program.data:
+        case "arrays" | "shorter epochs":
+            found |= dict(zip(("x", "y", "sample_weight"), held, strict=False)) | {"batch_size": 8}
+            if program.data == "shorter epochs":
+                found |= {"steps_per_epoch": 2}
+        case "dataset":
+            found |= {"x": Dataset.from_tensor_slices(held).batch(8)}
+        case "pydataset":
+            found |= {"x": whole}
+        case "endless pydataset":
+            found |= {"x": Batches(held, endless=True), "steps_per_epoch": 2}
+        case _:
+            batches = (whole[index] for index in itertools.count())
+            found |= {"x": batches, "steps_per_epoch": 2}
+    if program.weights == "class":
+        found |= {"class_weight": {0: 0.5, 1: 1.0, 2: 3.0}}
+    if program.validation:
+        found |= {"validation_data": tuple(leaf[:13] for leaf in held), "validation_batch_size": 5}
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of a program."""
+
+    history: dict[str, list[Any]]
+    evaluated: dict[str, Any]
+    weights: list[Any]
+    updates: int
+
+
+def run(model: Any, program: Program) -> Outcome:
+    """Trains and evaluates."""
+    history = model.fit(verbose=0, **data_of(program)).history
+    return _outcome(model, program, history)
+
+
+def _outcome(model: Any, program: Program, history: Any) -> Outcome:
+    x, y, *weight = arrays(program)
+    evaluated = model.evaluate(
+        x, y, sample_weight=weight[0] if weight else None, batch_size=9, verbose=0, return_dict=True
+    )
+    made = model.optimizer.iterations
+    return Outcome(
+        history=history,
+        evaluated=evaluated,
+        weights=model.get_weights(),
+        updates=int(ops.convert_to_numpy(getattr(made, "value", made))),
+    )
+
+
+def alone(program: Program) -> Outcome:
+    """By Keras in one process."""
+    return run(make(program), program)
+
+
+def mirrored(program: Program, workers: int = 2) -> list[Outcome]:
+    """By mirrored workers; of each."""
+    return with_workers(workers, lambda _, mirror: run(mirror(make(program)), program))
+
+
+def served(program: Program, workers: int = 2, consistency: str = "sync", servers: int = 1) -> list[Outcome]:
+    """By workers of parameter servers; of each."""
+    cluster = Cluster(functools.partial(make, program), workers=workers, servers=servers, consistency=consistency)
+    try:
+
+        def train(model: Any) -> Any:
+            return model.fit(verbose=0, **data_of(program)).history
+
+        histories = in_threads([functools.partial(train, model) for model in cluster.models])
+        return [_outcome(*pair) for pair in zip(cluster.models, itertools.repeat(program), histories, strict=False)]
+    finally:
+        cluster.stop()
+
+
+def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
+    """Raises AssertionError where two outcomes differ by more than rounding."""
+    assert found.history.keys() >= {name for name in expected.history if not name.startswith("val_")}, what
+    for name in found.history.keys() & expected.history.keys():
+        _close(found.history[name], expected.history[name], f"{what}: {name}")
+    for name, value in expected.evaluated.items():
+        _close(found.evaluated[name], value, f"{what}: evaluated {name}")
+    assert found.updates == expected.updates, what
+    for ours, theirs in zip(found.weights, expected.weights, strict=True):
+        _close(ours, theirs, f"{what}: weights")
+
+
+def _close(found: Any, expected: Any, what: str) -> None:
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=5e-6, err_msg=what)
