@@ -97,6 +97,11 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.functional.default_graph": "is_tensor",
             "headwater.tf1.functional.checks": "assert_same_float_dtype assert_scalar",
             "headwater.tf1.functional.conditions": "smart_constant_value",
+            "headwater.tf1.variables.orthogonal_convolutions": """
+                convolutional_delta_orthogonal=ConvolutionDeltaOrthogonal
+                convolutional_orthogonal_1d=ConvolutionOrthogonal1D
+                convolutional_orthogonal_2d=ConvolutionOrthogonal2D
+                convolutional_orthogonal_3d=ConvolutionOrthogonal3D""",
             "headwater.tf1.functional.searching": "argsort sort",
             "headwater.tf1.functional.sparse": "convert_to_tensor_or_sparse_tensor",
         },

@@ -43,6 +43,10 @@ from headwater.tf1.training.training_util import get_global_step as get_global_s
 from headwater.tf1.training.training_util import get_or_create_global_step as get_or_create_global_step
 from headwater.tf1.training.warm_start import assign_from_checkpoint as assign_from_checkpoint
 from headwater.tf1.training.warm_start import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from headwater.tf1.variables.orthogonal_convolutions import ConvolutionDeltaOrthogonal as convolutional_delta_orthogonal
+from headwater.tf1.variables.orthogonal_convolutions import ConvolutionOrthogonal1D as convolutional_orthogonal_1d
+from headwater.tf1.variables.orthogonal_convolutions import ConvolutionOrthogonal2D as convolutional_orthogonal_2d
+from headwater.tf1.variables.orthogonal_convolutions import ConvolutionOrthogonal3D as convolutional_orthogonal_3d
 
 __all__ = [
     "TensorSpec",
@@ -59,6 +63,10 @@ __all__ = [
     "assign_from_values",
     "assign_from_values_fn",
     "convert_to_tensor_or_sparse_tensor",
+    "convolutional_delta_orthogonal",
+    "convolutional_orthogonal_1d",
+    "convolutional_orthogonal_2d",
+    "convolutional_orthogonal_3d",
     "create_global_step",
     "current_arg_scope",
     "filter_variables",

@@ -5,6 +5,7 @@ from headwater.data.experimental import INFINITE_CARDINALITY as INFINITE_CARDINA
 from headwater.data.experimental import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from headwater.data.experimental import choose_from_datasets as choose_from_datasets
 from headwater.data.experimental import copy_to_device as copy_to_device
+from headwater.data.experimental import dense_to_sparse_batch as dense_to_sparse_batch
 from headwater.data.experimental import enumerate_dataset as enumerate_dataset
 from headwater.data.experimental import ignore_errors as ignore_errors
 from headwater.data.experimental import map_and_batch as map_and_batch
@@ -39,6 +40,7 @@ from headwater.tf1.input.file_datasets import TFRecordWriter as TFRecordWriter
 from headwater.tf1.input.file_datasets import make_batched_features_dataset as make_batched_features_dataset
 from headwater.tf1.input.file_datasets import make_csv_dataset as make_csv_dataset
 from headwater.tf1.input.file_datasets import parse_example_dataset as parse_example_dataset
+from headwater.tf1.input.iterators import make_saveable_from_iterator as make_saveable_from_iterator
 from headwater.tf1.input.optionals import Optional as Optional
 from headwater.tf1.input.optionals import OptionalSpec as OptionalStructure
 from headwater.tf1.input.optionals import from_variant as from_variant
@@ -80,6 +82,7 @@ __all__ = [
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
+    "dense_to_sparse_batch",
     "enumerate_dataset",
     "from_variant",
     "get_next_as_optional",
@@ -90,6 +93,7 @@ __all__ = [
     "ignore_errors",
     "make_batched_features_dataset",
     "make_csv_dataset",
+    "make_saveable_from_iterator",
     "map_and_batch",
     "map_and_batch_with_legacy_function",
     "parallel_interleave",
