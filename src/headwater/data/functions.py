@@ -72,7 +72,8 @@ class Map(Wrapper):
         if self.columnar:
             return rows_of(self.blocks(context, 16))
         calls = positive(int(self.parallel), "num_parallel_calls")
-        return self._at_once(context, calls) if calls > 1 else self._one_by_one(context)
+        apart = calls > 1 and not self.function.in_python
+        return self._at_once(context, calls) if apart else self._one_by_one(context)
 
     def _one_by_one(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:

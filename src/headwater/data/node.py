@@ -53,10 +53,12 @@ class Function(ABC):
     Attributes:
       name: for messages.
       columnar: whether `rows` works.
+      in_python: whether a call holds the interpreter's lock throughout, so that threads would only take turns.
     """
 
     name: str = "function"
     columnar: bool = False
+    in_python: bool = False
 
     @abstractmethod
     def specs(self) -> tuple[TensorSpec, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,7 +48,8 @@ def masks_of(attrs: Attrs) -> Masks:
     return begin, end, ellipsis, new_axis, shrink_axis
 
 
-def entries(masks: Masks, count: int, rank: int) -> list[Entry]:
+@functools.lru_cache(maxsize=1024)
+def entries(masks: Masks, count: int, rank: int) -> tuple[Entry, ...]:
     """The slice written out: one entry for each dimension of the input, and for each new one."""
     begins, ends, ellipses, adds, drops = masks
 
@@ -69,7 +71,7 @@ def entries(masks: Masks, count: int, rank: int) -> list[Entry]:
             result.append(Entry(i, drops=single, begin=single or not has(begins, i), end=not has(ends, i)))
     if ellipsis == count:
         result.extend([Entry(-1)] * (rank - consuming))
-    return result
+    return tuple(result)
 
 
 def keys(

@@ -12,7 +12,6 @@ import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,9 +21,10 @@ from headwater.data.composites import element_of, flat_element, flat_specs, is_d
 from headwater.data.node import Block, Context, Element, Function
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import from_numpy, resource, string, variant
-from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.errors import UnimplementedError
 from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evaluate, static_inputs
 from headwater.graph.ops.rows import RowForm, row_form
+from headwater.graph.ops.straight_lines import HostCall, Named, as_array, straight_line
 from headwater.graph.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
 
 if TYPE_CHECKING:
@@ -58,6 +58,23 @@ class LoneContext:
     arguments: tuple[str, ...] = ()
 
 
+_LONE = LoneContext()
+
+#: Host operations that compute in Python, holding the interpreter's lock, and wait for nothing.
+_IN_PYTHON = frozenset(
+    {
+        "AsString",
+        "StringLength",
+        "StringLower",
+        "StringSplit",
+        "StringSplitV2",
+        "StringStrip",
+        "StringToNumber",
+        "StringUpper",
+    }
+)
+
+
 class BodyFunction(Function):
     """A body as a function of elements.
 
@@ -88,6 +105,10 @@ class BodyFunction(Function):
         body = decode_body(function)
         self._outputs = body.outputs
         self._counter = itertools.count()
+        self._line = straight_line(self._pieces, self._params, self._known, self._outputs)
+        self.in_python: bool = self._line is not None and all(
+            node.definition.kind is Kind.PURE or node.definition.name in _IN_PYTHON for node in body.nodes
+        )
         self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
         self.columnar: bool = (
             self._dense and bool(self._params) and all(piece.rows is not None for piece in self._pieces)
@@ -98,9 +119,13 @@ class BodyFunction(Function):
 
     def __call__(self, context: Context, element: Element) -> Element:
         given = element if self._dense else flat_element(element)
+        if self._line is not None:
+            next(self._counter)
+            found = self._line(given, context.host or _LONE)
+            return found if self._dense else element_of(self._specs, found)
         env = self._known | dict(zip(self._params, given, strict=True))
         turn = next(self._counter)
-        host = context.host or LoneContext()
+        host = context.host or _LONE
         for piece in self._pieces:
             piece.one(env, host, turn)
         found = tuple(np.asarray(env[name]) for name in self._outputs)
@@ -110,7 +135,7 @@ class BodyFunction(Function):
         env = self._known | dict(zip(self._params, block, strict=True))
         count = len(block[0])
         turn = next(itertools.islice(self._counter, count - 1, None))
-        host = context.host or LoneContext()
+        host = context.host or _LONE
         varying = set(self._params)
         for piece in self._pieces:
             assert piece.rows is not None
@@ -186,11 +211,13 @@ class _Piece:
       outputs: names of the tensors it gives.
       one: ``one(env, host, turn)`` for one element.
       rows: ``rows(env, host, last_turn, count)`` for a block; None where it has no such form.
+      host: of one that is a single host operation, what it calls.
     """
 
     outputs: tuple[str, ...]
     one: Callable[[_Env, Any, int], None]
     rows: Callable[[_Env, Any, int, int], None] | None
+    host: HostCall | None = None
 
 
 class _Planner:
@@ -224,7 +251,7 @@ class _Planner:
         if self._of_text(node):
             if node.definition.string_lower is None:
                 return False
-            results = tuple(map(_as_array, as_outputs(node.definition.string_lower(*values, **node.attrs))))
+            results = tuple(map(as_array, as_outputs(node.definition.string_lower(*values, **node.attrs))))
         else:
             with jax.ensure_compile_time_eval():
                 results = call(node.definition, values, node.attrs)
@@ -280,22 +307,23 @@ class _Planner:
         def one(env: _Env, host: Any, turn: int) -> None:
             values = [np.asarray(env[name]) for name in node.inputs]
             inner = dataclasses.replace(host, op_name=node.name, arguments=node.inputs)
-            with _Named(node):
+            with Named(node):
                 found = lower(inner, *values, **node.attrs) if with_context else lower(*values, **node.attrs)
-            env.update(zip(names, map(_as_array, as_outputs(found)), strict=False))
+            env.update(zip(names, map(as_array, as_outputs(found)), strict=False))
 
+        called = HostCall(node, names, functools.partial(lower, **node.attrs), with_context)
         varying = tuple(map(self._varies, node.inputs))
         form: RowForm | None = row_form(definition.name, node.attrs, varying) if any(varying) else None
         if form is None:
-            return _Piece(names, one, None)
+            return _Piece(names, one, None, called)
 
         def rows(env: _Env, host: Any, turn: int, count: int) -> None:
             inner = dataclasses.replace(host, op_name=node.name, arguments=node.inputs)
-            with _Named(node):
+            with Named(node):
                 found = form(inner, [np.asarray(env[name]) for name in node.inputs])
             env.update(zip(names, found, strict=False))
 
-        return _Piece(names, one, rows)
+        return _Piece(names, one, rows, called)
 
     def _close(self) -> None:
         """Ends the piece of compiled operations that is open."""
@@ -332,7 +360,7 @@ class _Planner:
         jitted = compute if static else jax.jit(compute)
 
         def one(env: _Env, host: object, turn: int) -> None:
-            with jax.default_device(cpu), _Named(nodes[-1]):
+            with jax.default_device(cpu), Named(nodes[-1]):
                 found = jitted([env[name] for name in inputs], np.uint32(turn & 0xFFFFFFFF))
             env.update(zip(outputs, map(np.asarray, found), strict=True))
 
@@ -347,44 +375,17 @@ class _Planner:
                 _padded(env[name], size) if varies else env[name] for name, varies in zip(inputs, varying, strict=True)
             ]
             turns = (np.arange(size, dtype=np.int64) + (turn - count + 1)).astype(np.uint32)
-            with jax.default_device(cpu), _Named(nodes[-1]):
+            with jax.default_device(cpu), Named(nodes[-1]):
                 found = mapped(values, turns)
             env.update((name, np.asarray(value)[:count]) for name, value in zip(outputs, found, strict=True))
 
         return _Piece(outputs, one, rows)
 
 
-class _Named:
-    """Says in errors of NumPy and JAX which operation they came up in."""
-
-    def __init__(self, node: BodyNode) -> None:
-        self._node = node
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, TypeError | ValueError | IndexError | KeyError) and not isinstance(error, OpError):
-            node = self._node
-            raise InvalidArgumentError(
-                None, None, f"{error} [in {node.definition.name} operation {node.name!r}]"
-            ) from error
-
-
 def _output_count(node: BodyNode, body: Body) -> int:
     prefix = f"{node.name}:"
     used = [name for item in body.nodes for name in item.inputs] + list(body.outputs)
     return 1 + max((int(name.rpartition(":")[2]) for name in used if name.startswith(prefix)), default=-1)
-
-
-def _as_array(value: jax.Array) -> HostArray:
-    if isinstance(value, str | bytes):
-        text = np.empty((), object)
-        text[()] = value.encode() if isinstance(value, str) else value
-        return text
-    return np.asarray(value)
 
 
 def _padded(value: jax.Array, size: int) -> HostArray | jax.Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
+import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -103,8 +105,28 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 def string_to_number(context: object, string_tensor: HostArray, *, out_type: DType = float32) -> HostArray:
     """Each text as the number it shows."""
     del context
+    dtype = out_type.numpy_dtype
     with np.errstate(over="ignore"):  # a number that is too large is infinite
-        return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
+        numbers = _parsed_at_once(string_tensor.ravel().tolist(), dtype)
+        if numbers is not None:
+            return numbers.reshape(string_tensor.shape)
+        return each(lambda text: _parsed(text, dtype), string_tensor, out_type)
+
+
+#: Signs of texts that `float` and `int` take as other numbers than `_parsed` does, or that only they take.
+_UNUSUAL_FLOAT: Final = re.compile(rb"[_xXyY]")
+_UNUSUAL_INT: Final = re.compile(rb"[_+]")
+
+
+def _parsed_at_once(texts: list[bytes], dtype: np.dtype[Any]) -> HostArray | None:
+    """The numbers that ``texts`` show; None where one of them has to be looked at by `_parsed`."""
+    unusual, parse = (_UNUSUAL_FLOAT, float) if dtype.kind == "f" else (_UNUSUAL_INT, int)
+    if unusual.search(b" ".join(texts)):
+        return None
+    try:
+        return np.array([*map(parse, texts)], dtype)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _unary(op_type: str, function: Callable[[bytes], object], dtype: DType = string) -> None:
@@ -295,12 +317,32 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, (None, 2)), Spec(string, (None,)), Spec(int64, (2,))]
 
 
+@functools.lru_cache(maxsize=64)
+def _grid(rows: int, columns: int) -> HostArray:
+    """The indices of all places of a matrix, row by row; read-only."""
+    indices = np.indices((rows, columns)).reshape(2, -1).T.astype(np.int64, order="C")
+    indices.flags.writeable = False
+    return indices
+
+
+def _sparse_of(parts: list[bytes], lengths: list[int]) -> tuple[HostArray, HostArray, HostArray]:
+    """Texts, row by row, as the indices, values and shape of a sparse matrix with rows of these lengths."""
+    rows, widest = len(lengths), max(lengths, default=0)
+    if len(parts) == rows * widest:
+        indices = _grid(rows, widest)
+    else:
+        starts = np.cumsum([0, *lengths[:-1]])
+        indices = np.empty((len(parts), 2), np.int64)
+        indices[:, 0] = np.repeat(np.arange(rows), lengths)
+        indices[:, 1] = np.arange(len(parts)) - np.repeat(starts, lengths)
+    values = np.empty(len(parts), object)
+    values[:] = parts
+    return indices, values, np.array([rows, widest], np.int64)
+
+
 def _sparse(rows: list[list[bytes]]) -> tuple[HostArray, HostArray, HostArray]:
     """Lists of texts as the indices, values and shape of a sparse matrix."""
-    indices = [(row, column) for row, texts in enumerate(rows) for column in range(len(texts))]
-    values = np.array([text for texts in rows for text in texts] or [b""], object)[: len(indices)]
-    widest = max(map(len, rows), default=0)
-    return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(rows), widest], np.int64)
+    return _sparse_of([*itertools.chain.from_iterable(rows)], [*map(len, rows)])
 
 
 def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
@@ -308,7 +350,9 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
         parts = re.split(b"[" + re.escape(delimiters) + b"]", text)
     else:
         parts = [text[i : i + 1] for i in range(len(text))]
-    return [part for part in parts if part or not skip_empty] if text or skip_empty else []
+    if skip_empty:
+        return [*filter(None, parts)]
+    return parts if text else []
 
 
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
@@ -317,7 +361,14 @@ def string_split(
 ) -> Sequence[HostArray]:
     """Texts split at any of the delimiter's characters; at every character when it is empty."""
     del context
-    return _sparse([_split_at(text, delimiter.ravel()[0], skip_empty) for text in input])
+    delimiters, texts = delimiter.item(), input.tolist()
+    if len(delimiters) == 1:
+        parts = delimiters.join(texts).split(delimiters)
+        if b"" not in parts:
+            return _sparse_of(parts, [text.count(delimiters) + 1 for text in texts])
+        if skip_empty:
+            return _sparse([[*filter(None, text.split(delimiters))] for text in texts])
+    return _sparse([_split_at(text, delimiters, skip_empty) for text in texts])
 
 
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
