@@ -45,6 +45,7 @@ class SessionOptions:
         with it where it was, unless the task was started anew. Otherwise the step fails.
       isolated: the session has variables, queues and the like of its own on every task, which end with it. A session
         without a target always has.
+      jit_level: ``global_jit_level`` of its configuration, see `headwater.graph.passes.plan.TaskPlan`.
     """
 
     soft_placement: bool = False
@@ -53,6 +54,7 @@ class SessionOptions:
     timeout_s: float | None = None
     resumes: bool = False
     isolated: bool = False
+    jit_level: int = 0
 
     def encode(self) -> bytes:
         """These options for a master elsewhere."""
@@ -70,6 +72,7 @@ class SessionOptions:
                 timeout_s=None if raw["timeout_s"] is None else float(raw["timeout_s"]),
                 resumes=bool(raw["resumes"]),
                 isolated=bool(raw["isolated"]),
+                jit_level=int(raw["jit_level"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
@@ -300,7 +303,7 @@ class MasterSession:
         local: CompiledPlan | None = None
         remote: dict[str, TaskPlan] = {}
         for task, shared in plans.items():
-            plan = replace(shared, isolated=self.options.isolated)
+            plan = replace(shared, isolated=self.options.isolated, jit_level=self.options.jit_level)
             if task == self.runtime.task:
                 local = self.runtime.add_plan(self.handle, number, replace(plan, block=request.block))
             else:

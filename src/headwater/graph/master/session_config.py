@@ -21,6 +21,7 @@ def session_options(config: Any) -> SessionOptions:
         device_filters=tuple(canonical_device_name(name) for name in config.device_filters),
         timeout_s=config.operation_timeout_in_ms / 1e3 or None,
         isolated=config.isolate_session_state,
+        jit_level=config.graph_options.optimizer_options.global_jit_level,
     )
 
 

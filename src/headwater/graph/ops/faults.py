@@ -168,6 +168,11 @@ _SAID: Final = {
 }
 
 
+def can_fail(op_type: str) -> bool:
+    """Whether `fault_of` may be true of operations of a type."""
+    return op_type in _FAULTS
+
+
 def fault_of(op_type: str, inputs: Sequence[object], attrs: _Attrs) -> Any:
     """A truth value, whether the operation fails with these inputs; None where it cannot.
 

@@ -23,7 +23,7 @@ from headwater.graph.attr_value import attr_value, read_attr
 from headwater.graph.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ class TaskPlan:
       block: maximum number of runs that one run may stand for, where that changes nothing, see
         `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
       isolated: whether its session has state of its own on the task, which ends with it.
+      jit_level: the session's ``global_jit_level``: -1 for kernels only, 0 for the default, above for executables.
     """
 
     task: str
@@ -145,6 +146,7 @@ class TaskPlan:
     fetches: tuple[str, ...] = ()
     block: int = 1
     isolated: bool = False
+    jit_level: int = 0
 
     def describe(self) -> str:
         """The plan for people, one line per instruction."""
@@ -189,6 +191,7 @@ def encode_plan(plan: TaskPlan) -> bytes:
             "fetches": plan.fetches,
             "block": plan.block,
             "isolated": plan.isolated,
+            "jit_level": plan.jit_level,
         }
     )
 
@@ -233,6 +236,7 @@ def decode_plan(data: bytes) -> TaskPlan:
             fetches=_texts(raw["fetches"]),
             block=_number(raw["block"]),
             isolated=bool(raw["isolated"]),
+            jit_level=int(raw["jit_level"]),
         )
         check_plan(plan)
         return plan

@@ -7,6 +7,7 @@ compiled (`headwater.graph.runtime.programs`) before the lock of the variables i
 from __future__ import annotations
 
 import functools
+import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
+from headwater.errors import OpError
+from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.faults import error_of
 from headwater.graph.passes.ahead import shown_variables
 from headwater.graph.passes.plan import Compute, Node, VariableInfo
@@ -23,10 +25,14 @@ from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, Outcome, Place
 from headwater.graph.runtime.devices import is_default, local_device, moved
+from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MOST_RUNS, InitialValues, split
+from headwater.graph.runtime.kernel_code import WithoutKernel
+from headwater.graph.runtime.kernel_part import KernelPart
 from headwater.graph.runtime.programs import Program, shared_program
 from headwater.graph.runtime.step import Step
+from headwater.graph.runtime.ways import Jit, Ways
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -38,6 +44,7 @@ _jax: Any = jax
 #: Up to this size, in bytes, a copy by NumPy takes less than the call of an executable.
 _SMALL_BYTES = 4096
 _NONE = type(None)
+_log = logging.getLogger(__name__)
 _value_of: Callable[[Cell], Any] = attrgetter("value")
 _shape_and_type = attrgetter("shape", "dtype")
 
@@ -51,6 +58,8 @@ class Executable:
       resources: where their cells are.
       shared: other sessions may ask for the same.
       place: where it stands.
+      jit: how it runs.
+      fetched: those of its outputs that a program gets.
     """
 
     def __init__(
@@ -60,6 +69,8 @@ class Executable:
         resources: Resources,
         shared: bool = False,
         place: Place = NOWHERE,
+        jit: Jit = Jit.AUTO,
+        fetched: Collection[str] = (),
     ) -> None:
         self._compute = compute
         self._lock = resources.lock
@@ -100,7 +111,7 @@ class Executable:
             first = None  # another copy hears of all changes at once
         self._initial = None if first is None else InitialValues(first, self._seed)
         self._initial_part = first
-        self._rest = None if first is None or rest is None else Executable(rest, variables, resources, shared, place)
+        self._rest = None if first is None or rest is None else Executable(rest, variables, resources, shared, place, jit)
         self._runs = 0
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None
@@ -108,6 +119,22 @@ class Executable:
         self._recorder = resources.recorder if self._written else None
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
+        self._ways: Ways | None = None
+        self._kernels = None if jit is Jit.ON or self.only_reads else self._part(fetched)
+        # Copies of a task compute the same bits, whatever each of them has run before.
+        if self._kernels is not None and jit is Jit.AUTO and self._recorder is None:
+            self._ways = Ways()
+        self._run_before = False
+
+    def _part(self, fetched: Collection[str]) -> KernelPart | None:
+        """What runs it on kernels; None where that is not possible."""
+        if not self._compute.device.startswith("CPU"):
+            return None
+        try:
+            return KernelPart(self._compute, self._cells, self._lock, self._looked_at, fetched)
+        except WithoutKernel as missing:
+            _log.debug("%s runs in an executable: there is no kernel of %s", self._compute.nodes[-1].name, missing)
+            return None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -164,6 +191,10 @@ class Executable:
             return self._initialise(self._initial, inputs, step_number, step)
         if self._check_indices is not None:
             self._check_indices(inputs)
+        if self._kernels is not None:
+            found = self._on_kernels(self._kernels, inputs, certain, step)
+            if found is not None:
+                return found, ()
         program, fixed = self._plain, None
         if program is None:
             fixed = tuple(_static_key(inputs[i]) for i in self._static)
@@ -217,6 +248,41 @@ class Executable:
         if refused is not None:
             raise refused
         return outputs, changed
+
+    def _on_kernels(
+        self, part: KernelPart, inputs: Sequence[Any], certain: Callable[[], None] | None, step: Step | None
+    ) -> tuple[AnyArray, ...] | None:
+        """The outputs, computed on kernels; None where this run is one in an executable."""
+        weigh = None
+        if self._ways is not None:
+            key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
+            if self._ways.uses_executable(key):
+                return None
+            weigh = self._ways.weigher(key)
+        if part.may_fail or self._admits or not self._run_before:
+            certain = None
+        try:
+            if not self._written:
+                outputs = part(inputs, _nothing, _nothing, weigh)
+            else:
+
+                def begin() -> Sequence[Callable[[], object]]:
+                    made = self._admitted(step) if self._admits else ()
+                    if certain is not None:
+                        certain()
+                    return made
+
+                def finish(outputs: Sequence[Any]) -> None:
+                    if self._recorder is not None:
+                        self._record(step, inputs, outputs)
+
+                outputs = part(inputs, begin, finish, weigh)
+        except NoKernel as missing:
+            _log.debug("%s runs in an executable: %s", self._compute.nodes[-1].name, missing)
+            self._kernels = None
+            return None
+        self._run_before = True
+        return outputs
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
         """What is to be called once the variables have changed; raises where an operation refuses that."""
@@ -306,22 +372,18 @@ class Executable:
         return donated, kept
 
 
+def _nothing(*unused: object) -> tuple[()]:
+    """Nothing to be called, and nothing to do: of a part that changes no variables."""
+    del unused
+    return ()
+
+
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     """The variables' values; raises as `cell_value` does."""
     values = list(map(_value_of, cells))
     if _NONE in map(type, values):
         return [cell_value(cell) for cell in cells]
     return values
-
-
-def cell_value(cell: Cell) -> Any:
-    """The variable's value; FailedPreconditionError, which names it, where it has none."""
-    value = cell.value
-    if value is None:
-        raise FailedPreconditionError(
-            None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
-        )
-    return value
 
 
 def _draws(node: Node) -> bool:
@@ -368,32 +430,6 @@ def _accepted(
         except OpError as error:
             refused = refused or error
     return accepted, refused
-
-
-def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
-    """Checks what a variable is assigned against its value, which another session's graph may have declared.
-
-    Raises:
-      InternalError: the variable is of another type.
-      InvalidArgumentError: it has another shape, and must keep it.
-    """
-    old = cell.value
-    if old is None:
-        return
-    if old.dtype != value.dtype:
-        raise InternalError(
-            None,
-            None,
-            f"variable {cell.name!r} of this task is of type {old.dtype}, and is assigned a value of {value.dtype}: "
-            "another session has a variable of this name",
-        )
-    if keeps_shape and old.shape != value.shape:
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"Assign requires shapes of both tensors to match. lhs shape= {list(old.shape)} "
-            f"rhs shape= {list(value.shape)} [variable {cell.name!r}]",
-        )
 
 
 def _fits(old: Any, new: Any) -> bool:

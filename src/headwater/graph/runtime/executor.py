@@ -30,12 +30,14 @@ from headwater.graph.resources.kept import is_handle
 from headwater.graph.resources.recording import KeptOperation, Outcome, Place
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
-from headwater.graph.runtime.compile import Executable, cell_value, check_assigned
+from headwater.graph.runtime.compile import Executable
 from headwater.graph.runtime.devices import memory_stats, settle
 from headwater.graph.runtime.first_reads import FirstReads
+from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
+from headwater.graph.runtime.ways import jit_of
 from headwater.ps.memory import NO_MEMORY
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class CompiledPlan:
         self._resources = resources
         self._shared = bool(master)
         self._variables = dict(plan.variables)
+        self._jit = jit_of(plan.jit_level)
+        self._fetched_names = frozenset(plan.fetches)
         self._index: dict[str, int] = {}
         self._template: Slots = []
         for name in plan.feeds:
@@ -368,7 +372,8 @@ class CompiledPlan:
 
     def _compute(self, item: Compute, position: int) -> Any:
         place = Place(self._number, position)
-        executable = Executable(item, self._variables, self._resources, self._shared, place)
+        fetched = self._fetched_names.intersection(item.outputs)
+        executable = Executable(item, self._variables, self._resources, self._shared, place, self._jit, fetched)
         self._executables[position] = executable
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)

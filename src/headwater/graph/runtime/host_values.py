@@ -1,0 +1,135 @@
+"""Values of variables that kernels read and change: NumPy arrays in their cells.
+
+A cell's array is read only for everyone else. An update changes it in place where nobody but the cell refers to it, and
+a copy where somebody does: whoever has read a value keeps it as it was. A view counts, since it refers to its array.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
+from headwater.graph.resources.containers import Cell
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+HostArray = np.ndarray[Any, Any]
+
+
+def cell_value(cell: Cell) -> Any:
+    """The variable's value; FailedPreconditionError, which names it, where it has none."""
+    value = cell.value
+    if value is None:
+        raise FailedPreconditionError(
+            None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
+        )
+    return value
+
+
+def current(cell: Cell) -> HostArray:
+    """The variable's value as a host array. `Resources.lock` is held; waits for an executable that computes it.
+
+    Raises:
+      FailedPreconditionError: it has none.
+    """
+    value = cell.value
+    return value if type(value) is np.ndarray else np.asarray(cell_value(cell))
+
+
+def writable(cell: Cell) -> HostArray:
+    """The variable's array, to be changed in place and then passed to `changed`. `Resources.lock` is held.
+
+    Raises:
+      FailedPreconditionError: it has no value.
+    """
+    value = cell.value
+    if type(value) is not np.ndarray or value.base is not None or sys.getrefcount(value) > _OWN_REFERENCES:
+        value = np.array(cell_value(cell))  # of an executable, a part of something larger, or held by a reader
+        cell.value = value
+    else:
+        value.setflags(write=True)
+    return value
+
+
+def changed(cell: Cell, value: HostArray) -> None:
+    """Counts an update of the variable, whose array is read only again."""
+    value.setflags(write=False)
+    cell.counts[cell.slot] += 1
+
+
+def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
+    """Checks what a variable is assigned against its value, which another session's graph may have declared.
+
+    Raises:
+      InternalError: the variable is of another type.
+      InvalidArgumentError: it has another shape, and must keep it.
+    """
+    old = cell.value
+    if old is None:
+        return
+    if old.dtype != value.dtype:
+        raise InternalError(
+            None,
+            None,
+            f"variable {cell.name!r} of this task is of type {old.dtype}, and is assigned a value of {value.dtype}: "
+            "another session has a variable of this name",
+        )
+    if keeps_shape and old.shape != value.shape:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Assign requires shapes of both tensors to match. lhs shape= {list(old.shape)} "
+            f"rhs shape= {list(value.shape)} [variable {cell.name!r}]",
+        )
+
+
+def replace(cell: Cell, value: AnyArray) -> None:
+    """Gives the variable another value. `Resources.lock` is held.
+
+    Args:
+      value: of an array that only the caller's local variable refers to, the cell takes the memory; else a copy.
+    """
+    if type(value) is not np.ndarray or value.base is not None or not value.flags.owndata:
+        value = np.array(value)
+    elif sys.getrefcount(value) > _GIVEN_REFERENCES or not value.flags.writeable:
+        old = cell.value
+        if old is not None and type(old) is np.ndarray and (old.shape, old.dtype) == (value.shape, value.dtype):
+            del old
+            target = writable(cell)
+            np.copyto(target, value)
+            changed(cell, target)
+            return
+        value = np.array(value)
+    cell.value = value
+    changed(cell, value)
+
+
+def _own_references() -> int:
+    """What `sys.getrefcount` says in `writable` of an array to which only a cell refers."""
+
+    def count(cell: Cell) -> int:
+        value = cell.value
+        return sys.getrefcount(value)
+
+    cell = Cell("")
+    cell.value = np.empty(1)
+    return count(cell)
+
+
+def _given_references() -> int:
+    """What `sys.getrefcount` says in `replace` of an array to which only a local variable of its caller refers."""
+
+    def count(value: HostArray) -> int:
+        return sys.getrefcount(value)
+
+    value = np.empty(1)
+    return count(value)
+
+
+# Counted, as they differ between Pythons.
+_OWN_REFERENCES = _own_references()
+_GIVEN_REFERENCES = _given_references()

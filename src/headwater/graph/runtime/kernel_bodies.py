@@ -1,0 +1,229 @@
+"""Bodies of loops and branches on kernels: a function for each, and its gradient.
+
+The gradient is made once, by going through the operations backwards; a run of the function keeps what it needs as its
+*tape*. A body draws no random numbers and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from headwater.graph.kernels.registry import takes_outputs
+from headwater.graph.ops.bodies import Body, BodyNode, decode_body, needed
+from headwater.graph.passes.plan import Node
+from headwater.graph.registry import FunctionAttr, Kind
+from headwater.graph.runtime.kernel_code import (
+    ALIASES,
+    GRADIENT_MAKERS,
+    Code,
+    WithoutKernel,
+    as_tuple,
+    gradient_function_of,
+    listed,
+    outputs_used,
+    own_attrs,
+)
+
+Run = Callable[..., tuple[Any, ...]]
+
+#: Operations of floating-point numbers whose results have no gradient, although JAX can differentiate them.
+_STEPS: Final = frozenset(
+    {
+        *("ApproximateEqual", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"),
+        *("ArgMax", "ArgMin", "IsFinite", "IsInf", "IsNan", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"),
+    }
+)
+
+
+class Gradient(NamedTuple):
+    """A body with its way back.
+
+    Attributes:
+      forward: from the body's inputs to its outputs and the tape.
+      backward: from the tape and a gradient, or None, for each output, to a gradient, or None, for each input.
+    """
+
+    forward: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
+    backward: Callable[[tuple[Any, ...], Sequence[Any]], tuple[Any, ...]]
+
+
+@lru_cache(maxsize=256)
+def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None) -> Run:
+    """The function of a body's inputs that gives its outputs.
+
+    Args:
+      function: the attribute that holds the body.
+      outputs: the results wanted; those of the body when None.
+
+    Raises:
+      WithoutKernel: an operation has none.
+    """
+    body = decode_body(function)
+    wanted = body.outputs if outputs is None else outputs
+    code = Code()
+    _forward(code, body, wanted)
+    results = [code.names[name] for name in wanted]
+    return code.function("*inputs", f"({listed(results)})", results).run
+
+
+@lru_cache(maxsize=256)
+def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
+    """The gradient of a body.
+
+    Args:
+      function: the attribute that holds it.
+      wanted: for each input whether it has a gradient; only floating-point numbers have.
+
+    Raises:
+      WithoutKernel: an operation, or its gradient, has none.
+    """
+    body = decode_body(function)
+    code = Code()
+    nodes = _forward(code, body, body.outputs)
+    back = Code(names=dict(code.names), space=code.space, numbers=code.numbers)
+    given = [back.local() for _ in body.outputs]
+    back.add(f"{listed(given)} = grads", defines=given)
+    _Backward(back, code, body, nodes, wanted).run(given)
+    made = {name for statement in back.statements for name in statement.defines}
+    here = {name for statement in code.statements for name in statement.defines}
+    used = {name for statement in back.statements for name in statement.uses}
+    tape = sorted((used - made) & here)
+    outputs = [code.names[name] for name in body.outputs]
+    forward = code.function("*inputs", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
+    if tape:
+        back.add(f"{listed(tape)} = tape", defines=tape)
+        back.statements.insert(0, back.statements.pop())
+    grads = [
+        back.names.get(f"grad {name}", "None") if want else "None"
+        for name, want in zip(body.inputs, wanted, strict=True)
+    ]
+    backward = back.function("tape, grads", f"({listed(grads)})", grads)
+    return Gradient(forward.run, backward.run)
+
+
+def _forward(code: Code, body: Body, outputs: Sequence[str]) -> list[Node]:
+    """Adds the operations that ``outputs`` need; gives them."""
+    arguments = [code.local() for _ in body.inputs]
+    if arguments:
+        code.add(f"{listed(arguments)} = inputs", defines=arguments)
+    code.names.update(zip(body.inputs, arguments, strict=True))
+    nodes = [_node(node) for node in needed(body, outputs)]
+    code.note_gradients(nodes)
+    used = outputs_used(nodes, outputs)
+    for node in nodes:
+        code.pure(node, [code.names[name] for name in node.inputs], used.get(node.name, []))
+    return nodes
+
+
+def _node(node: BodyNode) -> Node:
+    if node.definition.kind is not Kind.PURE and node.definition.traced is None:
+        raise WithoutKernel(node.definition.name)
+    return Node(node.name, node.definition.name, node.inputs, {}, node.attrs)
+
+
+@dataclass(slots=True)
+class _Backward:
+    """One pass from the last operation to the first."""
+
+    back: Code
+    forward: Code
+    body: Body
+    nodes: Sequence[Node]
+    wanted: Sequence[bool]
+
+    def run(self, given: Sequence[str]) -> None:
+        """Adds the statements; ``given`` are the local variables with the gradients of the body's outputs."""
+        self.back.space.update(added=added, padded=padded, through=through)
+        active = self._active()
+        for name, grad in zip(self.body.outputs, given, strict=True):
+            if name in active:
+                self._add(name, grad)
+        used = outputs_used(self.nodes, self.body.outputs)
+        for node in reversed(self.nodes):
+            outputs = used.get(node.name, [])
+            grads = [f"grad {node.name}:{index}" for index in range(max(outputs, default=-1) + 1)]
+            if any(name in self.back.names for name in grads):
+                self._through(node, [self.back.names.get(name, "None") for name in grads], active)
+
+    def _active(self) -> set[str]:
+        """Tensors that depend on inputs with gradients, by paths that have gradients."""
+        found = {name for name, want in zip(self.body.inputs, self.wanted, strict=True) if want}
+        used = outputs_used(self.nodes, self.body.outputs)
+        for node in self.nodes:
+            definition = node.definition
+            leads = any(n in found and index not in definition.constants for index, n in enumerate(node.inputs))
+            if leads and definition.differentiable and node.type not in _STEPS:
+                found.update(f"{node.name}:{index}" for index in used.get(node.name, ()))
+        return found
+
+    def _add(self, tensor: str, grad: str) -> None:
+        """Adds to the gradient of a tensor."""
+        key = f"grad {tensor}"
+        before = self.back.names.get(key)
+        if before is not None:
+            total = self.back.local()
+            self.back.add(f"{total} = added({before}, {grad})", defines=[total], uses=[before, grad])
+            grad = total
+        self.back.names[key] = grad
+
+    def _through(self, node: Node, grads: Sequence[str], active: set[str]) -> None:
+        blocked = node.definition.constants
+        wants = tuple(name in active and index not in blocked for index, name in enumerate(node.inputs))
+        if node.type in ALIASES:
+            for name, want, grad in zip(node.inputs, wants, grads, strict=False):
+                if want and grad != "None":
+                    self._add(name, grad)
+            return
+        if not any(wants):
+            return
+        attrs = own_attrs(node)
+        args = [self.forward.names[name] for name in node.inputs]
+        forward = self.forward.result_of(node.type, args, attrs)
+        assert forward is not None, node
+        uses = [*args, *(grad for grad in grads if grad != "None")]
+        gradients = f"({listed(grads)})"
+        if len(grads) > 1:
+            gradients = f"padded({gradients}, {forward})"
+            uses.append(forward)
+        run = self.back.bind(gradient_function_of(node.type, attrs), "g")
+        given = [run, f"({listed(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
+        if takes_outputs(node.type) or node.type in GRADIENT_MAKERS:
+            given.append(forward)
+            uses.append(forward)
+        result = self.back.local()
+        self.back.add(f"{result} = through({', '.join(given)})", node, defines=[result], uses=uses)
+        for index, (name, want) in enumerate(zip(node.inputs, wants, strict=True)):
+            if want:
+                part = self.back.local()
+                self.back.add(f"{part} = {result}[{index}]", defines=[part], uses=[result])
+                self._add(name, part)
+
+
+def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """``grads`` with None for each of the last outputs, which nothing reads."""
+    return grads + (None,) * (len(outputs) - len(grads))
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two gradients; None stands for zeros."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def through(
+    run: Callable[..., Sequence[Any]],
+    inputs: Sequence[Any],
+    grads: Sequence[Any],
+    wanted: Sequence[bool],
+    attrs: Mapping[str, Any],
+    *outputs: Any,
+) -> Sequence[Any]:
+    """The gradients of an operation's inputs; None for each where none of its outputs has one."""
+    for grad in grads:
+        if grad is not None:
+            return run(inputs, grads, wanted, attrs, *map(as_tuple, outputs))
+    return (None,) * len(inputs)

@@ -1,0 +1,409 @@
+"""Straight-line Python for operations that run on kernels: a statement per operation, values in local variables.
+
+There is neither a loop over operations nor a dictionary of values, and a value ends with its last use: a step pays a
+call for each operation, and updates find arrays that nobody else refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.graph.kernels.registry import NoKernel, gradient_kernel_of, kernel_of, takes_outputs
+from headwater.graph.ops.faults import can_fail, error_of, fault_of
+from headwater.graph.passes.plan import Node
+from headwater.graph.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, lookup
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+FILE: Final = "<operations on kernels>"
+ALIASES: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
+_ERRORS: Final = (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError)
+
+
+class WithoutKernel(Exception):
+    """Operations cannot run on kernels.
+
+    Args:
+      op_type: the type that has none.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        super().__init__(op_type)
+        self.op_type = op_type
+
+
+@dataclass(slots=True)
+class _Statement:
+    """One line.
+
+    Attributes:
+      text: of it.
+      node: the operation that it carries out; None for what is between them.
+      defines: local variables that it gives values.
+      uses: those that it reads.
+      locked: whether it runs under the lock of the variables.
+      weighing: what tells of the cost of the operation, after it.
+    """
+
+    text: str
+    node: Node | None
+    defines: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    locked: bool = False
+    weighing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """An operation of which a gradient may use the outputs."""
+
+    attrs: Mapping[str, Any]
+    result: str
+
+
+@dataclass(slots=True)
+class Code:
+    """A function under construction.
+
+    Attributes:
+      names: for each tensor the local variable, or the global name of a constant, that has its value.
+      constants: values of tensors that do not depend on the function's inputs.
+      statements: the lines.
+      space: the function's global names.
+      numbers: of names.
+      holds_lock: whether all statements that are added run under the lock of the variables.
+    """
+
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
+    statements: list[_Statement] = field(default_factory=list[_Statement])
+    space: dict[str, Any] = field(default_factory=dict[str, Any])
+    numbers: Any = field(default_factory=count)
+    holds_lock: bool = False
+    _forwards: dict[tuple[str, tuple[str, ...]], list[_Forward]] = field(default_factory=dict[Any, Any])
+    _taped: set[tuple[str, tuple[str, ...]]] = field(default_factory=set[Any])
+
+    def bind(self, value: object, prefix: str) -> str:
+        """A global name for an object, whose prefix is not that of local variables."""
+        name = f"{prefix}{next(self.numbers)}"
+        self.space[name] = value
+        return name
+
+    def local(self) -> str:
+        """A name for a new local variable."""
+        return f"v{next(self.numbers)}"
+
+    @staticmethod
+    def is_local(name: str) -> bool:
+        """Whether an expression is a local variable."""
+        return name[0] == "v" and name[1:].isdecimal()
+
+    def _locals(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self.is_local(name)]
+
+    def add(
+        self,
+        text: str,
+        node: Node | None = None,
+        *,
+        defines: Iterable[str] = (),
+        uses: Iterable[str] = (),
+        locked: bool = False,
+        weighing: str = "",
+    ) -> None:
+        """Appends a statement."""
+        locked = locked or self.holds_lock
+        self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
+
+    def note_gradients(self, nodes: Iterable[Node]) -> None:
+        """Has operations whose gradients are among ``nodes`` keep what these need."""
+        for node in nodes:
+            if node.type == "Vjp":
+                self._taped.add((node.attrs["f"].name, node.inputs[: len(node.attrs["wanted"])]))
+
+    def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
+        """Has ``tensor`` be a constant."""
+        value = value.view()
+        value.flags.writeable = False
+        self.constants[tensor] = value
+        self.names[tensor] = self.bind(value, "c")
+
+    def pure(
+        self, node: Node, args: Sequence[str], used: Sequence[int], *, locked: bool = False, checked: bool = True
+    ) -> None:
+        """Appends a pure operation.
+
+        Args:
+          node: the operation.
+          args: for each of its inputs a local variable, a global name, or an expression.
+          used: which of its outputs something reads.
+          locked: whether it reads a variable.
+          checked: whether to see if it fails.
+
+        Raises:
+          WithoutKernel: it has none.
+        """
+        if node.type == "Const":
+            self.constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
+            return
+        if node.type in ALIASES:
+            self.names.update((f"{node.name}:{index}", args[index]) for index in used)
+            return
+        if not used:
+            return
+        if node.type == "Vjp":
+            self._gradient(node, args, used)
+            return
+        attrs = own_attrs(node)
+        run = function_of(node.type, attrs, taped=(node.type, node.inputs) in self._taped)
+        if not locked and self._fold(node, run, attrs, used):
+            return
+        uses = self._locals(args)
+        if checked and can_fail(node.type):
+            self.check(node, args, uses, locked=locked)
+        result = self.local()
+        self._call(node, result, run, args, attrs, locked)
+        # Only a gradient that follows, with the same inputs, may ask for it.
+        self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result))
+        self._take(node, result, used)
+
+    def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
+        """Computes an operation on small constants once for all."""
+        inputs = [self.constants.get(name) for name in node.inputs]
+        if not inputs or any(value is None or value.size > MAX_KNOWN_ELEMENTS for value in inputs):
+            return False
+        with np.errstate(all="ignore"):
+            if fault_of(node.type, inputs, node.attrs):
+                return False
+            try:
+                found = as_tuple(run(*inputs, **attrs))
+            except (NoKernel, OpError, *_ERRORS):
+                return False  # the run tells
+        if any(np.size(found[index]) > MAX_KNOWN_ELEMENTS for index in used):
+            return False
+        for index in used:
+            self.constant(f"{node.name}:{index}", np.array(found[index]))
+        return True
+
+    def check(self, node: Node, args: Sequence[str], uses: Sequence[str], *, locked: bool = True) -> None:
+        """Appends the question whether an operation fails."""
+        self.space.update(fault_of=fault_of, error_of=error_of)
+        found = f"fault_of({node.type!r}, ({listed(args)}), {self.bind(node.attrs, 'a')})"
+        self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r})", node, uses=uses, locked=locked)
+
+    def _call(
+        self, node: Node, result: str, run: Any, args: Sequence[str], attrs: Mapping[str, Any], locked: bool
+    ) -> None:
+        function = self.bind(run, "k")
+        given = [*args, *(f"{key}={self.literal(value)}" for key, value in attrs.items())]
+        self.add(
+            f"{result} = {function}({', '.join(given)})", node, defines=[result], uses=self._locals(args), locked=locked
+        )
+
+    def _take(self, node: Node, result: str, used: Sequence[int]) -> None:
+        """Gives names to the outputs in the local variable ``result``."""
+        if [*used] == [0]:
+            single = self.local()
+            self.add(
+                f"{single} = {result}[0] if isinstance({result}, tuple) else {result}", defines=[single], uses=[result]
+            )
+            self.names[f"{node.name}:0"] = single
+            return
+        for index in used:
+            name = self.names[f"{node.name}:{index}"] = self.local()
+            self.add(f"{name} = {result}[{index}]", defines=[name], uses=[result])
+
+    def literal(self, value: object) -> str:
+        """An expression for an attribute."""
+        return repr(value) if isinstance(value, bool | int | str) or value is None else self.bind(value, "a")
+
+    def _gradient(self, node: Node, args: Sequence[str], used: Sequence[int]) -> None:
+        forward: FunctionAttr = node.attrs["f"]
+        wanted, given = node.attrs["wanted"], node.attrs["given"]
+        inputs, rest = list(args[: len(wanted)]), iter(args[len(wanted) :])
+        grads = [next(rest) if has else "None" for has in given]
+        attrs = forward_attrs(forward)
+        run = gradient_function_of(forward.name, attrs)
+        all_args = [f"({listed(inputs)})", f"({listed(grads)})", self.bind(tuple(wanted), "a"), self.bind(attrs, "a")]
+        uses = self._locals([*args])
+        if forward.name in ALIASES:
+            raise WithoutKernel("Vjp")
+        if takes_outputs(forward.name) or forward.name in GRADIENT_MAKERS:
+            outputs = self._outputs(node, forward.name, inputs, attrs)
+            all_args.append(f"{outputs} if isinstance({outputs}, tuple) else ({outputs},)")
+            uses.append(outputs)
+        result = self.local()
+        function = self.bind(run, "g")
+        self.add(
+            f"{result} = {function}({', '.join(all_args)})",
+            node,
+            defines=[result],
+            uses=uses,
+            weighing=f"weigh({forward.name!r}, ({listed(args)}), {result}, {all_args[3]})",
+        )
+        positions = [index for index, want in enumerate(wanted) if want]
+        for index in used:
+            name = self.names[f"{node.name}:{index}"] = self.local()
+            self.add(f"{name} = {result}[{positions[index]}]", defines=[name], uses=[result])
+
+    def _outputs(self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any]) -> str:
+        """A local variable with the outputs of a forward operation: where they are already, or computed."""
+        found = self.result_of(op_type, inputs, attrs)
+        if found is None:
+            found = self.local()
+            self._call(node, found, function_of(op_type, attrs, taped=True), inputs, attrs, False)
+        return found
+
+    def result_of(self, op_type: str, args: Sequence[str], attrs: Mapping[str, Any]) -> str | None:
+        """The local variable with what an operation gave, where it has run."""
+        for found in self._forwards.get((op_type, tuple(args)), ()):
+            if _same(found.attrs, attrs):
+                return found.result
+        return None
+
+    def function(self, parameters: str, results: str, used: Iterable[str], *, weighed: bool = False) -> Function:
+        """The function that all statements make.
+
+        Args:
+          parameters: as between the parentheses of ``def``.
+          results: the expression that it returns.
+          used: local variables in that.
+          weighed: whether it calls its parameter ``weigh`` for each operation.
+        """
+        last: dict[str, int] = {}
+        for index, statement in enumerate(self.statements):
+            last.update(dict.fromkeys((*statement.defines, *statement.uses), index))
+        kept = set(used)
+        dead: dict[int, list[str]] = {}
+        for name, index in last.items():
+            if self.is_local(name) and name not in kept:
+                dead.setdefault(index, []).append(name)
+        lines: list[str] = [f"def run({parameters}):"]
+        nodes: list[Node | None] = [None]
+
+        def put(text: str, node: Node | None) -> None:
+            lines.append(text)
+            nodes.append(node)
+
+        locked = False
+        for index, statement in enumerate(self.statements):
+            if statement.locked and not locked:
+                put("    with lock:", None)
+            locked = statement.locked
+            indent = "        " if locked else "    "
+            put(indent + statement.text, statement.node)
+            if weighed and statement.weighing:
+                put(indent + statement.weighing, None)
+            if index in dead:
+                put(f"{indent}del {', '.join(dead[index])}", None)
+        put(f"    return {results}", None)
+        space = self.space
+        exec(compile("\n".join(lines), FILE, "exec"), space)
+        return Function(space["run"], nodes, "\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of kernels, and which line of it carries out which operation."""
+
+    run: Callable[..., Any]
+    nodes: Sequence[Node | None]
+    source: str
+
+    def failed(self, error: BaseException) -> Node | None:
+        """The operation in which ``error`` was raised; None where it was raised elsewhere."""
+        at: TracebackType | None = error.__traceback__
+        while at is not None:
+            if at.tb_frame.f_code is self.run.__code__:
+                return self.nodes[at.tb_lineno - 1]
+            at = at.tb_next
+        return None
+
+    def explained(self, error: Exception) -> Exception:
+        """``error`` of a run as an executable's is: with the operation that it was raised in."""
+        node = self.failed(error)
+        if node is None or isinstance(error, OpError):
+            return error
+        said = f"{str(error).partition(chr(10))[0]} [in {node.type} operation {node.name!r}]"
+        if isinstance(error, NotImplementedError):
+            return UnimplementedError(None, None, said)
+        return InvalidArgumentError(None, None, said) if isinstance(error, _ERRORS) else error
+
+
+Maker = Callable[..., Callable[..., Any]]
+#: What makes kernels, and their vector-Jacobian products, of operations whose attributes hold parts of a graph: the
+#: first of attributes and of whether the gradient will ask for outputs with a tape.
+KERNEL_MAKERS: Final[dict[str, Maker]] = {}
+GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
+
+
+def function_of(op_type: str, attrs: Mapping[str, Any], *, taped: bool = False) -> Callable[..., Any]:
+    """The kernel of an operation; raises WithoutKernel where it has none."""
+    if op_type in KERNEL_MAKERS:
+        return KERNEL_MAKERS[op_type](attrs, taped)
+    found = kernel_of(op_type)
+    if found is None:
+        raise WithoutKernel(op_type)
+    return found
+
+
+def gradient_function_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
+    """The vector-Jacobian product of an operation; raises WithoutKernel where it has none."""
+    if op_type in GRADIENT_MAKERS:
+        return GRADIENT_MAKERS[op_type](attrs)
+    found = gradient_kernel_of(op_type)
+    if found is None:
+        raise WithoutKernel(f"the gradient of {op_type}")
+    return found
+
+
+def own_attrs(node: Node) -> dict[str, Any]:
+    """The attributes that the operation's lowering takes."""
+    taken = node.definition.attrs
+    return {key: value for key, value in node.attrs.items() if key in taken}
+
+
+def forward_attrs(forward: FunctionAttr) -> dict[str, Any]:
+    """Those of the operation whose gradient a ``Vjp`` is."""
+    taken = lookup(forward.name).attrs
+    return {key: value for key, value in forward.attrs if key in taken}
+
+
+def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, list[int]]:
+    """Of each operation which of its outputs something reads, in order."""
+    found: dict[str, set[int]] = {}
+    for name in (*outputs, *(name for node in nodes for name in node.inputs)):
+        op, _, index = name.rpartition(":")
+        found.setdefault(op, set()).add(int(index))
+    return {op: sorted(indices) for op, indices in found.items()}
+
+
+def as_tuple(result: Any) -> tuple[AnyArray, ...]:
+    """What a kernel gave, as the tuple of its outputs."""
+    return cast("tuple[Any, ...]", result) if isinstance(result, tuple) else (result,)
+
+
+def is_pure(node: Node) -> bool:
+    """Whether an operation is a function of its inputs."""
+    return node.definition.kind is Kind.PURE
+
+
+def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(np.all(a == b))
+
+
+def listed(names: Sequence[str]) -> str:
+    """``names`` as the elements of a tuple."""
+    return "".join(f"{name}, " for name in names)

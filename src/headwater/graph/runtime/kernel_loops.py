@@ -1,0 +1,289 @@
+"""Scans, loops and branches on kernels: what `headwater.graph.ops.scans` and `headwater.graph.ops.control_flow`
+compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType
+from headwater.graph.kernels.registry import NoKernel, kernel
+from headwater.graph.ops.bodies import decode_body
+from headwater.graph.registry import FunctionAttr
+from headwater.graph.runtime.kernel_bodies import added, body_function, body_gradient
+from headwater.graph.runtime.kernel_code import GRADIENT_MAKERS, KERNEL_MAKERS
+from headwater.graph.runtime.ways import Work
+
+Attrs = Mapping[str, Any]
+Values = Sequence[Any]
+Tape = list[tuple[Any, ...]]
+
+
+class Taped(tuple[Any, ...]):
+    """Outputs, with what their gradient needs.
+
+    Attributes:
+      tape: for each turn what its gradient needs.
+      back: the way back through a turn, see `headwater.graph.runtime.kernel_bodies.Gradient`.
+    """
+
+    tape: Tape
+    back: Callable[..., tuple[Any, ...]]
+
+
+def _taped(outputs: Values, tape: Tape, back: Callable[..., tuple[Any, ...]]) -> Taped:
+    found = Taped(outputs)
+    found.tape, found.back = tape, back
+    return found
+
+
+def _is_real(value: Any) -> bool:
+    return value.dtype.kind in "fc" or value.dtype.name == "bfloat16"
+
+
+def _typed(values: Values, types: Sequence[DType]) -> list[Any]:
+    found: list[Any] = []
+    for value, dtype in zip(values, types, strict=False):
+        wanted = dtype.base_dtype.numpy_dtype
+        found.append(value if value.dtype == wanted else np.asarray(value, wanted))
+    return found
+
+
+def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[Any]:
+    """``grads`` with zeros for None where a gradient is wanted."""
+    return [
+        np.zeros(value.shape, value.dtype) if want and grad is None else grad
+        for grad, want, value in zip(grads, wanted, inputs, strict=True)
+    ]
+
+
+# Scans ------------------------------------------------------------------------------------------------------------
+
+
+def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+    function: FunctionAttr = attrs["body"]
+    states, sequences = attrs["states"], attrs["sequences"]
+    types: Sequence[DType] = attrs["Tout"]
+    plain = body_function(function)
+
+    def scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
+        del unused
+        values: Values = inputs[:states]
+        xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
+        turns = len(xs[0])
+        if not turns:
+            raise NoKernel("no turn says the shapes of its results")
+        forward, back = body_gradient(function, tuple(map(_is_real, inputs))) if taped else (None, None)
+        tape = Tape()
+        stacked: list[Any] = []
+        for turn in range(turns):
+            given = (*values, *[x[turn] for x in xs], *fixed)
+            if forward is None:
+                results: Values = plain(*given)
+            else:
+                results, kept = forward(*given)
+                tape.append(kept)
+            results = _typed(results, types)
+            values = results[:states]
+            if not turn:
+                stacked = [np.empty((turns, *value.shape), value.dtype) for value in results[states:]]
+            for rows, value in zip(stacked, results[states:], strict=True):
+                rows[turn] = value
+        outputs = (*values, *stacked)
+        return outputs if back is None else _taped(outputs, tape, back)
+
+    return scan
+
+
+def _make_scan_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
+    states, sequences = attrs["states"], attrs["sequences"]
+
+    def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
+        del attrs
+        tape, back = outputs.tape, outputs.back
+        moved: list[Any] = list(grads[:states])
+        slopes: list[Any] = [None] * sequences
+        totals: list[Any] = [None] * (len(inputs) - states - sequences)
+        owned = [False] * len(totals)
+        for turn in range(len(tape) - 1, -1, -1):
+            found = back(tape[turn], (*moved, *[None if grad is None else grad[turn] for grad in grads[states:]]))
+            moved = list(found[:states])
+            for index in range(sequences):
+                slope = found[states + index]
+                if slope is not None and wanted[states + index]:
+                    if slopes[index] is None:
+                        slopes[index] = np.zeros(inputs[states + index].shape, slope.dtype)
+                    slopes[index][turn] = slope
+            for index, more in enumerate(found[states + sequences :]):
+                if more is None:
+                    continue
+                if owned[index]:
+                    totals[index] += more
+                else:
+                    owned[index] = totals[index] is not None
+                    totals[index] = added(totals[index], more)
+        return _zeros_for([*moved, *slopes, *totals], wanted, inputs)
+
+    return gradient
+
+
+KERNEL_MAKERS["StatelessScan"] = _make_scan
+GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
+
+
+# Loops ------------------------------------------------------------------------------------------------------------
+
+
+def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
+    """A function of a loop's inputs and its largest number of turns, which gives its values, the number of turns, and
+    what its gradient needs."""
+    body: FunctionAttr = attrs["body"]
+    holds, plain = body_function(attrs["cond"]), body_function(body)
+    types: Sequence[DType] = attrs["Tout"]
+    count = len(decode_body(body).outputs)
+
+    def loop(inputs: Values, most: int | None) -> tuple[Values, int, Taped | None]:
+        values: Values = _typed(inputs[:count], types)
+        fixed, tape, turns = inputs[count:], Tape(), 0
+        forward, back = body_gradient(body, tuple(map(_is_real, inputs))) if taped else (None, None)
+        while (most is None or turns < most) and holds(*values, *fixed)[0]:
+            if forward is None:
+                results: Values = plain(*values, *fixed)
+            else:
+                results, kept = forward(*values, *fixed)
+                tape.append(kept)
+            values = _typed(results, types)
+            turns += 1
+        return values, turns, None if back is None else _taped((), tape, back)
+
+    return loop
+
+
+def _make_while(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+    loop = _make_loop(attrs, taped)
+
+    def stateless_while(*inputs: Any, **unused: object) -> tuple[Any, ...]:
+        del unused
+        values, turns, kept = loop(inputs, None)
+        outputs = (*values, np.array(turns, np.int32))
+        return outputs if kept is None else _taped(outputs, kept.tape, kept.back)
+
+    return stateless_while
+
+
+def _make_while_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+    loop = _make_loop(attrs, taped)
+
+    def while_scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
+        del unused
+        values, _, kept = loop(inputs[:-1], int(inputs[-1][0]))
+        return tuple(values) if kept is None else _taped(values, kept.tape, kept.back)
+
+    return while_scan
+
+
+def _make_while_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
+    body = decode_body(attrs["body"])
+    count, given = len(body.outputs), len(body.inputs)
+
+    def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
+        del attrs
+        moved: Values = grads[:count]
+        totals: list[Any] = [None] * (given - count)
+        for kept in reversed(outputs.tape):
+            found = outputs.back(kept, moved)
+            moved = found[:count]
+            totals = [added(total, more) for total, more in zip(totals, found[count:], strict=True)]
+        return _zeros_for([*moved, *totals, *[None] * (len(inputs) - given)], wanted, inputs)
+
+    return gradient
+
+
+def _make_trips(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+    del taped
+    cond, body = attrs["cond"], attrs["body"]
+    used, changing = attrs["used"], attrs["loop"]
+    decoded = decode_body(body)
+    holds = body_function(cond)
+    step = body_function(body, tuple(decoded.outputs[i] for i in changing))
+
+    def while_trips(*inputs: Any, **unused: object) -> Any:
+        del unused
+        given: list[Any] = [None] * len(decoded.inputs)
+        for index, value in zip(used, inputs, strict=True):
+            given[index] = value
+        turns = 0
+        while holds(*given)[0]:
+            for index, value in zip(changing, step(*given), strict=True):
+                given[index] = np.asarray(value, given[index].dtype)
+            turns += 1
+        return _rounded(turns)
+
+    return while_trips
+
+
+def _rounded(turns: int) -> Any:
+    """``turns`` as `headwater.graph.ops.control_flow.while_trips` rounds them, since an executable may take them."""
+    return np.array([1 << (turns - 1).bit_length() if turns else 0, 0], np.int32)
+
+
+@kernel("RoundedTrips")
+def rounded_trips(turns: Any) -> Any:
+    """``turns`` in the form of ``WhileTrips``."""
+    return _rounded(int(turns))
+
+
+KERNEL_MAKERS.update(StatelessWhile=_make_while, WhileScan=_make_while_scan, WhileTrips=_make_trips)
+GRADIENT_MAKERS.update(StatelessWhile=_make_while_gradient, WhileScan=_make_while_gradient)
+
+
+# Conditions -------------------------------------------------------------------------------------------------------
+
+
+def _make_if(attrs: Attrs, taped: bool) -> Callable[..., Any]:
+    branches = attrs["else_branch"], attrs["then_branch"]
+    plain = [body_function(branch) for branch in branches]
+    types: Sequence[DType] = attrs["Tout"]
+
+    def stateless_if(predicate: Any, *inputs: Any, **unused: object) -> tuple[Any, ...]:
+        del unused
+        taken = bool(predicate)
+        if not taped:
+            return tuple(_typed(plain[taken](*inputs), types))
+        forward, back = body_gradient(branches[taken], tuple(map(_is_real, inputs)))
+        results, kept = forward(*inputs)
+        return _taped(_typed(results, types), [kept], back)
+
+    return stateless_if
+
+
+def _make_if_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
+    del attrs
+
+    def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
+        del attrs
+        return _zeros_for([None, *outputs.back(outputs.tape[0], grads)], wanted, inputs)
+
+    return gradient
+
+
+KERNEL_MAKERS["StatelessIf"] = _make_if
+GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
+
+
+def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
+    """What the turns of a loop cost besides its inputs and outputs; nothing for other operations."""
+    if op_type == "StatelessScan":
+        turns, states = len(inputs[attrs["states"]]), attrs["states"]
+    elif op_type == "WhileScan":
+        turns, states = int(inputs[len(decode_body(attrs["body"]).inputs)][0]), len(attrs["Tout"])
+    elif op_type == "StatelessWhile" and outputs and not outputs[-1].ndim:
+        turns, states = int(outputs[-1]), len(attrs["Tout"]) - 1
+    else:
+        return Work()
+    body = decode_body(attrs["body"])
+    rows = max((value.shape[0] for value in inputs[:states] if value.ndim > 1), default=1)
+    matrices = sum(value.size for value in inputs[states : len(body.inputs)] if value.ndim == 2)
+    return Work(turns * len(body.nodes), 0, turns * rows * matrices)

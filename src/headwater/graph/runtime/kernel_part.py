@@ -1,0 +1,295 @@
+"""A `Compute` on kernels: a function of its inputs that reads and changes variables' cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from headwater.graph.kernels.registry import NoKernel, update_kernel_of
+from headwater.graph.ops.faults import can_fail
+from headwater.graph.passes.plan import Compute, Node
+from headwater.graph.registry import Kind
+from headwater.graph.resources.containers import Cell
+from headwater.graph.runtime.host_values import changed, check_assigned, current, replace, writable
+from headwater.graph.runtime.kernel_code import Code, Function, WithoutKernel, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_loops import turns_of
+from headwater.graph.runtime.ways import Work, work_of
+
+if TYPE_CHECKING:
+    from headwater.graph.ops.common import AnyArray
+
+Begin = Callable[[], Sequence[Callable[[], object]]]
+Finish = Callable[[Sequence[Any]], None]
+
+#: Operations that copy what they need of a variable: nothing refers to its array when they have run.
+_COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", "Size"})
+
+
+class KernelPart:
+    """Operations of a `Compute` as one function.
+
+    What changes no variable runs without the lock of the variables, except for the lookup of rows: nothing refers to a
+    table while it is changed. All changes follow, under the lock.
+
+    Args:
+      compute: the operations.
+      cells: its variables, by the names of their operations.
+      lock: of the variables.
+      looked_at: names of operations whose indices are looked at before each run.
+      fetched: outputs that a program gets, which nothing else may refer to.
+
+    Raises:
+      WithoutKernel: an operation has none.
+
+    Attributes:
+      may_fail: whether a change may fail when others are done.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        cells: Mapping[str, Cell],
+        lock: Any,
+        looked_at: Collection[str] = (),
+        fetched: Collection[str] = (),
+    ) -> None:
+        self._compute = compute
+        self._looked_at = looked_at
+        self._fetched = fetched
+        self._code = Code()
+        self._code.space.update(lock=lock, current=current, writable=writable, changed=changed, replace=replace)
+        self._code.space.update(whole=_whole, own=_own, check_assigned=check_assigned)
+        self._used = outputs_used(compute.nodes, compute.outputs)
+        self._cells = {name: self._code.bind(cell, "cell") for name, cell in cells.items()}
+        self._snapshot: dict[str, str] = {}
+        self.may_fail: bool = False
+        late = _late(compute.nodes)
+        self._written = [cells[node.refs[at]] for node in compute.nodes for at in node.definition.updates]
+        self._result = self._build(late)
+        self._function = self._code.function("inputs, begin, finish", *self._result)
+        self._weighed: Function | None = None
+
+    def __call__(
+        self, inputs: Sequence[Any], begin: Begin, finish: Finish, weigh: Callable[[Work], None] | None = None
+    ) -> tuple[AnyArray, ...]:
+        """The outputs.
+
+        Args:
+          inputs: for the compute's inputs, in order.
+          begin: called under the lock just before the first change of a variable; gives what is called after the last.
+          finish: called with the outputs after the last change, under the lock.
+          weigh: is told what the run costs.
+
+        Raises:
+          NoKernel: a kernel has no form for these inputs; nothing is changed.
+          OpError: an operation failed.
+        """
+        function = self._function
+        try:
+            with np.errstate(all="ignore"):
+                given = [*map(_on_host, inputs)]
+                if weigh is None:
+                    return function.run(given, begin, finish)
+                function = self._weighed = self._weighed or self._code.function(
+                    "inputs, begin, finish, weigh", *self._result, weighed=True
+                )
+                scale = _Scale()
+                outputs = function.run(given, begin, finish, scale.add)
+                weigh(scale.work)
+                return outputs
+        except Exception as error:
+            for cell in self._written:
+                if type(cell.value) is np.ndarray:
+                    cell.value.setflags(write=False)
+            explained = function.explained(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    @property
+    def source(self) -> str:
+        """The function, for people."""
+        return self._function.source
+
+    def _build(self, late: Collection[str]) -> tuple[str, Sequence[str]]:
+        """Adds all operations; gives the expression of the outputs, and the local variables in it."""
+        compute, code = self._compute, self._code
+        inputs = [code.local() for _ in compute.inputs]
+        code.names.update(zip(compute.inputs, inputs, strict=True))
+        code.note_gradients(compute.nodes)
+        for node in compute.nodes:
+            if node.name not in late:
+                self._add(node, False)
+        early = list(code.statements)
+        code.statements.clear()
+        if inputs:
+            code.add(f"{listed(inputs)} = inputs", defines=inputs)
+        for name, local in self._snapshot.items():
+            code.add(f"{local} = current({self._cells[name]})", defines=[local], locked=True)
+        code.statements.extend(early)
+        if late:
+            code.holds_lock = True
+            code.add("made = begin()")
+            for node in compute.nodes:
+                if node.name in late:
+                    self._add(node, True)
+        results = [code.names[name] for name in compute.outputs]
+        fed = set(inputs)
+        parts = [
+            f"{'own' if name in self._fetched else 'whole'}({result}{', True' if result in fed else ''})"
+            for name, result in zip(compute.outputs, results, strict=True)
+        ]
+        if late:
+            code.add(f"out = ({listed(parts)})", uses=results)
+            code.add("finish(out)")
+            code.add("for tell in made: tell()")
+            return "out", ()
+        return f"({listed(parts)})", results
+
+    def _add(self, node: Node, late: bool) -> None:
+        """Adds an operation.
+
+        Args:
+          late: it changes a variable, or follows a change: the lock is held.
+        """
+        code = self._code
+        if node.type == "VariableV2":
+            code.names[f"{node.name}:0"] = self._value(node.name, late)
+        elif node.definition.updates:
+            self._update(node)
+        elif node.definition.kind is not Kind.PURE:
+            raise WithoutKernel(node.type)
+        else:
+            copying = bool(node.refs) and node.type in _COPYING
+            args = [
+                code.names[name]
+                if index not in node.refs
+                else self._current(node.refs[index])
+                if copying
+                else self._value(node.refs[index], late)
+                for index, name in enumerate(node.inputs)
+            ]
+            checked = node.name not in self._looked_at
+            code.pure(node, args, self._used.get(node.name, []), locked=late or copying, checked=checked)
+
+    def _current(self, variable: str) -> str:
+        return f"current({self._cells[variable]})"
+
+    def _value(self, variable: str, late: bool) -> str:
+        """A local variable with a variable's value: at the beginning, or now that others may have changed."""
+        if not late:
+            if variable not in self._snapshot:
+                self._snapshot[variable] = self._code.local()
+            return self._snapshot[variable]
+        local = self._code.local()
+        self._code.add(f"{local} = {self._current(variable)}", defines=[local], locked=True)
+        return local
+
+    def _update(self, node: Node) -> None:
+        code, definition = self._code, node.definition
+        attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+        keywords = [f"{key}={code.literal(value)}" for key, value in attrs.items()]
+        args: list[str] = []
+        targets: list[tuple[str, str]] = []
+        for index, name in enumerate(node.inputs):
+            if index not in node.refs:
+                args.append(code.names[name])
+            elif index in definition.reads or index not in definition.refs:
+                args.append(self._current(node.refs[index]))
+            else:
+                args.append(f"{self._cells[node.refs[index]]}.value")
+        uses = [name for name in args if code.is_local(name)]
+        if can_fail(node.type) and node.name not in self._looked_at:
+            self.may_fail = True
+            code.check(node, args, uses)
+        if node.type == "Assign":
+            lower = code.bind(definition.lower, "k")
+            code.add(f"{lower}({', '.join([*args, *keywords])})", node, uses=uses)  # it compares shapes
+            cell, keeps_shape = self._cells[node.refs[0]], bool(node.attrs.get("validate_shape", True))
+            code.add(f"check_assigned({cell}, {args[1]}, {keeps_shape})", node, uses=uses)
+            code.add(f"replace({cell}, {args[1]})", node, uses=uses)
+        else:
+            run = update_kernel_of(node.type)
+            if run is None:
+                raise WithoutKernel(node.type)
+            for position in definition.updates:
+                local, cell = code.local(), self._cells[node.refs[position]]
+                code.add(f"{local} = writable({cell})", node, defines=[local])
+                args[position] = local
+                targets.append((cell, local))
+            function = code.bind(_update_in_place(run, node), "k")
+            code.add(
+                f"{function}({', '.join([*args, *keywords])})",
+                node,
+                uses=[*uses, *(local for _, local in targets)],
+                weighing=f"weigh({node.type!r}, ({listed(args)}), (), {code.bind(attrs, 'a')})",
+            )
+            for cell, local in targets:
+                code.add(f"changed({cell}, {local})", node, uses=[local])
+        if self._used.get(node.name):
+            code.names[f"{node.name}:0"] = self._value(node.refs[definition.updates[0]], True)
+
+
+class _Scale:
+    """Adds up what operations cost."""
+
+    def __init__(self) -> None:
+        self.work = Work()
+
+    def add(self, op_type: str, arrays: Sequence[Any], results: Any, attrs: Mapping[str, Any]) -> None:
+        """Adds one operation: its forward operation's type, its inputs, its outputs, and the attributes."""
+        given = [value for value in as_tuple(results) if value is not None]
+        self.work = self.work.plus(work_of(op_type, arrays, given)).plus(turns_of(op_type, arrays, given, attrs))
+
+
+def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., None]:
+    """``run``, or what the lowering gives where that has no form for its inputs: others may be done already."""
+    definition = node.definition
+
+    def update(*args: Any, **attrs: Any) -> None:
+        try:
+            run(*args, **attrs)
+        except NoKernel:
+            found = definition.lower(*args, **attrs)
+            for position, value in zip(definition.updates, found, strict=True):
+                np.copyto(args[position], np.asarray(value))
+
+    return update
+
+
+def _late(nodes: Sequence[Node]) -> set[str]:
+    """Names of the operations that change variables, and of those that follow a change."""
+    late: set[str] = set()
+    changing: set[str] = set()
+    for node in nodes:
+        updates = node.definition.updates
+        follows = any(
+            name.rpartition(":")[0] in late for index, name in enumerate(node.inputs) if index not in node.refs
+        )
+        if updates or follows or node.name in changing or not changing.isdisjoint(node.refs.values()):
+            late.add(node.name)
+        changing.update(node.refs[position] for position in updates)
+    return late
+
+
+def _on_host(value: Any) -> Any:
+    return value if type(value) is np.ndarray else np.asarray(value)
+
+
+def _whole(value: Any, fed: bool = False) -> Any:
+    """An output that another part of the step reads."""
+    del fed
+    return value if type(value) is np.ndarray else np.asarray(value)
+
+
+def _own(value: Any, fed: bool = False) -> Any:
+    """An output that a program gets, and may change: nothing that it changes with it.
+
+    Args:
+      fed: whether it is what was fed.
+    """
+    if fed or type(value) is not np.ndarray or value.base is not None:
+        return np.array(value)
+    return value
