@@ -82,6 +82,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...]) -> Gradient:
     """
     body = decode_body(function)
     code = Code()
+    code.keep_tapes()
     nodes = _forward(code, body, body.outputs)
     back = Code(names=dict(code.names), space=code.space, numbers=code.numbers)
     given = [back.local() for _ in body.outputs]
@@ -155,7 +156,7 @@ class _Backward:
         for node in self.nodes:
             definition = node.definition
             leads = any(n in found and index not in definition.constants for index, n in enumerate(node.inputs))
-            if leads and definition.differentiable and node.type not in _STEPS:
+            if leads and definition.differentiable and not _is_step(node):
                 found.update(f"{node.name}:{index}" for index in used.get(node.name, ()))
         return found
 
@@ -200,6 +201,13 @@ class _Backward:
                 part = self.back.local()
                 self.back.add(f"{part} = {result}[{index}]", defines=[part], uses=[result])
                 self._add(name, part)
+
+
+def _is_step(node: Node) -> bool:
+    """Whether an operation's results change in steps only, or not at all."""
+    if node.type == "Cast":
+        return not (node.attrs["DstT"].is_floating or node.attrs["DstT"].is_complex)
+    return node.type in _STEPS
 
 
 def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:

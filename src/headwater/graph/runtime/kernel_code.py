@@ -89,7 +89,7 @@ class Code:
     numbers: Any = field(default_factory=count)
     holds_lock: bool = False
     _forwards: dict[tuple[str, tuple[str, ...]], list[_Forward]] = field(default_factory=dict[Any, Any])
-    _taped: set[tuple[str, tuple[str, ...]]] = field(default_factory=set[Any])
+    _taped: set[str] = field(default_factory=set[str])
 
     def bind(self, value: object, prefix: str) -> str:
         """A global name for an object, whose prefix is not that of local variables."""
@@ -124,10 +124,12 @@ class Code:
         self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
 
     def note_gradients(self, nodes: Iterable[Node]) -> None:
-        """Has operations whose gradients are among ``nodes`` keep what these need."""
-        for node in nodes:
-            if node.type == "Vjp":
-                self._taped.add((node.attrs["f"].name, node.inputs[: len(node.attrs["wanted"])]))
+        """Has loops and branches keep a tape where a gradient among ``nodes`` may be theirs."""
+        self._taped.update(node.attrs["f"].name for node in nodes if node.type == "Vjp")
+
+    def keep_tapes(self) -> None:
+        """Has all loops and branches keep a tape."""
+        self._taped.update(KERNEL_MAKERS)
 
     def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
         """Has ``tensor`` be a constant."""
@@ -163,7 +165,7 @@ class Code:
             self._gradient(node, args, used)
             return
         attrs = own_attrs(node)
-        run = function_of(node.type, attrs, taped=(node.type, node.inputs) in self._taped)
+        run = function_of(node.type, attrs, taped=node.type in self._taped)
         if not locked and self._fold(node, run, attrs, used):
             return
         uses = self._locals(args)
