@@ -256,14 +256,22 @@ class Executable:
         weigh = None
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
+            before = self._ways.compiled
             if self._ways.uses_executable(key):
+                if self._ways.compiled > before:
+                    _log.debug(
+                        "%s with inputs of %s is compiled after %d runs",
+                        self._compute.nodes[-1].name,
+                        key[0],
+                        self._ways.runs_of(key) - 1,
+                    )
                 return None
             weigh = self._ways.weigher(key)
         if part.may_fail or self._admits or not self._run_before:
             certain = None
         try:
             if not self._written:
-                outputs = part(inputs, _nothing, _nothing, weigh)
+                outputs = part(inputs, _never, _never, weigh)
             else:
 
                 def begin() -> Sequence[Callable[[], object]]:
@@ -372,10 +380,9 @@ class Executable:
         return donated, kept
 
 
-def _nothing(*unused: object) -> tuple[()]:
-    """Nothing to be called, and nothing to do: of a part that changes no variables."""
-    del unused
-    return ()
+def _never(*unused: object) -> Any:
+    """Stands for what is called around changes, in a part that changes no variable."""
+    raise AssertionError(f"a part without variables changes one: {unused}")
 
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:

@@ -33,7 +33,7 @@ class Taped(tuple[Any, ...]):
     back: Callable[..., tuple[Any, ...]]
 
 
-def _taped(outputs: Values, tape: Tape, back: Callable[..., tuple[Any, ...]]) -> Taped:
+def _with_tape(outputs: Values, tape: Tape, back: Callable[..., tuple[Any, ...]]) -> Taped:
     found = Taped(outputs)
     found.tape, found.back = tape, back
     return found
@@ -92,7 +92,7 @@ def _make_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
             for rows, value in zip(stacked, results[states:], strict=True):
                 rows[turn] = value
         outputs = (*values, *stacked)
-        return outputs if back is None else _taped(outputs, tape, back)
+        return outputs if back is None else _with_tape(outputs, tape, back)
 
     return scan
 
@@ -156,7 +156,7 @@ def _make_loop(attrs: Attrs, taped: bool) -> Callable[[Values, int | None], tupl
                 tape.append(kept)
             values = _typed(results, types)
             turns += 1
-        return values, turns, None if back is None else _taped((), tape, back)
+        return values, turns, None if back is None else _with_tape((), tape, back)
 
     return loop
 
@@ -168,7 +168,7 @@ def _make_while(attrs: Attrs, taped: bool) -> Callable[..., Any]:
         del unused
         values, turns, kept = loop(inputs, None)
         outputs = (*values, np.array(turns, np.int32))
-        return outputs if kept is None else _taped(outputs, kept.tape, kept.back)
+        return outputs if kept is None else _with_tape(outputs, kept.tape, kept.back)
 
     return stateless_while
 
@@ -179,7 +179,7 @@ def _make_while_scan(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     def while_scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
         values, _, kept = loop(inputs[:-1], int(inputs[-1][0]))
-        return tuple(values) if kept is None else _taped(values, kept.tape, kept.back)
+        return tuple(values) if kept is None else _with_tape(values, kept.tape, kept.back)
 
     return while_scan
 
@@ -254,7 +254,7 @@ def _make_if(attrs: Attrs, taped: bool) -> Callable[..., Any]:
             return tuple(_typed(plain[taken](*inputs), types))
         forward, back = body_gradient(branches[taken], tuple(map(_is_real, inputs)))
         results, kept = forward(*inputs)
-        return _taped(_typed(results, types), [kept], back)
+        return _with_tape(_typed(results, types), [kept], back)
 
     return stateless_if
 

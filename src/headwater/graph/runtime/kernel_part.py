@@ -240,7 +240,7 @@ class _Scale:
 
     def add(self, op_type: str, arrays: Sequence[Any], results: Any, attrs: Mapping[str, Any]) -> None:
         """Adds one operation: its forward operation's type, its inputs, its outputs, and the attributes."""
-        given = [value for value in as_tuple(results) if value is not None]
+        given = [value for value in as_tuple(results) if isinstance(value, np.ndarray | np.generic)]
         self.work = self.work.plus(work_of(op_type, arrays, given)).plus(turns_of(op_type, arrays, given, attrs))
 
 

@@ -136,6 +136,10 @@ class Ways:
         self._hot = key
         return True
 
+    def runs_of(self, key: object) -> int:
+        """How many runs there were with inputs of this shape."""
+        return self._shapes[key].runs
+
     def weigher(self, key: object) -> Callable[[Work], None] | None:
         """What is to be told what this run, the first of its shape, costs; None where that is known."""
         shape = self._shapes[key]
@@ -162,7 +166,11 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
       arrays: its inputs.
       results: its outputs.
     """
-    nbytes = sum(value.nbytes for value in (*arrays, *results))
+    touched = arrays
+    if op_type.startswith(_OF_ROWS) and arrays:
+        # Of a table, and of its slots, only the rows that the others are about.
+        touched = [value for value in arrays if value.size != arrays[0].size]
+    nbytes = sum(value.nbytes for value in (*touched, *results))
     products = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
         # [m, k] by [k, n] to [m, n]: of the three sizes, whichever they are, the root of the product is m·k·n.
@@ -176,6 +184,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     return Work(1, nbytes, products)
 
 
+_OF_ROWS: Final = ("Gather", "Scatter", "SparseApply")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
 _CONVOLUTIONS: Final = frozenset(
     {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative"}
