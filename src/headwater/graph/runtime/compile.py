@@ -111,7 +111,9 @@ class Executable:
             first = None  # another copy hears of all changes at once
         self._initial = None if first is None else InitialValues(first, self._seed)
         self._initial_part = first
-        self._rest = None if first is None or rest is None else Executable(rest, variables, resources, shared, place, jit)
+        self._rest = (
+            None if first is None or rest is None else Executable(rest, variables, resources, shared, place, jit)
+        )
         self._runs = 0
         shown = shown_variables(compute)
         self.only_reads: bool = shown is not None

@@ -204,7 +204,8 @@ def _make_while_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
 def _make_trips(attrs: Attrs, taped: bool) -> Callable[..., Any]:
     del taped
     cond, body = attrs["cond"], attrs["body"]
-    used, changing = attrs["used"], attrs["loop"]
+    used: Sequence[int] = attrs["used"]
+    changing: Sequence[int] = attrs["loop"]
     decoded = decode_body(body)
     holds = body_function(cond)
     step = body_function(body, tuple(decoded.outputs[i] for i in changing))
