@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from headwater.errors import OpError
+from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.faults import error_of
 from headwater.graph.passes.ahead import shown_variables
@@ -132,6 +133,7 @@ class Executable:
         """What runs it on kernels; None where that is not possible."""
         if not self._compute.device.startswith("CPU"):
             return None
+        use_one_thread()
         try:
             return KernelPart(self._compute, self._cells, self._lock, self._looked_at, fetched)
         except WithoutKernel as missing:

@@ -1,0 +1,13 @@
+"""Counts of these tests are of a step in its steady state, in executables."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.graph.runtime.ways import VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def in_executables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has parts of plans be compiled at once, which otherwise happens after a number of runs."""
+    monkeypatch.setenv(VARIABLE, "on")

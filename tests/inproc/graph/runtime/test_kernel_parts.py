@@ -1,0 +1,81 @@
+"""Parts of plans on kernels: what they compute is what executables compute, and readers keep what they have read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.graph.runtime.ways import VARIABLE
+from headwater.tf1.compat import tf
+from tests.support.compilations import compilations
+
+
+def _trained(level: int | None = None) -> list[Any]:
+    """Losses and weights of a small click model whose batches differ in length."""
+    random = np.random.RandomState(0)
+    with tf.Graph().as_default():
+        bag, y = tf.sparse_placeholder(tf.int64), tf.placeholder(tf.float32, [None, 1])
+        table = tf.get_variable("table", initializer=random.rand(50, 4).astype("f"))
+        weights = tf.get_variable("weights", initializer=random.rand(4, 1).astype("f"))
+        bags = tf.reshape(tf.nn.embedding_lookup_sparse(table, bag, None, combiner="mean"), [-1, 4])
+        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=y, logits=tf.matmul(bags, weights)))
+        train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+        config = tf.ConfigProto()
+        if level is not None:
+            config.graph_options.optimizer_options.global_jit_level = level
+        with tf.Session(config=config) as session:
+            session.run(tf.global_variables_initializer())
+            losses: list[Any] = []
+            for size in (3, 5, 4):
+                rows = np.repeat(np.arange(size), random.randint(1, 5, size))
+                ids = random.randint(0, 50, len(rows))
+                value = tf.SparseTensorValue(np.stack([rows, np.arange(len(rows))], 1), ids, [size, len(rows)])
+                losses.append(session.run([loss, train], {bag: value, y: np.ones((size, 1))})[0])
+            return [losses, *session.run([table, weights])]
+
+
+def test_both_ways_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    on_kernels, in_executables = _trained(-1), _trained(1)
+    for one, other in zip(on_kernels, in_executables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_first_runs_of_many_shapes_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    with compilations() as compiled:
+        _trained()
+    assert not list(compiled)
+
+
+def test_a_value_that_was_read_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable = tf.get_variable("variable", initializer=np.zeros(3, np.float32))
+        session.run(variable.initializer)
+        before, part = session.run([variable, variable[1:]])
+        before[0] = 7
+        after = session.run(tf.assign_add(variable, np.ones(3)))
+        np.testing.assert_array_equal(part, [0, 0])
+        np.testing.assert_array_equal(after, [1, 1, 1])
+        np.testing.assert_array_equal(session.run(variable), [1, 1, 1])
+
+
+def test_an_error_names_the_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.float32, [None, None]), tf.placeholder(tf.float32, [None, None])
+        product = tf.matmul(x, y, name="product")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="product"):
+            session.run(product, {x: np.ones((2, 3)), y: np.ones((2, 3))})
+
+
+@pytest.mark.parametrize("jit", ["off", "on"])
+def test_a_loop_and_its_gradient(monkeypatch: pytest.MonkeyPatch, jit: str) -> None:
+    monkeypatch.setenv(VARIABLE, jit)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+        power = tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y * x), [0, x])[1]
+        assert session.run([power, tf.gradients(power, x)[0]], {x: 2.0}) == [32.0, 80.0]

@@ -1,0 +1,63 @@
+"""Which way a part of a plan runs: a function of counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headwater.graph.runtime.ways import Jit, Ways, Work, jit_of, runs_until_compiled, work_of
+
+_HEAVY = Work(operations=20, nbytes=1 << 24)
+
+
+def _runs(ways: Ways, key: object, count: int, work: Work = _HEAVY) -> list[bool]:
+    found: list[bool] = []
+    for _ in range(count):
+        found.append(ways.uses_executable(key))
+        weigh = None if found[-1] else ways.weigher(key)
+        if weigh is not None:
+            weigh(work)
+    return found
+
+
+def test_a_shape_is_compiled_once_that_has_paid() -> None:
+    until = runs_until_compiled(_HEAVY)
+    assert until is not None
+    ways = Ways()
+    assert _runs(ways, "a", until + 3) == [False] * until + [True] * 3
+    assert (ways.distinct, ways.compiled) == (1, 1)
+
+
+def test_two_runs_of_a_program_choose_alike() -> None:
+    keys = np.random.default_rng(0).integers(0, 5, 2000)
+    first, second = ([_runs(ways, key, 1)[0] for key in keys] for ways in (Ways(), Ways()))
+    assert first == second
+    assert any(first)
+
+
+def test_shapes_that_keep_changing_stay_on_kernels_in_bounded_memory() -> None:
+    ways = Ways()
+    assert not any(_runs(ways, number, 1)[0] for number in range(10_000))
+    assert ways.distinct == 10_000
+    assert len(ways._shapes) <= 64
+
+
+def test_a_handful_of_small_operations_is_never_compiled() -> None:
+    assert runs_until_compiled(Work(operations=5, nbytes=200)) is None
+
+
+def test_the_work_of_a_matrix_product_is_its_multiplications() -> None:
+    a, b = np.zeros((3, 5), np.float32), np.zeros((5, 7), np.float32)
+    assert work_of("MatMul", (a, b), (a @ b,)).products == 3 * 5 * 7
+
+
+def test_the_work_of_a_lookup_leaves_the_table_out() -> None:
+    table, rows = np.zeros((1000, 4), np.float32), np.zeros((3, 4), np.float32)
+    assert work_of("GatherV2", (table, np.zeros(3, np.int64)), (rows,)).nbytes == 3 * 8 + 3 * 16
+
+
+def test_the_environment_prevails_over_the_session() -> None:
+    assert [jit_of(level, "") for level in (-1, 0, 1, 2)] == [Jit.OFF, Jit.AUTO, Jit.ON, Jit.ON]
+    assert jit_of(1, "off") is Jit.OFF
+    with pytest.raises(ValueError, match="HEADWATER_JIT is off, on or auto, and not 'yes'"):
+        jit_of(0, "yes")
