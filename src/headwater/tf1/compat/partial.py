@@ -29,7 +29,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.GraphOptions": (
         "`build_cost_model` counts; the others may be set, and change nothing: XLA compiles each part of a step"
     ),
-    "tf.OptimizerOptions": "may be set, and changes nothing",
+    "tf.OptimizerOptions": "`global_jit_level` counts, see [performance](performance.md); the others change nothing",
     "tf.RaggedTensor": (
         "operators and the functions that TensorFlow 1.15 lists take it; other functions take its `flat_values`, as in "
         "`tf.ragged.map_flat_values`, or the result of `to_tensor`"
