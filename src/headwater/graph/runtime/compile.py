@@ -123,9 +123,10 @@ class Executable:
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
-        self._kernels = None if jit is Jit.ON or self.only_reads else self._part(fetched)
         # Copies of a task compute the same bits, whatever each of them has run before.
-        if self._kernels is not None and jit is Jit.AUTO and self._recorder is None:
+        alone = self._recorder is None
+        self._kernels = self._part(fetched) if alone and jit is not Jit.ON and not self.only_reads else None
+        if self._kernels is not None and jit is Jit.AUTO:
             self._ways = Ways()
         self._run_before = False
 
@@ -275,7 +276,7 @@ class Executable:
             certain = None
         try:
             if not self._written:
-                outputs = part(inputs, _never, _never, weigh)
+                outputs = part(inputs, _never, weigh)
             else:
 
                 def begin() -> Sequence[Callable[[], object]]:
@@ -284,11 +285,7 @@ class Executable:
                         certain()
                     return made
 
-                def finish(outputs: Sequence[Any]) -> None:
-                    if self._recorder is not None:
-                        self._record(step, inputs, outputs)
-
-                outputs = part(inputs, begin, finish, weigh)
+                outputs = part(inputs, begin, weigh)
         except NoKernel as missing:
             _log.debug("%s runs in an executable: %s", self._compute.nodes[-1].name, missing)
             self._kernels = None

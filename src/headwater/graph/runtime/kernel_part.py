@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
 
 Begin = Callable[[], Sequence[Callable[[], object]]]
-Finish = Callable[[Sequence[Any]], None]
 
 #: Operations that copy what they need of a variable: nothing refers to its array when they have run.
 _COPYING: Final = frozenset({"Gather", "GatherV2", "GatherNd", "Rank", "Shape", "Size"})
@@ -68,18 +67,17 @@ class KernelPart:
         late = _late(compute.nodes)
         self._written = [cells[node.refs[at]] for node in compute.nodes for at in node.definition.updates]
         self._result = self._build(late)
-        self._function = self._code.function("inputs, begin, finish", *self._result)
+        self._function = self._code.function("inputs, begin", *self._result)
         self._weighed: Function | None = None
 
     def __call__(
-        self, inputs: Sequence[Any], begin: Begin, finish: Finish, weigh: Callable[[Work], None] | None = None
+        self, inputs: Sequence[Any], begin: Begin, weigh: Callable[[Work], None] | None = None
     ) -> tuple[AnyArray, ...]:
         """The outputs.
 
         Args:
           inputs: for the compute's inputs, in order.
           begin: called under the lock just before the first change of a variable; gives what is called after the last.
-          finish: called with the outputs after the last change, under the lock.
           weigh: is told what the run costs.
 
         Raises:
@@ -91,12 +89,12 @@ class KernelPart:
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
-                    return function.run(given, begin, finish)
+                    return function.run(given, begin)
                 function = self._weighed = self._weighed or self._code.function(
-                    "inputs, begin, finish, weigh", *self._result, weighed=True
+                    "inputs, begin, weigh", *self._result, weighed=True
                 )
                 scale = _Scale()
-                outputs = function.run(given, begin, finish, scale.add)
+                outputs = function.run(given, begin, scale.add)
                 weigh(scale.work)
                 return outputs
         except Exception as error:
@@ -143,7 +141,6 @@ class KernelPart:
         ]
         if late:
             code.add(f"out = ({listed(parts)})", uses=results)
-            code.add("finish(out)")
             code.add("for tell in made: tell()")
             return "out", ()
         return f"({listed(parts)})", results
