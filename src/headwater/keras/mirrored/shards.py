@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import jax
+import keras
 import numpy as np
 
 from headwater.keras.datasets import DatasetAdapter, is_dataset
@@ -213,19 +214,54 @@ class DatasetShards(Shards):
         return self._adapter.num_batches
 
 
+class _InCommonOrder(keras.utils.PyDataset):
+    """Batches of a `keras.utils.PyDataset` in an order that all processes draw alike: Keras shuffles by a source of
+    random numbers that each process has for itself.
+
+    Args:
+      data: finite.
+    """
+
+    def __init__(self, data: Any) -> None:
+        super().__init__()
+        self._data = data
+        self._order: Any = np.arange(data.num_batches)
+
+    def draw(self, seed: int, turn: int) -> None:
+        """Has another order from now on."""
+        self._order = np.random.default_rng([seed, turn]).permutation(self._data.num_batches)
+
+    def __getitem__(self, index: int) -> Tree:
+        return self._data[int(self._order[index])]
+
+    @property
+    def num_batches(self) -> int:
+        return self._data.num_batches
+
+    def on_epoch_begin(self) -> None:
+        self._data.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        self._data.on_epoch_end()
+
+
 class OtherShards(Shards):
     """This process's rows of batches that the program makes itself: generators, `PyDataset`, loaders.
 
     Args:
       adapter: Keras's for them.
       share: which part.
+      ordered: gives the batches; None where they have one order.
     """
 
-    def __init__(self, adapter: Any, share: Share) -> None:
+    def __init__(self, adapter: Any, share: Share, ordered: _InCommonOrder | None = None) -> None:
         super().__init__(share)
         self._adapter = adapter
+        self._ordered = ordered
 
     def batches(self) -> Iterator[Any]:
+        if self._ordered is not None:
+            self._ordered.draw(self.share.seed, self._turn)
         return map(self.share.of_batch, self._adapter.get_jax_iterator())
 
     @property
@@ -275,6 +311,9 @@ def shards_of(
             name = "y" if y is not None else "sample_weight"
             raise ValueError(f"{name} must not be given beside a dataset, whose elements hold it")
         return DatasetShards(x, share, class_weight, policy)
+    ordered = _in_common_order(x) if shuffle and share.count > 1 else None
+    if ordered is not None:
+        x, shuffle = ordered, False
     adapter = _adapters.get_data_adapter(
         x=x,
         y=y,
@@ -286,7 +325,26 @@ def shards_of(
     )
     if isinstance(adapter, ArrayDataAdapter):
         return ArrayShards(adapter, share, shuffle)
-    return OtherShards(adapter, share)
+    return OtherShards(adapter, share, ordered)
+
+
+def _in_common_order(data: Any) -> _InCommonOrder | None:
+    """What shuffles ``data`` alike in all processes, where it is a finite `keras.utils.PyDataset`.
+
+    Raises:
+      ValueError: it is loaded by threads or processes, which have the order of an epoch before that begins.
+    """
+    if not isinstance(data, keras.utils.PyDataset):
+        return None
+    count: Any = data.num_batches
+    if count is None:
+        return None
+    if data.workers > 1 or data.use_multiprocessing:
+        raise ValueError(
+            f"{type(data).__name__} with workers or use_multiprocessing cannot be shuffled alike by several processes: "
+            "say shuffle=False, and shuffle in its on_epoch_end by a common seed, or leave workers at 1"
+        )
+    return _InCommonOrder(data)
 
 
 class ShardedDataset:
