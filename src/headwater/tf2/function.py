@@ -335,7 +335,7 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
     """The arguments as the tensors that a signature names.
 
     Raises:
-      TypeError: there are more or fewer, or some come by name.
+      TypeError: there are more or fewer, some come by name, or a tensor has another element type.
       ValueError: one has another shape.
       NotImplementedError: the signature holds structures.
     """
@@ -349,6 +349,8 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
                 f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported"
             )
         array = value_of(value) if isinstance(value, _Variable) else value
+        if isinstance(array, jax.Array | np.ndarray) and array.dtype != spec.dtype.numpy_dtype:
+            raise TypeError(f"{name}(): a tensor of {array.dtype} does not fit {spec} of its input_signature")
         array = jax.numpy.asarray(array, spec.dtype.numpy_dtype)
         if not spec.shape.is_compatible_with(array.shape):
             raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")

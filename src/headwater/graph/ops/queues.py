@@ -125,6 +125,16 @@ def priority_queue(
     return _queue(context, container, shared_name, make, signature)
 
 
+@host("SelectResource", infer=_handle, inputs="index:T|index=int32, handles:resource*", keeps=True)
+def select_resource(context: HostContext, index: HostArray, *handles: HostArray) -> HostArray:
+    """One of several resources of a task."""
+    del context
+    place = int(index)
+    if not 0 <= place < len(handles):
+        raise ValueError(f"index {place} is not in [0, {len(handles)})")
+    return handles[place]
+
+
 @host("QueueEnqueueV2", infer=no_outputs, blocking=True, keeps=True)
 def enqueue(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
     del timeout_ms

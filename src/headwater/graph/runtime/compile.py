@@ -348,7 +348,10 @@ class Executable:
         given = [values[name] for name in self._initial_part.inputs]
         state, outputs = initial.run(given, step_number & 0xFFFFFFFF)
         values.update(zip(self._initial_part.outputs, outputs, strict=True))
+        keeps_shape = dict(zip(self._written, self._assigned, strict=False))
         with self._lock:
+            for name, value in state.items():
+                check_assigned(self._cells[name], value, keeps_shape.get(name) is not False)
             for name, value in state.items():
                 cell = self._cells[name]
                 cell.value = value

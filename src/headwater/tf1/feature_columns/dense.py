@@ -97,8 +97,9 @@ class BucketizedColumn(CategoricalColumn, DenseColumn):
 
     def transform(self, features: Features) -> Tensor:
         numbers = arrays.expand_dims(features.get(self.source_column), -1)
-        reached = math.greater_equal(numbers, constant(list(self.boundaries), dtypes.float32))
-        return reductions.reduce_sum(math.to_int32(reached), -1)
+        # NaN is below no boundary, and so in the last bucket.
+        passed = math.logical_not(math.less(numbers, constant(list(self.boundaries), dtypes.float32)))
+        return reductions.reduce_sum(math.to_int32(passed), -1)
 
     def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         del trainable, collections

@@ -29,6 +29,7 @@ def of_x(op_type: str, meaning: str, sparse: bool = False) -> Function:
         return one(op_type, x, name=name)
 
     function.__doc__ = f"{meaning} of every element."
+    function.__name__ = op_type.lower()
     return function
 
 

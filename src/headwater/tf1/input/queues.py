@@ -17,6 +17,7 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Operation, Tensor
 from headwater.shapes import ShapeLike, TensorShape, as_shape, unknown_shape
+from headwater.tf1.functional.apply import one
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
@@ -51,10 +52,28 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
-        """The ``index``-th of ``queues``, which must be a number that is known now."""
-        if not queues:
+        """The ``index``-th of ``queues``, which is a number or a tensor: then each step chooses.
+
+        Raises:
+          TypeError: there are no queues, or their element types or names differ.
+        """
+        if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
             raise TypeError("A list of queues expected")
-        return queues[int(index)]
+        first, *others = queues
+        if any(queue.dtypes != first.dtypes for queue in others):
+            raise TypeError("Queues do not have matching component dtypes.")
+        if any(queue.names != first.names for queue in others):
+            raise TypeError("Queues do not have matching component names.")
+        if not isinstance(index, Tensor):
+            return queues[int(index)]
+        shapes = [
+            mine if all(mine.as_dims == its.as_dims for its in theirs) else unknown_shape()
+            for mine, *theirs in zip(*(queue.shapes for queue in queues), strict=True)
+        ]
+        handles = [queue.queue_ref for queue in queues]
+        with get_default_graph().colocate_with(handles[0]):
+            chosen = one("SelectResource", index, handles, name="select")
+        return QueueBase(first.dtypes, shapes, first.names, chosen)
 
     @property
     def queue_ref(self) -> Tensor:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from headwater import dtypes
 from headwater.graph.convert import constant
 from headwater.graph.operation import Tensor
-from headwater.tf1.functional import arrays, indexing, math, reductions
+from headwater.tf1.functional import arrays, checks, indexing, math, reductions
+from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.weights import broadcast_weights
 from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, same_shape
 from headwater.tf1.variables.state import assign_add
@@ -33,10 +34,19 @@ def _confusion(
     weights: object,
     wanted: Sequence[str] = _CONDITIONS,
 ) -> tuple[list[Any], list[Any]]:
-    """For each condition in ``wanted`` the counts at all thresholds so far, and with one more batch."""
-    labels, predictions, weights = same_shape(
-        math.cast(labels, dtypes.bool_), math.cast(predictions, dtypes.float32), weights
-    )
+    """For each condition in ``wanted`` the counts at all thresholds so far, and with one more batch.
+
+    A step with a prediction outside of [0, 1], as of logits, fails with an InvalidArgumentError.
+    """
+    predictions = math.cast(predictions, dtypes.float32)
+    one, zero = constant(1.0, dtypes.float32), constant(0.0, dtypes.float32)
+    in_range = [
+        checks.assert_greater_equal(predictions, zero, message="predictions must be in [0, 1]"),
+        checks.assert_less_equal(predictions, one, message="predictions must be in [0, 1]"),
+    ]
+    with control_dependencies(in_range):
+        labels, predictions, weights = same_shape(math.cast(labels, dtypes.bool_), predictions, weights)
+        predictions = arrays.identity(predictions)
     flat = arrays.reshape(predictions, [1, -1])
     truth = arrays.reshape(labels, [1, -1])
     above = math.greater(flat, constant(list(thresholds), dtypes.float32, [len(thresholds), 1]))
