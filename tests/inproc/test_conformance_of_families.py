@@ -33,6 +33,7 @@ def _is_long(case: Case) -> bool:
             "linear_operators",
             "more_names",
             "ragged",
+            "refusals",
             "rest_names",
             "settings",
             "signals",

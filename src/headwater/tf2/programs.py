@@ -12,7 +12,7 @@ import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.internals import in_stateless_scope
-from headwater.tf2 import at_once, shapes, tensors
+from headwater.tf2 import at_once, operators, shapes, tensors
 from headwater.tf2.strategies import watch_optimizers
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -69,6 +69,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
 def begin() -> None:
     """Makes arrays and Keras what programs of TensorFlow 2 expect. A second call changes nothing."""
     at_once.attach()
+    operators.attach()
     tensors.attach()
     shapes.attach()
     watch_optimizers()

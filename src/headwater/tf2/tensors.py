@@ -180,6 +180,15 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     return known(to_array(value, wanted))
 
 
+class ElementType(str):
+    """The name of an element type, with the attributes of the `tf.DType`: ``name``, ``is_floating`` and the like."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(as_dtype(str(self)), name)
+
+
 class _VariableType(type):
     """Every variable of Keras's is a ``tf.Variable``."""
 
@@ -256,24 +265,64 @@ class Variable(_Base, metaclass=_VariableType):
         del use_locking, name
         if not _in_scope():
             variable_changes(self)
-        super().assign(value_of(value) if isinstance(value, _Base) else value)
+        super().assign(self._as_mine(value))
         return self if read_value else None
+
+    def _as_mine(self, value: object) -> Array:
+        """``value`` in the variable's element type; TypeError for fractions where it holds integers."""
+        array = jnp.asarray(_plain(value))
+        if self._is_whole and jnp.issubdtype(array.dtype, jnp.inexact):
+            raise TypeError(f"Cannot convert {value!r} to the type of variable {self.name!r}, {self.dtype}")
+        return array.astype(self.dtype)
+
+    @property
+    def dtype(self) -> ElementType:
+        """Its element type: the text that Keras uses, with the attributes of a `tf.DType`."""
+        return ElementType(super().dtype)
+
+    @property
+    def _is_whole(self) -> bool:
+        return not jnp.issubdtype(np.dtype(self.dtype), jnp.inexact)
+
+    @property
+    def device(self) -> str:
+        """The name of the device that has the value."""
+        (device,) = value_of(self).devices() if not _in_scope() else (jax.devices()[0],)
+        return f"/job:localhost/replica:0/task:0/device:{device.platform.upper()}:{device.id}"
+
+    def sparse_read(self, indices: object, name: str | None = None) -> Array:
+        """The rows ``indices``."""
+        del name
+        return jnp.take(value_of(self), jnp.asarray(_plain(indices)), axis=0)
+
+    def gather_nd(self, indices: object, name: str | None = None) -> Array:
+        """The elements, or slices, at ``indices``, whose last dimension holds coordinates."""
+        del name
+        return value_of(self)[_coordinates(indices)]
+
+    def scatter_nd_update(self, indices: object, updates: object, name: str | None = None) -> Any:
+        """Puts ``updates`` at ``indices``, whose last dimension holds coordinates."""
+        return self.assign(value_of(self).at[_coordinates(indices)].set(self._as_mine(updates)), name=name)
+
+    def scatter_nd_add(self, indices: object, updates: object, name: str | None = None) -> Any:
+        """Adds ``updates`` at ``indices``."""
+        return self.assign(value_of(self).at[_coordinates(indices)].add(self._as_mine(updates)), name=name)
+
+    def scatter_nd_sub(self, indices: object, updates: object, name: str | None = None) -> Any:
+        """Subtracts ``updates`` at ``indices``."""
+        return self.assign(value_of(self).at[_coordinates(indices)].add(-self._as_mine(updates)), name=name)
 
     def assign_add(
         self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds ``delta``."""
-        return self.assign(
-            value_of(self) + jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
-        )
+        return self.assign(value_of(self) + self._as_mine(delta), use_locking, name, read_value)
 
     def assign_sub(
         self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts ``delta``."""
-        return self.assign(
-            value_of(self) - jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
-        )
+        return self.assign(value_of(self) - self._as_mine(delta), use_locking, name, read_value)
 
     @property
     def shape(self) -> Sizes:
@@ -310,6 +359,11 @@ _AGGREGATIONS = {
 
 def _plain(value: object) -> Tree:
     return value_of(value) if isinstance(value, _Base) else value
+
+
+def _coordinates(indices: object) -> tuple[Array, ...]:
+    array = jnp.asarray(_plain(indices))
+    return tuple(array[..., place] for place in range(array.shape[-1]))
 
 
 def to_numpy(value: Any) -> np.ndarray[Any, Any]:

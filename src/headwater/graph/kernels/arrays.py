@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, sum_to
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, check_mirrored, ints, sum_to
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ def pad_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs
 @kernel("MirrorPad")
 def mirror_pad(input: HostArray, paddings: HostArray, *, mode: str) -> HostArray:
     """The input's own elements mirrored: REFLECT without the border element, SYMMETRIC with it."""
+    check_mirrored(input.shape, paddings, mode)
     chosen: Any = mode.lower()
     return np.pad(input, _pairs(paddings), mode=chosen)
 

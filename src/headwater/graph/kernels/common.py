@@ -58,3 +58,14 @@ def given(gradient: HostArray | None, shape: Sequence[int], dtype: np.dtype[Any]
 def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
     """``shape`` with size 1 along ``axes``."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+
+
+def check_mirrored(shape: Sequence[int], paddings: object, mode: str) -> None:
+    """Raises ValueError where a dimension has too few elements to mirror."""
+    for size, (before, after) in zip(shape, np.asarray(paddings).tolist(), strict=True):
+        if mode == "REFLECT" and max(before, after) >= max(size, 1):
+            raise ValueError(f"paddings must be less than the dimension size: {before}, {after} not less than {size}")
+        if mode == "SYMMETRIC" and max(before, after) > size:
+            raise ValueError(
+                f"paddings must be no greater than the dimension size: {before}, {after} greater than {size}"
+            )

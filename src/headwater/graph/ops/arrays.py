@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32
+from headwater.graph.kernels.common import check_mirrored
 from headwater.graph.ops.common import (
     AnyArray,
     array_module,
@@ -226,6 +227,7 @@ def pad_v2(input: jax.Array, paddings: HostArray, constant_values: jax.Array) ->
 @pure("MirrorPad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=_padded)
 def mirror_pad(input: jax.Array, paddings: HostArray, *, mode: str) -> jax.Array:
     """The input's own elements mirrored: REFLECT without the border element, SYMMETRIC with it."""
+    check_mirrored(input.shape, paddings, mode)
     return jnp.pad(input, _pairs(paddings), mode=mode.lower())
 
 

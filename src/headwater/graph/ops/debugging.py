@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -141,27 +141,33 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     except Exception as error:
         kind = next((kind for base, kind in _CODES.items() if isinstance(error, base)), UnknownError)
         raise kind(None, None, f"{type(error).__name__}: {error}") from error
-    values = list(results) if isinstance(results, list | tuple) and len(Tout) != 1 else [results]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if len(Tout) == 1 and isinstance(results, list | tuple) and len(results) == 1:  # pyright: ignore[reportUnknownArgumentType]
-        values = list(results)  # pyright: ignore[reportUnknownArgumentType]
-    if not Tout:
-        return ()
+    values: list[Any] = [results]
+    if isinstance(results, list | tuple):
+        values = list(cast("Sequence[Any]", results))
+    elif results is None:
+        values = []
     if len(values) != len(Tout):
-        raise InvalidArgumentError(None, None, f"py_func gave {len(values)} values, but expects to see {len(Tout)}")
-    return tuple(_converted(value, dtype, index) for index, (value, dtype) in enumerate(zip(values, Tout, strict=True)))
+        raise InvalidArgumentError(
+            None, None, f"{token} returns {len(values)} values, but expects to see {len(Tout)} values."
+        )
+    return tuple(
+        _converted(value, dtype, index, token) for index, (value, dtype) in enumerate(zip(values, Tout, strict=True))
+    )
 
 
-def _converted(value: Any, dtype: DType, index: int) -> HostArray:
+def _converted(value: Any, dtype: DType, index: int, token: str) -> HostArray:
     if dtype.base_dtype == string:
         return to_string_array(value)
     array = np.asarray(value)
-    if array.dtype != dtype.numpy_dtype and not isinstance(value, np.ndarray | np.generic):
-        array = array.astype(dtype.numpy_dtype)
     if array.dtype != dtype.numpy_dtype:
+        names = [_C_NAMES.get(name, name) for name in (array.dtype.name, dtype.name)]
         raise InvalidArgumentError(
-            None, None, f"{index}-th value returned by py_func is {array.dtype.name}, but expects {dtype.name}"
+            None, None, f"{index}-th value returned by {token} is {names[0]}, but expects {names[1]}"
         )
     return array
+
+
+_C_NAMES: Final = {"float32": "float", "float64": "double"}
 
 
 @host("PyFunc", inputs="input:Tin**", infer=_function_specs)

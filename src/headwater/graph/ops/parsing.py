@@ -220,27 +220,33 @@ def parse_example_v2(
 
 def _merged_specs(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
-    rank = None if dims is None else dims[1]
-    return [Spec(int64, (None, rank)), Spec(inference.inputs[2].dtype, (None,))]
+    rank = None if dims is None or dims[1] is None else dims[1] + len(inference.inputs) - 3
+    return [Spec(int64, (None, rank)), Spec(inference.inputs[1].dtype, (None,))]
 
 
-@host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T")
+@host("SparseFeature", infer=_merged_specs, inputs="indices:int64, values:T, ids:int64*")
 def sparse_feature(
     context: HostContext,
     indices: HostArray,
-    ids: HostArray,
     values: HostArray,
-    *,
-    size: int,
+    *ids: HostArray,
+    sizes: Sequence[int],
     already_sorted: bool = False,
 ) -> Sequence[HostArray]:
-    """Values at the places that another feature names: ``indices`` but with ``ids`` in place of the last column."""
+    """Values at the places that other features name: ``indices`` but with each of ``ids`` in place of the last column.
+
+    Raises:
+      InvalidArgumentError: there are other numbers of ids than of values, or one is not below its size.
+    """
     del context
-    if len(ids) != len(values):
-        raise InvalidArgumentError(None, None, f"{len(ids)} indices for {len(values)} values of a sparse feature")
-    if ((ids < 0) | (ids >= size)).any():
-        raise InvalidArgumentError(None, None, f"an index of a sparse feature is not in [0, {size})")
-    merged = np.concatenate([indices[:, :-1], ids[:, None]], axis=1)
+    for places, size in zip(ids, sizes, strict=True):
+        if len(places) != len(values):
+            raise InvalidArgumentError(
+                None, None, f"a sparse feature has {len(places)} indices for {len(values)} values"
+            )
+        if ((places < 0) | (places >= size)).any():
+            raise InvalidArgumentError(None, None, f"an index of a sparse feature is not in [0, {size})")
+    merged = np.concatenate([indices[:, :-1], *(places[:, None] for places in ids)], axis=1)
     if not already_sorted:
         order = np.lexsort(merged.T[::-1])
         merged, values = merged[order], values[order]

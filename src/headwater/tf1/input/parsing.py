@@ -49,10 +49,10 @@ class SparseFeature(NamedTuple):
     """A feature whose values and their places come as two features; read as a `SparseTensor`.
 
     Attributes:
-      index_key: name of the feature with the places, or a list of one.
+      index_key: name of the feature with the places, or a list of names, one for each dimension.
       value_key: name of the feature with the values.
       dtype: of the values.
-      size: values stand at places below this.
+      size: values stand at places below this; a list for a list of names.
       already_sorted: the places come in order.
     """
 
@@ -177,14 +177,14 @@ def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]
 
 def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
     keys = _index_keys(feature)
-    if len(keys) != 1:
-        raise NotImplementedError("a SparseFeature with several index keys")
-    ids, values = found[keys[0]], found[feature.value_key]
-    inputs = (ids.indices, ids.values, values.values)
-    size = int(np.ravel(feature.size)[0])
-    merged = apply("SparseFeature", *inputs, name="SparseMerge", size=size, already_sorted=feature.already_sorted)
-    # The last size is known now, so the static shape has it.
-    shape = arrays.concat([ids.dense_shape[:-1], make_const(np.array([size], np.int64))], 0)
+    sizes = [int(size) for size in np.ravel(feature.size)]
+    if len(sizes) != len(keys):
+        raise ValueError(f"SparseFeature: {len(keys)} index keys, {keys}, and {len(sizes)} sizes, {sizes}")
+    ids, values = [found[key] for key in keys], found[feature.value_key]
+    inputs = (ids[0].indices, values.values, [each.values for each in ids])
+    merged = apply("SparseFeature", *inputs, name="SparseMerge", sizes=sizes, already_sorted=feature.already_sorted)
+    # The last sizes are known now, so the static shape has them.
+    shape = arrays.concat([ids[0].dense_shape[:-1], make_const(np.array(sizes, np.int64))], 0)
     return SparseTensor(merged.outputs[0], merged.outputs[1], shape)
 
 

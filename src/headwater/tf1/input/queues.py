@@ -57,7 +57,7 @@ class QueueBase:
         Raises:
           TypeError: there are no queues, or their element types or names differ.
         """
-        if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
+        if not queues:
             raise TypeError("A list of queues expected")
         first, *others = queues
         if any(queue.dtypes != first.dtypes for queue in others):

@@ -60,8 +60,7 @@ def embedding_lookup(
         raise ValueError("Need at least one param")
     _require_strategy(partition_strategy)
     parts = [
-        convert_to_tensor(cast("HostArray", part), name="params") if isinstance(part, np.ndarray) else part
-        for part in parts
+        part if hasattr(part, "op") else convert_to_tensor(cast("HostArray", part), name="params") for part in parts
     ]
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
@@ -130,7 +129,7 @@ def _on_ps(params: Any, max_norm: float | None) -> list[Any]:
     """The parts of a table of float32 on a ``ps``, whose rows `_in_bags` can combine; none where it cannot."""
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     able = max_norm is None and all(
-        not isinstance(part, np.ndarray)
+        hasattr(part, "op")
         and parse_device(part.device or "").job == "ps"
         and part.dtype.base_dtype == dtypes.float32
         and None not in (part.get_shape().as_dims or (None,))

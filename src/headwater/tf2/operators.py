@@ -1,0 +1,98 @@
+"""Operators of a program's own tensors, which refuse what TensorFlow 2 refuses and JAX takes.
+
+JAX clamps an index that is out of range, divides integers by zero, and makes one type of two. What Keras, JAX and
+other libraries do with their arrays is left as it is.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.runtime.jax_internals import ArrayImpl
+
+_ArrayImpl: Any = ArrayImpl
+_LIBRARIES: Final = frozenset({"flax", "headwater", "jax", "keras", "numpy", "optax"})
+_BINARY: Final = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge"]
+_DIVIDES: Final = frozenset({"floordiv", "mod"})
+
+
+def attach() -> None:
+    """Gives JAX's arrays these operators. A second call changes nothing."""
+    if getattr(_ArrayImpl.__getitem__, "__module__", "") == __name__:
+        return
+    _ArrayImpl.__getitem__ = _checked_item(_ArrayImpl.__getitem__)
+    for word in _BINARY:
+        setattr(_ArrayImpl, f"__{word}__", _checked(word, getattr(_ArrayImpl, f"__{word}__")))
+
+
+def _by_library() -> bool:
+    """Whether what called the operator belongs to a library."""
+    name: str = sys._getframe(2).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
+    return name.partition(".")[0] in _LIBRARIES
+
+
+def _checked(word: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def binary(x: Any, y: Any) -> Any:
+        if not _by_library():
+            if isinstance(y, _ArrayImpl) and x.dtype != y.dtype:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"cannot compute {word} of tensors of different types: {x.dtype.name} and {y.dtype.name}",
+                )
+            if word in _DIVIDES and x.dtype.kind in "iu" and x.size and _has_zero(y):
+                raise InvalidArgumentError(None, None, "Integer division by zero")
+        return compute(x, y)
+
+    return binary
+
+
+def _has_zero(divisor: Any) -> bool:
+    if isinstance(divisor, int | float | np.ndarray | np.generic | _ArrayImpl):
+        return bool((np.asarray(divisor) == 0).any())
+    return False  # it is traced, and has no value yet
+
+
+def _checked_item(take: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def item(array: Any, key: Any) -> Any:
+        if not _by_library():
+            _check_key(array, key if isinstance(key, tuple) else (key,))  # pyright: ignore[reportUnknownArgumentType]
+        return take(array, key)
+
+    return item
+
+
+def _check_key(array: Any, keys: tuple[Any, ...]) -> None:
+    """Raises InvalidArgumentError where a number among ``keys`` is out of range."""
+    taken = sum(key is not None and key is not Ellipsis for key in keys)
+    axis = 0
+    for key in keys:
+        if key is Ellipsis:
+            axis += array.ndim - taken
+        elif key is not None:
+            place = _place(key)
+            if place is not None and axis < array.ndim and not -array.shape[axis] <= place < array.shape[axis]:
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"slice index {place} of dimension {axis} out of bounds: the tensor has shape {tuple(array.shape)}",
+                )
+            axis += 1
+
+
+def _place(key: Any) -> int | None:
+    """The index that ``key`` is, where it is one number with a value."""
+    if isinstance(key, bool | np.bool_) or getattr(key, "ndim", 0):
+        return None
+    if isinstance(key, int | np.integer):
+        return int(key)
+    if isinstance(key, _ArrayImpl) and jnp.issubdtype(key.dtype, np.integer):
+        return operator.index(key)
+    return None
