@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from headwater.errors import OutOfRangeError
@@ -203,6 +203,11 @@ class _Monitored:
 
     def _is_closed(self) -> bool:
         return self._sess is None
+
+    @property
+    def _coordinated_creator(self) -> SimpleNamespace:
+        """Where programs of TensorFlow 1 look for the plain session: ``tf_sess``."""
+        return SimpleNamespace(tf_sess=self._raw)
 
     def _tf_sess(self) -> Any:
         return self._raw

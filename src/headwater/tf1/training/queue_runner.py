@@ -249,7 +249,9 @@ def start_queue_runners(
             "Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass an "
             "explicit session to tf.start_queue_runners(sess=sess)"
         )
-    if not isinstance(sess, BaseSession) and not hasattr(sess, "raw_session"):
+    if hasattr(sess, "run_step_fn"):
+        return []  # a monitored session has started them itself
+    if not isinstance(sess, BaseSession):
         raise TypeError(f"sess must be a `tf.Session` object. Given class: {type(sess)}")
     runners = get_default_graph().get_collection(collection)
     if not runners:
