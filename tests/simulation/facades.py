@@ -311,15 +311,15 @@ def _replace_outside() -> None:
         return greet(self, *arguments)
 
     client.ParameterClient._greet = greet_here
-    put("task.shell", "Listener", _Listener)
-    put("task.shell", "Workplace", _Workplace)
-    put("transport.links", "connect", _connect)
-    put("transport.lifeline", "connect_lifeline", _connect_lifeline)
-    put("transport.control_client", "listens_here", _listens_here)
-    put("transport.control_client", "_open", _open_grpc)
-    put("server.task_server", "use_cpu_only", _nothing)
-    put("server.task_server", "_share_machine", _nothing)
-    put("server.task_server", "configure", _nothing)
+    put("cluster.task.shell", "Listener", _Listener)
+    put("cluster.task.shell", "Workplace", _Workplace)
+    put("cluster.transport.links", "connect", _connect)
+    put("cluster.transport.lifeline", "connect_lifeline", _connect_lifeline)
+    put("cluster.transport.control_client", "listens_here", _listens_here)
+    put("cluster.transport.control_client", "_open", _open_grpc)
+    put("graph.server.task_server", "use_cpu_only", _nothing)
+    put("graph.server.task_server", "_share_machine", _nothing)
+    put("graph.server.task_server", "configure", _nothing)
     modules: Any = sys.modules
     manager = modules["headwater.tf1.training.session_manager"]
     decide, seal = manager.decide, manager.Seal

@@ -65,6 +65,9 @@ class JobSetting:
       scope: what a failure of a task starts again.
       work_s: mean time that a worker takes.
       fails: how likely a worker is to fail.
+      late: how likely a worker other than the first is to be killed between its work and its end; ``ps`` then end by
+        themselves when there is nothing left to do. None: they do not, and work and its end are one.
+      evaluator: for how long an evaluator validates after the work, on average; None for no evaluator.
       wishes: what people ask of it, in turn.
     """
 
@@ -73,12 +76,15 @@ class JobSetting:
     scope: str
     work_s: float
     fails: float
+    late: float | None
+    evaluator: float | None
     wishes: tuple[Wish, ...]
 
     def text(self, number: int) -> str:
         """The job's file; its name says which job of the history it is."""
         least, most = self.workers
-        return (
+        ends = "" if self.evaluator is None else "evaluator: true\n"
+        return ends + (
             f"name: job{number}\nprogram: b.py\nps: {{count: {self.servers}}}\n"
             f"workers: {{count: {least if least == most else f'{least}:{most}'}, cpus: 1}}\n"
             f"restart: {{limit: {_LIMIT}, backoff: 2s, scope: {self.scope}}}\ndeadlines: {{grace: 5s}}\n"
@@ -106,8 +112,8 @@ class Setting:
     lost: float
 
     @staticmethod
-    def draw(chance: random.Random) -> Setting:
-        """A setting at random."""
+    def draw(chance: random.Random, *, ends: bool) -> Setting:
+        """A setting at random; ``ends``: with tasks that are killed, or go on, when the work is done."""
 
         def times(most: int) -> tuple[tuple[float, float], ...]:
             return tuple(
@@ -123,6 +129,8 @@ class Setting:
                 scope=chance.choice(("task", "job")),
                 work_s=chance.choice((3.0, 30.0)),
                 fails=chance.choice((0.0, 0.1, 0.5)),
+                late=chance.choice((0.0, 0.5)) if ends else None,
+                evaluator=chance.choice((None, 5.0, 1000.0)) if ends else None,
                 wishes=tuple(Wish(kind=kind, after_s=chance.expovariate(1 / 20)) for kind in kinds),
             )
 
@@ -138,17 +146,24 @@ class Setting:
 
 @dataclass(kw_only=True)
 class _Life:
-    """One attempt of a task at the hosts; ``told``: whether a server has heard of its end."""
+    """One attempt of a task at the hosts; ``told``: whether a server has heard of its end; ``finished``: whether it has
+    done its work."""
 
     attempt: int
     state: TaskState
     asked: bool = False
     told: bool = False
+    finished: bool = False
 
     @property
     def ended_well(self) -> bool:
         """Whether it did its work, or was asked to end."""
-        return isinstance(self.state, Exited) and (self.state.code == 0 or self.asked)
+        return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.asked))
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether it has ended without an error, and nobody had asked it to."""
+        return isinstance(self.state, Exited) and self.state.code == 0 and not self.asked
 
 
 @dataclass(kw_only=True)
@@ -227,9 +242,47 @@ class Hosts(TaskBackend):
         after = chance.expovariate(1.0 / job.work_s)
         if chance.random() < self.setting.lost:
             self.simulation.after(after, lambda: self._end(life, None))
-        elif task.job in WORKING:
+        elif task.job == "evaluator" and job.evaluator is not None:
+            self.simulation.after(chance.expovariate(1.0 / job.evaluator), lambda: self._end(life, 0))
+        elif task.job in WORKING and job.late is None:
             code = 1 if chance.random() < job.fails else 0
             self.simulation.after(after, lambda: self._end(life, code))
+        elif task.job in WORKING and self.work_is_complete(job_id):
+            self.simulation.after(600.0, lambda: self._end(life, 1))  # it waits for a ps that has ended
+        elif task.job in WORKING:
+            fails, late = chance.random() < job.fails, task.index > 0 and chance.random() < (job.late or 0.0)
+            tail = chance.expovariate(1.0)
+
+            def work_ends() -> None:
+                if fails or not isinstance(life.state, Running):
+                    self._end(life, 1)
+                    return
+                life.finished = True
+                self.simulation.after(tail, lambda: leave(-9 if late else 0))
+
+            def leave(code: int) -> None:
+                self._end(life, code)
+                self.simulation.after(0.5, lambda: self._end_servers(job_id))
+
+            self.simulation.after(after, work_ends)
+
+    def _of(self, job_id: str, role: str) -> dict[int, _Life]:
+        """The last lives of a role's tasks, by number."""
+        return {
+            task.index: lives[-1] for (job, task), lives in self.lives.items() if job == job_id and task.job == role
+        }
+
+    def work_is_complete(self, job_id: str) -> bool:
+        """Whether a job's ``ps`` have ended by themselves."""
+        servers = self._of(job_id, "ps")
+        return bool(servers) and all(life.ended_by_itself for life in servers.values())
+
+    def _end_servers(self, job_id: str) -> None:
+        """A ``ps`` ends by itself when the first worker has, and no other one is connected."""
+        workers = self._of(job_id, "worker")
+        if workers[0].ended_by_itself and not any(isinstance(life.state, Running) for life in workers.values()):
+            for life in self._of(job_id, "ps").values():
+                self._end(life, 0)
 
     def _end(self, life: _Life, code: int | None) -> None:
         if isinstance(life.state, Running):
@@ -431,12 +484,15 @@ class JobsHistory:
                 for (job, task), lives in self.hosts.lives.items()
                 if job == job_id and task in record.state.tasks
             }
-            # A worker that was scaled away owes nothing: it may have failed just before.
-            well = [
-                life.ended_well
-                for task, life in last.items()
-                if task.job in WORKING and not (task.job == "worker" and task.index >= record.state.workers)
-            ]
+            # A worker that was scaled away owes nothing: it may have failed just before. Nor do others than the first
+            # where the ps have ended by themselves: there is nothing left that it could do.
+            complete = self.hosts.work_is_complete(job_id)
+            owing = 1 if complete else record.state.workers
+            well = [life.ended_well for task, life in last.items() if task.job in WORKING and task.index < owing]
+            if complete and record.state.phase is JobPhase.FAILED:
+                others = [life for task, life in last.items() if task.job in WORKING and task.index >= owing]
+                if all(well) and all(life.finished for life in others):
+                    raise HistoryError(f"{job_id} has done its work, and is said to have failed: {record.state.reason}")
             ended_badly = any(
                 not life.ended_well for (job, _), lives in self.hosts.lives.items() if job == job_id for life in lives
             )
@@ -483,7 +539,7 @@ def _new_database(path: Path) -> None:
     modules.migrate = lambda connection: None  # it has its tables
 
 
-def history(seed: int) -> tuple[Simulation, JobsHistory]:
-    """The history of a seed, yet to be run."""
-    simulation = Simulation(seed, horizon_s=3600.0)
-    return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}")))
+def history(seed: int, *, ends: bool = False) -> tuple[Simulation, JobsHistory]:
+    """The history of a seed, yet to be run; see `Setting.draw`."""
+    simulation = Simulation(seed, horizon_s=7200.0 if ends else 3600.0)
+    return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}"), ends=ends))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import gc
 import logging
 import os
@@ -31,8 +32,8 @@ def main() -> int:
         nargs="+",
         help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, ended, examples, graph-copies, "
         "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graph-told, "
-        "graphs, jobs, left, left-examples, left-rounds, mirrored, moved-copies, moves, own, parameters, rounds "
-        "and told",
+        "graphs, jobs, jobs-ends, left, left-examples, left-rounds, mirrored, moved-copies, moves, own, parameters, "
+        "rounds and told",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
@@ -95,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
         "graph-examples": graph_examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,
+        "jobs-ends": functools.partial(jobs.history, ends=True),
         "left": left_states.history,
         "left-examples": left_states.history_of_examples,
         "left-rounds": left_states.history_of_rounds,

@@ -30,6 +30,7 @@ _HISTORIES = {
     "graph-told": 10,
     "graphs": 40,
     "jobs": 40,
+    "jobs-ends": 20,
     "left": 20,
     "left-examples": 20,
     "left-rounds": 20,
@@ -62,6 +63,7 @@ _MENDED = [
     ("jobs", 120003940),  # a job is stopped while its places are found, on hosts that then do not answer
     ("jobs", 120015515),  # a job goes back to the queue while the place of a lost worker is given back
     ("jobs", 120020343),  # a worker is lost while its job ends to start anew, and another job waits for room, too
+    ("jobs-ends", 34),  # a worker comes back to ps that have ended, in a job that was started again before
     ("mirrored", 50170),
     ("rounds", 1161),
     ("rounds", 3482),

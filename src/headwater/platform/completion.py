@@ -68,9 +68,9 @@ def _complete_at(state: JobState) -> float | None:
 
 
 def _again_alone(state: JobState, task: TaskState) -> bool:
-    """Whether a worker that does not lead has been started again since the chief has."""
+    """Whether a worker that does not lead has been started more often than the whole job."""
     leader = _leader(state)
-    return leader is not None and task.name != leader.name and task.attempt > leader.attempt
+    return leader is not None and task.name != leader.name and task.attempt > state.attempt
 
 
 def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) -> bool:
