@@ -186,13 +186,13 @@ class _Importer:
             device=first.device or None,
         )
         self._made_besides(op)
+        self._controls.update(dict.fromkeys(inner, op))
         if op.type == "If":
             self._only_one_branch |= set(op.outputs[len(condition.merges) :])
         for name, value in zip(condition.merges, op.outputs, strict=False):
             node, merge = self._nodes[name], self._contexts.merges[name]
             self._create(node, "IdentityN", [value, self._index(name, merge)], {})
         self._tensors.update(zip(condition.given, op.outputs[len(condition.merges) :], strict=True))
-        self._controls.update(dict.fromkeys(inner, op))
 
     def _index(self, name: str, merge: Merge) -> Tensor:
         """The second output of a ``Merge``: which of its inputs has a value."""

@@ -224,8 +224,9 @@ class _Finder:
                     self._merges[name] = Merge(part.predicate, values, not part.side)
                     joined = rest[0]
                     for item in self._inputs[name]:
-                        if item.startswith("^"):
-                            joined = _join(joined, self._after(item), name)
+                        if item.startswith("^"):  # it may wait for what only one of the branches runs
+                            context = tuple(each for each in self._after(item) if each not in (part, other))
+                            joined = _join(joined, context, name)
                     return joined
         raise ValueError(f"Node '{name}' (Merge) joins other values than those of the two branches of one condition")
 

@@ -181,11 +181,12 @@ class _Region:
             for source in self._contexts.inputs[name]:
                 giver = self._item_of.get(source_of(source))
                 part = self._inner(source_of(source)) if giver is not None else None
-                if not isinstance(giver, Condition) or giver is item or not isinstance(part, Branch):
+                if not isinstance(giver, Condition) or not isinstance(part, Branch):
                     continue
                 if source.startswith("^"):
-                    giver.awaited[source_of(source)] = part.side
-                else:
+                    if giver is not item or self._predicate(name) is not None:
+                        giver.awaited[source_of(source)] = part.side
+                elif giver is not item:
                     giver.given[full_name(source)] = part.side
 
     def ordered(self) -> list[Item]:

@@ -36,3 +36,32 @@ def test_values(name: str) -> None:
                     wanted = _array(stored)
                     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), f"step {step}: {fetch}"
                     np.testing.assert_allclose(found, wanted, 2e-4, 2e-5, err_msg=f"step {step}: {fetch}")
+
+
+def _node(name: str, op: str, *inputs: str, **types: int) -> Any:
+    node = tf.NodeDef(name=name, op=op, input=inputs)
+    for key, value in types.items():
+        node.attr[key].type = value
+    return node
+
+
+def test_the_end_of_a_condition_waits_for_what_one_branch_runs() -> None:
+    """As TensorFlow 2 lowers conditions whose branches have effects."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        holds, count = tf.placeholder(tf.bool, [], "holds"), tf.get_variable("count", initializer=1.0)
+        nodes = [
+            _node("holds", "Placeholder", dtype=tf.bool.as_datatype_enum),
+            _node("count", "Placeholder", dtype=tf.float32.as_datatype_enum),
+            _node("switch", "Switch", "holds", "holds"),
+            _node("handle", "RefSwitch", "count", "holds"),
+            _node("yes", "Identity", "switch:1"),
+            _node("no", "Identity", "switch"),
+            _node("change", "AssignAdd", "handle:1", "handle:1", "^yes"),
+            _node("end", "Merge", "no", "yes", "^change"),
+        ]
+        mapping = {"holds:0": holds, "count:0": count._ref()}
+        (end,) = tf.import_graph_def(tf.GraphDef(node=nodes), mapping, ["end"]) or ()
+        session.run(tf.global_variables_initializer())
+        for value, wanted in ((False, 1.0), (True, 2.0)):
+            session.run(end, {holds: value})
+            assert session.run(count) == wanted
