@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headwater.data.composites import is_dense
 from headwater.data.dataset import Dataset
 from headwater.keras.internals import DataAdapter, data_adapter_utils
 
@@ -20,6 +21,17 @@ def is_dataset(value: object) -> bool:
     return isinstance(value, Dataset)
 
 
+def require_dense(dataset: Dataset) -> None:
+    """ValueError for sparse and ragged components of a dataset's elements: a compiled model takes arrays."""
+    if not is_dense(dataset.node.specs):
+        raise ValueError(
+            "the dataset's elements have sparse or ragged components, and a model takes arrays: "
+            f"{dataset.element_spec}. "
+            "In a map, make bags arrays by tf.sparse.to_dense(tf.sparse.reset_shape(bag, [rows, longest]), -1) or "
+            "ragged.to_tensor(-1); DynamicEmbedding(..., combiner='mean', padding=-1) leaves the padding out"
+        )
+
+
 class DatasetAdapter(_base):
     """What Keras's loops take a dataset's batches from.
 
@@ -29,6 +41,7 @@ class DatasetAdapter(_base):
     """
 
     def __init__(self, dataset: Dataset, class_weight: object = None) -> None:
+        require_dense(dataset)
         self._dataset = dataset
         self._class_weight = class_weight
 

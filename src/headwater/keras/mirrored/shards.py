@@ -15,7 +15,7 @@ import jax
 import keras
 import numpy as np
 
-from headwater.keras.datasets import DatasetAdapter, is_dataset
+from headwater.keras.datasets import DatasetAdapter, is_dataset, require_dense
 from headwater.keras.internals import ArrayDataAdapter, DataAdapter, array_slicing, data_adapters
 from headwater.keras.mirrored.steps import NOTHING
 
@@ -307,6 +307,7 @@ def shards_of(
     if isinstance(x, ShardedDataset):
         return DatasetShards(x.dataset, Share(count=1, index=0, seed=share.seed), class_weight)
     if is_dataset(x):
+        require_dense(x)
         if y is not None or sample_weight is not None:
             name = "y" if y is not None else "sample_weight"
             raise ValueError(f"{name} must not be given beside a dataset, whose elements hold it")

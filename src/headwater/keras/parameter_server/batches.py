@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from headwater.data.numbered import NumberedElements
-from headwater.keras.datasets import is_dataset
+from headwater.keras.datasets import is_dataset, require_dense
 from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 from headwater.ps.accounting.ledger import Plan, Work
@@ -536,6 +536,7 @@ def make_batches(
 def _why_iterated(data: Tree) -> str:
     """Why batches cannot be had by number, the same at all workers; empty where they can."""
     if is_dataset(data):
+        require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
         return changes and f"a dataset with {changes} may give others when it is gone over again"
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):

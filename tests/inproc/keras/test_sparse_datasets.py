@@ -1,0 +1,44 @@
+"""Datasets of sparse elements and Keras's models: refused with the way out, which leads to a model that learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.keras import ParameterServerStrategy  # before keras: it chooses the backend
+
+import keras  # isort: skip
+
+from headwater import tf
+from headwater.keras.layers import DynamicEmbedding
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
+
+BAGS = [[1, 2], [], [3], [4, 5, 6]]
+
+
+def dataset() -> Any:
+    places = [[row, at] for row, bag in enumerate(BAGS) for at in range(len(bag))]
+    ids = [each for bag in BAGS for each in bag]
+    rows = tf.SparseTensor(np.array(places, np.int64), np.array(ids, np.int64), [4, 3])
+    return tf.data.Dataset.from_tensor_slices(({"bag": rows}, np.ones((4, 1), np.float32))).batch(2)
+
+
+def dense(features: Any, label: Any) -> Any:
+    bag = tf.sparse.to_dense(tf.sparse.reset_shape(features["bag"], [2, 3]), -1)
+    bag.set_shape([None, 3])
+    return {"bag": bag}, label
+
+
+def test_bags_of_any_length() -> None:
+    with ParameterServerStrategy().scope():
+        bag = keras.Input((3,), dtype="int64", name="bag")
+        rows = DynamicEmbedding(2, combiner="sqrtn", padding=-1, initializer="normal")(bag)
+        model = keras.Model({"bag": bag}, keras.layers.Dense(1)(rows))
+        model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match=r"sparse or ragged components.*SparseTensorSpec.*tf\.sparse\.to_dense"):
+        model.fit(dataset(), verbose=0)
+    losses = model.fit(dataset().map(dense), epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
