@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import jax
 import numpy as np
@@ -12,7 +15,8 @@ import numpy as np
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.graph.ops.rows import RowForm, row_form
 from headwater.graph.passes.block_plan import BlockPlan
-from headwater.graph.passes.plan import Compute, Node
+from headwater.graph.passes.plan import Compute, Node, encode_compute
+from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.readers import columns
 from headwater.graph.runtime.devices import is_default, local_device
@@ -128,13 +132,7 @@ class _Rows:
         self._seed = secrets.randbits(31)
         axes = [0 if varies else None for varies in self._varying]
         self._device = None if is_default(compute.device) else local_device(compute.device)
-        self._run: Any = _jax.jit(_jax.vmap(self._one, in_axes=(axes, 0)))
-
-    def _one(self, inputs: Sequence[AnyArray], counter: AnyArray) -> list[AnyArray]:
-        values: Values = dict(zip(self._compute.inputs, inputs, strict=True))
-        for node in self._compute.nodes:
-            trace(node, values, {}, self._seed, counter)
-        return [values[name] for name in self._compute.outputs]
+        self._run = _shared_mapping(compute, axes, self._seed)
 
     def __call__(self, values: Values, step: Step) -> None:
         inputs = [values[name] for name in self._compute.inputs]
@@ -153,6 +151,52 @@ class _Rows:
             return self._run(inputs, counters)
         with _jax.default_device(self._device):
             return self._run([np.asarray(value) for value in inputs], counters)
+
+
+class _Mapping:
+    """A compute mapped over rows, which threads that ask at the same time compile once.
+
+    Args:
+      compute: the operations.
+      axes: of its inputs: 0 for one with a row for each element, None for one that is the same for all.
+      seed: of random numbers.
+    """
+
+    def __init__(self, compute: Compute, axes: Sequence[int | None], seed: int) -> None:
+        def one(inputs: Sequence[AnyArray], counter: AnyArray) -> list[AnyArray]:
+            values: Values = dict(zip(compute.inputs, inputs, strict=True))
+            for node in compute.nodes:
+                trace(node, values, {}, seed, counter)
+            return [values[name] for name in compute.outputs]
+
+        self._run: Any = _jax.jit(_jax.vmap(one, in_axes=(list(axes), 0)))
+        self._compiling = threading.Lock()
+        self._compiled: set[Any] = set()
+
+    def __call__(self, inputs: Sequence[Any], counters: Any) -> Sequence[object]:
+        key = tuple([(value.shape, value.dtype) for value in inputs]), len(counters)
+        if key in self._compiled:
+            return self._run(inputs, counters)
+        with self._compiling:
+            found = self._run(inputs, counters)
+            self._compiled.add(key)
+        return found
+
+
+_mappings: WeakValueDictionary[bytes, _Mapping] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _shared_mapping(compute: Compute, axes: Sequence[int | None], seed: int) -> _Mapping:
+    """The mapping of a compute without random numbers: that of another plan, where it has one of equal content."""
+    if any(node.definition.kind is Kind.RANDOM for node in compute.nodes):
+        return _Mapping(compute, axes, seed)
+    key = hashlib.blake2b((compute.digest or encode_compute(compute)) + repr(axes).encode()).digest()
+    with _lock:
+        found = _mappings.get(key)
+        if found is None:
+            found = _mappings[key] = _Mapping(compute, axes, seed)
+    return found
 
 
 def _padded(value: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
