@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.tensorboard_protos import graph_pb2, node_def_pb2
 
 FOLDER = Path(__file__).parents[3] / "data" / "tf1" / "meta_graphs"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
@@ -39,7 +40,7 @@ def test_values(name: str) -> None:
 
 
 def _node(name: str, op: str, *inputs: str, **types: int) -> Any:
-    node = tf.NodeDef(name=name, op=op, input=inputs)
+    node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
     for key, value in types.items():
         node.attr[key].type = value
     return node
@@ -59,9 +60,10 @@ def test_the_end_of_a_condition_waits_for_what_one_branch_runs() -> None:
             _node("change", "AssignAdd", "handle:1", "handle:1", "^yes"),
             _node("end", "Merge", "no", "yes", "^change"),
         ]
-        mapping = {"holds:0": holds, "count:0": count._ref()}
-        (end,) = tf.import_graph_def(tf.GraphDef(node=nodes), mapping, ["end"]) or ()
+        mapping: Any = {"holds:0": holds, "count:0": count._ref()}
+        found = tf.import_graph_def(graph_pb2.GraphDef(node=nodes), mapping, ["end"])
+        assert found is not None
         session.run(tf.global_variables_initializer())
         for value, wanted in ((False, 1.0), (True, 2.0)):
-            session.run(end, {holds: value})
+            session.run(found[0], {holds: value})
             assert session.run(count) == wanted
