@@ -160,10 +160,12 @@ class InitialValues:
         self._compute = compute
         self._seed = seed
         uses = Counter([name for node in compute.nodes for name in node.inputs] + list(compute.outputs))
-        self._used_once = {name for name, count in uses.items() if count == 1}
+        used_once = {name for name, count in uses.items() if count == 1}
         # Of a product that only a sum uses, XLA rounds the sum alone.
-        products = {f"{node.name}:0" for node in compute.nodes if node.type == "Mul"} & self._used_once
+        products = {f"{node.name}:0" for node in compute.nodes if node.type == "Mul"} & used_once
         self._products = {name for node in compute.nodes if node.type in _SUMS for name in node.inputs[:1]} & products
+        # Numbers that only a product uses, whose memory its sum may have.
+        self._spare = {f"{node.name}:0" for node in compute.nodes if node.type in _DRAWS} & used_once
 
     def run(self, inputs: Sequence[Any], counter: int) -> tuple[dict[str, Array], list[Array]]:
         """Computes all values.
@@ -181,15 +183,18 @@ class InitialValues:
         given = dict(zip(self._compute.inputs, map(np.asarray, inputs), strict=True))
         values: dict[str, Any] = dict(given)
         state: dict[str, Array] = {}
+        foreign = {*map(id, given.values())}
         for node in self._compute.nodes:
             try:
                 value = self._value(node, values, counter)
             except (TypeError, ValueError) as error:
                 raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
             values[f"{node.name}:0"] = value
+            if node.type == "Const":
+                foreign.add(id(value))
             if node.type == "Assign":
                 # A program may change the arrays that it feeds; constants belong to the graph.
-                kept = value if value.base is None and value.flags.writeable else value.copy()
+                kept = value.copy() if value.base is not None or id(value) in foreign else value
                 kept.flags.writeable = False
                 state[node.refs[0]] = kept
         return state, [values[name] for name in self._compute.outputs]
@@ -207,11 +212,10 @@ class InitialValues:
             key = generator.fold_in(generator.seed_key(first), second)
             return _drawn(node.type, node.attrs["dtype"], generator.fold_in(key, counter), as_ints(inputs[0]))
         if f"{node.name}:0" in self._products:
-            return inputs
+            return inputs, node.inputs[0] in self._spare
         if node.inputs[0] in self._products:
-            (x, factor), term = inputs
+            ((x, factor), spare), term = inputs
             if not (x.dtype == np.float32 and factor.ndim == term.ndim == 0):
                 return x * factor + term
-            drawn = x.base is None and x.flags.writeable
-            return generator.scaled(x, factor, term, into=x if drawn else np.empty_like(x))
+            return generator.scaled(x, factor, term, into=x if spare else np.empty_like(x))
         return np.asarray(_FORMS[node.type](*inputs))

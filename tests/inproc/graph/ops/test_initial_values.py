@@ -136,3 +136,16 @@ def test_a_value_read_before_is_the_old_one() -> None:
         np.testing.assert_array_equal(before, [1, 1, 1])
         np.testing.assert_array_equal(after, session.run(noise))
         assert len({*session.run(drawn).tolist(), *after.tolist()}) == 6
+
+
+def test_a_fed_array_stays_the_program_s() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(tf.float32, [2])
+        variable = tf.get_variable("v", initializer=tf.zeros([2]))
+        value = np.ones(2, np.float32)
+        session.run(tf.assign(variable, fed * 2.0 + 1.0).op, {fed: value})
+        np.testing.assert_array_equal(value, [1, 1])
+        np.testing.assert_array_equal(session.run(variable), [3, 3])
+        session.run(tf.assign(variable, fed).op, {fed: value})
+        value[0] = 9
+        np.testing.assert_array_equal(session.run(variable), [1, 1])
