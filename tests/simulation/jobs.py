@@ -161,6 +161,11 @@ class _Life:
         return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.asked))
 
     @property
+    def failed(self) -> bool:
+        """Whether it has ended with an error, perhaps after its work, and nobody had asked it to end."""
+        return isinstance(self.state, Exited) and self.state.code != 0 and not self.asked
+
+    @property
     def ended_by_itself(self) -> bool:
         """Whether it has ended without an error, and nobody had asked it to."""
         return isinstance(self.state, Exited) and self.state.code == 0 and not self.asked
@@ -489,12 +494,11 @@ class JobsHistory:
             complete = self.hosts.work_is_complete(job_id)
             owing = 1 if complete else record.state.workers
             well = [life.ended_well for task, life in last.items() if task.job in WORKING and task.index < owing]
-            if complete and record.state.phase is JobPhase.FAILED:
-                others = [life for task, life in last.items() if task.job in WORKING and task.index >= owing]
-                if all(well) and all(life.finished for life in others):
-                    raise HistoryError(f"{job_id} has done its work, and is said to have failed: {record.state.reason}")
             ended_badly = any(
-                not life.ended_well for (job, _), lives in self.hosts.lives.items() if job == job_id for life in lives
+                life.failed or not life.ended_well
+                for (job, _), lives in self.hosts.lives.items()
+                if job == job_id
+                for life in lives
             )
             match record.state.phase:
                 case JobPhase.SUCCEEDED if not well or not all(well):
