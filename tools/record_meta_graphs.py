@@ -6,6 +6,9 @@ Usage: PYTHON tools/record_meta_graphs.py tests/data/tf1/meta_graphs
 PYTHON is an interpreter with TensorFlow 1.15. Each program gives steps: what is fetched, and what is fed.
 """
 
+# TensorFlow 1.15, which this runs under, says no types.
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportOptionalOperand=false
+
 import json
 import os
 import sys
