@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE: Final = "<operations on kernels>"
 ALIASES: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
+_GROWING: Final = frozenset({"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"})
+"""Operations that make large arrays of small ones."""
 _ERRORS: Final = (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError)
 
 
@@ -180,7 +182,11 @@ class Code:
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
         """Computes an operation on small constants once for all."""
         inputs = [self.constants.get(name) for name in node.inputs]
-        if not inputs or any(value is None or value.size > MAX_KNOWN_ELEMENTS for value in inputs):
+        if (
+            node.type in _GROWING
+            or not inputs
+            or any(value is None or value.size > MAX_KNOWN_ELEMENTS for value in inputs)
+        ):
             return False
         with np.errstate(all="ignore"):
             if fault_of(node.type, inputs, node.attrs):
