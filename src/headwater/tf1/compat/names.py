@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from headwater.tf1.compat.modules import missing_attribute
-from headwater.tf1.functional.ragged_dispatch import dispatching
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,11 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
             value = importlib.import_module(area.modules[name])
         elif name in table:
             source, there = table[name]
-            value = dispatching(getattr(importlib.import_module(source), there), source, there)
+            value = getattr(importlib.import_module(source), there)
+            if source.startswith(("headwater.tf1.functional.", "headwater.tf1.variables.")):
+                from headwater.tf1.functional.ragged_dispatch import dispatching  # noqa: PLC0415  loads NumPy
+
+                value = dispatching(value, source, there)
         else:
             raise missing_attribute(module_name.removeprefix("headwater.tf1.compat."), name)
         setattr(sys.modules[module_name], name, value)
