@@ -25,6 +25,15 @@ def case_gradients_behind_a_mask(tf):
     return [told(tf, lambda f=f, t=t: of(f, [0.0, 4.0], t)) for f in functions for t in (tf.float32, tf.float64)]
 
 
+def case_gradients_of_single_numbers_behind_a_mask(tf):
+    def of(function, mask):
+        x = tf.placeholder_with_default(0.0, [])
+        return tf.gradients(function(x) * tf.placeholder_with_default(mask, []), x)[0]
+
+    functions = (tf.sqrt, tf.rsqrt, tf.reciprocal)
+    return [str(told(tf, lambda f=f, mask=mask: of(f, mask))) for f in functions for mask in (0.0, 1.0)]
+
+
 def case_extremes_and_nan(tf):
     found = []
     for row in ([1.0, NAN, 2.0], [NAN, 1.0], [NAN, NAN], [-INF, NAN], [INF, INF]):

@@ -105,7 +105,7 @@ def _masked_slope(compute: Function, *names: str) -> None:
         slope = compute(conjugate(y))
         result = dy * slope
         if not np.isfinite(slope).all():
-            result[(dy == 0) & ~np.isfinite(slope)] = 0
+            result = np.where((dy == 0) & ~np.isfinite(slope), result.dtype.type(0), result)
         return result
 
     @gradient_kernel(names[0], outputs=True)
