@@ -1,7 +1,7 @@
-"""On which ``ps`` the copies of a shard should be, and what its primary does next to have them there. Pure.
+"""Placement of a shard's replicas: on which ``ps`` they should be, and the primary's next step towards that. Pure.
 
-Copies move one at a time, while the shard is served: a primary fills a third copy up, which takes the second's place;
-and it hands over to its second. So a shard goes to any two ``ps`` without ever having fewer than two copies.
+Replicas move one at a time, while the shard is served: a primary fills a third replica, which then replaces the backup;
+and it hands over to its backup. These two steps move a shard to any two ``ps``, and it always has two replicas.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from headwater.state.views import View
 
 
 class Aim(NamedTuple):
-    """The numbers of the ``ps`` that should have the primary and the second; None where one copy is wanted."""
+    """The desired placement: the number of the primary's ``ps`` and of the backup's (None: no backup is wanted)."""
 
     primary: int
     second: int | None
 
 
 class Move(enum.Enum):
-    """What a primary does next: nothing; drop its second; have another second; have the second serve in its place."""
+    """Next action of a primary: nothing; drop its backup; replace its backup; hand over to its backup."""
 
     STAY = 0
     DROP = 1
@@ -30,20 +30,20 @@ class Move(enum.Enum):
 
 
 class Step(NamedTuple):
-    """The next step of a primary: what, and with which ``ps``."""
+    """The next step of a primary: the action, and the ``ps`` that it concerns."""
 
     move: Move
     ps: int | None = None
 
 
 def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> Aim:
-    """Where copies should be, given that some ``ps`` are about to end.
+    """Returns the placement to aim for, given that some ``ps`` are shutting down.
 
     Args:
-      view: the present one.
-      aim: where they were said to be; None where nothing was said: they stay where they are.
-      beside: of which ``ps`` the second is where there is none.
-      staying: the ``ps`` that are not about to end.
+      view: the current view.
+      aim: the requested placement; None where none was requested: replicas stay where they are.
+      beside: the ``ps`` for the backup, where the view has none.
+      staying: the ``ps`` that are not shutting down.
     """
     now = Aim(view.primary.ps, beside if view.second is None else view.second.ps)
     if not staying:
@@ -60,13 +60,13 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
 
 
 def _after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
-    """The first after ``ps`` in a ring of those that stay."""
+    """Returns the first of ``staying`` after ``ps``, in a ring and except ``but``; None where there is none."""
     ring = [*(each for each in staying if each > ps), *(each for each in staying if each <= ps)]
     return next((each for each in ring if each not in but), None)
 
 
 def next_step(view: View, aim: Aim) -> Step:
-    """What the primary of ``view`` does next, to have copies where ``aim`` says."""
+    """Returns the next step of the primary of ``view`` towards the placement ``aim``."""
     me, second = view.primary.ps, None if view.second is None else view.second.ps
     if aim.primary != me:
         return Step(Move.HAND_OVER) if second == aim.primary else Step(Move.BRING, aim.primary)
@@ -76,11 +76,11 @@ def next_step(view: View, aim: Aim) -> Step:
 
 
 def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
-    """Where the copies of shards should be, so that each ``ps`` has about as many as the others, and few move.
+    """Returns a placement of each shard that balances the number of replicas per ``ps`` and moves few of them.
 
     Args:
-      homes: by shard the number of the ``ps`` that serves it at the beginning.
-      staying: those that there are, at least one.
+      homes: for each shard, the number of the ``ps`` that serves it when the job starts.
+      staying: the numbers of the available ``ps``, at least one.
 
     >>> spread([0, 1], [0, 1])
     [Aim(primary=0, second=1), Aim(primary=1, second=0)]

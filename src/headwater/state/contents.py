@@ -1,4 +1,7 @@
-"""What is kept twice, and how another copy follows it: who derives from `headwater.state.copy.KeptCopy` says so."""
+"""Interface of replicated state: reset, apply a change, feed a backup, promote, demote.
+
+Subclasses of `headwater.state.copy.KeptCopy` implement it for each kind of state.
+"""
 
 from __future__ import annotations
 
@@ -12,49 +15,54 @@ from headwater.state.views import Copy
 
 
 class Contents:
-    """What a copy keeps, and serves where it is the primary."""
+    """The state that a replica keeps, and serves where it is the primary."""
 
     def _begin(self) -> None:
-        """Makes what is kept anew, empty."""
+        """Resets the state to empty."""
         raise NotImplementedError
 
     def _end(self) -> None:
-        """What was kept is dropped: those who are served hear no more of it. `_changed` and `_taking` are held."""
+        """Discards the state, and stops answering clients from it. `_changed` and `_taking` are held."""
         raise NotImplementedError
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
-        """Makes a change that the primary has sent on ``channel``; whatever it raises, the copy is dropped."""
+        """Applies a change that the primary sent on ``channel``. Where it raises anything, the replica is discarded."""
         raise NotImplementedError
 
     def _begin_feed(self, channel: FeedChannel, other: Copy) -> Feed:
-        """Makes the feed of the other copy, which begins with all there is now, and gives it to `_feeds`, both between
-        two changes. Changes that were noted and not sent yet go to the present feed first."""
+        """Makes the feed of another replica, which begins with a snapshot, and passes it to `_feeds`.
+
+        Both happen between two changes, so that each change is either in the snapshot or sent after it. Changes that
+        were recorded and not sent yet are sent to the current feed first.
+        """
         raise NotImplementedError
 
     def _between_changes(self) -> AbstractContextManager[Any]:
-        """What is served does not change meanwhile: changes wait."""
+        """Returns a context manager that blocks changes of the served state."""
         raise NotImplementedError
 
     def _step_down(self) -> None:
-        """This copy serves no more, with `_stops_serving` between two changes: those who are served hear no more of
-        it. It is left with what there is at that moment, as a second has it. `_taking` is held."""
+        """Demotes this replica: calls `_stops_serving` between two changes, and stops answering clients.
+
+        It keeps the state of that moment in the form in which a backup has it. `_taking` is held.
+        """
         raise NotImplementedError
 
     def _take_up(self) -> None:
-        """This copy serves from now on: what it was fed is made what is served. `_taking` is held."""
+        """Promotes this replica: installs the state that it was fed as the served state. `_taking` is held."""
         raise NotImplementedError
 
     def _is_filled(self) -> bool:
-        """Whether there is something to feed the other copy with; may wait for it for a moment."""
+        """Whether there is state to feed a backup with; may briefly wait for it."""
         return True
 
     def _look_after(self) -> None:
-        """Called now and then while this copy serves."""
+        """Does periodic work; called regularly while this replica serves."""
 
     def _wake_other(self) -> None:
-        """Called now and then while the witness waits for the other copy."""
+        """Called regularly while the witness waits to hear from the other replica."""
 
     @property
     def _fills_slowly(self) -> bool:
-        """Whether what a feed begins with comes in pieces: meanwhile the other copy is none."""
+        """Whether the snapshot is sent in pieces: until it is complete, the other replica cannot be promoted."""
         return False

@@ -1,18 +1,17 @@
-"""One of the copies of what a ``ps`` holds: it serves, or follows the copy that does.
+"""A replica of a shard of a ``ps``: it serves the shard, or follows the primary.
 
-A thread of its own, the *keeper*, asks the witness, feeds the other copy where this one is the primary, and takes over
-where the primary is lost. What it may do is decided by `headwater.state.views`. What it does is in a class for each
-thing, from the first to the last: it knows who serves (`headwater.state.member`), follows
-(`headwater.state.second`), feeds others (`headwater.state.feeding`), serves (`headwater.state.primary`), and,
-here, keeps to that and leaves. What is kept twice is up to who derives from `KeptCopy`
-(`headwater.state.contents`).
+Its thread, the *keeper*, asks the witness for the view, feeds the backup where this replica is the primary, and takes
+over where the primary is lost. `headwater.state.views` decides which of these are allowed. Each class of the hierarchy
+adds one role: knowing the view (`headwater.state.member`), following as the backup (`headwater.state.second`), feeding
+other replicas (`headwater.state.feeding`), serving as the primary (`headwater.state.primary`), and, here, the keeper
+and the shutdown. Subclasses of `KeptCopy` define the replicated state (`headwater.state.contents`).
 
-Each process of a ``ps`` may have a `KeptCopy` of each shard. Two of them are copies; the others are *spare*: they have
-nothing, and wait to be fed. A primary is told where the copies should be with `KeptCopy.aim`, and has them go there one
-after the other while it serves (`headwater.state.aims`): it feeds a spare one beside its second, which that replaces
-then, and hands over to its second. What is served has to be able to `KeptCopy._step_down` for the latter. A process
-that is about to end is none of `Processes.staying`, which is enough: its copies go to others, and `KeptCopy.is_free`
-says when. Where `aim` is never called and all processes stay, copies stay on two processes, too.
+Each process of a ``ps`` may have a `KeptCopy` of each shard. Two of them are replicas that a view names; the others are
+*spare*: they are empty, and wait to be fed. `KeptCopy.aim` tells a primary the desired placement, and it moves replicas
+there one after the other while it serves (`headwater.state.aims`): it feeds a spare one until that replaces the backup,
+and hands over to its backup, for which the served state has to implement `KeptCopy._step_down`. A process that drains
+is not in `Processes.staying`; that suffices for its replicas to be moved elsewhere, and `KeptCopy.is_free` says when
+they are. Where `aim` is never called and all processes stay, replicas stay on two processes, too.
 """
 
 from __future__ import annotations
@@ -34,26 +33,26 @@ from headwater.state.views import Copy, View, Wants
 
 _log = logging.getLogger("headwater")
 
-#: What the chief is as the other copy of one that ends.
+#: The chief, as the target of the feed of a replica that shuts down.
 _AT_CHIEF: Final = Copy(-1, 0)
-#: How often a copy that is spare, or follows, tells the witness what it knows, in seconds: a witness that was started
-#: anew may wait for that.
+#: How often a spare replica or a backup reports its view to the witness, in seconds: a witness that was restarted
+#: may wait for that report.
 _SPARE_S: Final = 2.0
 
 
 class KeptCopy(PrimaryCopy):
-    """One of the copies of a shard, with its keeper; see `headwater.state.member.Member` for arguments."""
+    """A replica of a shard, with its keeper thread; see `headwater.state.member.Member` for arguments."""
 
     def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
         super().__init__(name, shard, site=site, called=called)
         self._keeper = threading.Thread(target=self._keep, name=f"replica-{self.name}", daemon=True)
 
     def start(self) -> None:
-        """Begins to ask who serves, and to serve or follow."""
+        """Starts the keeper: asks for the view, and serves or follows."""
         self._keeper.start()
 
     def close(self) -> None:
-        """Ends the keeper, and tells the primary that this copy will never serve, where it has one."""
+        """Stops the keeper, and tells the primary, where there is one, that this replica will never serve."""
         self._acknowledges_no_more()
         self._resign()
         self._stop_keeping()
@@ -71,7 +70,7 @@ class KeptCopy(PrimaryCopy):
             self._keeper.join(timeout=ANSWER_S)
 
     def _resign(self) -> None:
-        """Follows no more, and will never serve: the primary hears so, where this copy has one."""
+        """Stops following, and tells the primary, where there is one, that this replica will never serve."""
         fed = self._fed
         if fed is None:
             return
@@ -111,7 +110,7 @@ class KeptCopy(PrimaryCopy):
             )
         if not changed:
             if not self._over:
-                self._ask(Wants.VIEW)  # a witness that was started anew may wait to hear what this copy knows
+                self._ask(Wants.VIEW)  # a restarted witness may wait for this report
             return
         with self._changed:
             if self._standing.serves:
@@ -142,10 +141,10 @@ class KeptCopy(PrimaryCopy):
             return
         if self._over and not self._left:
             self._look_who_is_left(standing)
-        if standing.pairing is not None:  # whether it is a pair is not known
+        if standing.pairing is not None:  # the witness's answer was lost
             self._ask_pair(standing.pairing)
             self._part_feeds()
-            if self._standing.pairing is not None:  # the witness waits for others, which have to get a word in
+            if self._standing.pairing is not None:  # the witness waits for other replicas; let them ask
                 self._pause(PAUSE_S)
             return
         paired = view.second is not None
@@ -168,11 +167,12 @@ class KeptCopy(PrimaryCopy):
                 self._standing = replace(self._standing, resigned=True)
             self._changed.notify_all()
 
-    # Leaving ----------------------------------------------------------------------------------------------------------
+    # Shutdown ---------------------------------------------------------------------------------------------------------
 
     def leave(self) -> bool:
-        """The process ends. Where no other process has what this copy has, the chief keeps that; see
-        `headwater.state.left_copies`. From now on it acknowledges nothing.
+        """Shuts this replica down, as its process ends; from now on it acknowledges nothing.
+
+        Where no other process has this state, it is handed to the chief; see `headwater.state.left_copies`.
 
         Returns:
           Whether the chief could be reached.
@@ -199,7 +199,7 @@ class KeptCopy(PrimaryCopy):
         return reached
 
     def _leave_with(self, left: LeftCopies, view: View) -> None:
-        """Has the chief keep what this copy has, which is the last."""
+        """Hands the state to the chief, as this is the last replica."""
         if self._is_filled():
             channel = left.leave(self.name, view.term)
             feed = self._begin_feed(channel, _AT_CHIEF)
@@ -213,10 +213,10 @@ class KeptCopy(PrimaryCopy):
         self._ask_last(Wants.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
-        """The view in which this copy, which has no keeper any more, is the last; None where another one serves.
+        """Returns the view in which this replica is the last one; None where another serves. The keeper has stopped.
 
         Args:
-          has_other: whether there was a channel between the two copies; else the other one may be lost.
+          has_other: whether the two replicas were connected; otherwise the other one may be lost.
         """
         while True:
             known = self._standing.view
@@ -226,13 +226,13 @@ class KeptCopy(PrimaryCopy):
             if view is None or view.second is None or self._standing.me not in view:
                 break
             if view == known:
-                return None  # the other one
-            if self._standing.view == known:  # which is newer than what a witness knows that was started anew
+                return None  # the other replica goes on serving
+            if self._standing.view == known:  # the witness was restarted and knows only an older view
                 break
         if self._standing.serves and not self._serving:
             self._take_over()
         return self._standing.view if self._standing.serves else None
 
     def _ask_last(self, wants: Wants) -> View | None:
-        """Asks the witness, without a keeper."""
+        """Asks the witness, after the keeper has stopped."""
         return self._site.ask(self._set, self._shard, self._request(self._standing, wants))

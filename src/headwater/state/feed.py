@@ -1,18 +1,19 @@
-"""What a primary sends to the other copy: all that it has, then every change, in order.
+"""The stream from a primary to another replica: a snapshot of its state, then every change, in order.
 
-The frames of a channel from a primary to the other copy::
+The frames of a channel from a primary to the other replica::
 
-    SECOND  (name, view, goes on)  the first: who feeds, and whether with changes of what the other one has handed over;
-                                answered by DONE (whether the other one takes it, its number, its life, its view,
-                                whether it still has what it has handed over)
-    NEW_VIEW (number, view, aim)  another view, and on which ``ps`` copies should be, where that was said. Where the
-                                other one is the primary of it, the channel ends, and goes on the other way round
-    ...     (number, ...)       what it has, and changes of that, as what is fed says
+    SECOND  (name, view, goes on)  the first frame: the shard, the primary's view, and whether it sends no snapshot but
+                                only changes of the state that the other replica has handed over;
+                                answered by DONE (whether the other replica accepts the feed, its number, its
+                                incarnation, its view, whether it still has the state that it has handed over)
+    NEW_VIEW (number, view, aim)  a new view, and the desired placement, where one was requested. Where the view makes
+                                the other replica the primary, it closes the channel and opens one the other way round
+    ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
 
-    RESIGNS ()                  from the other copy: its task ends, and it will never serve
+    RESIGNS ()                  from the other replica: its task ends, and it will never serve
 
-Each from the primary but the first is answered by DONE (number) as soon as it was received whole. The other copy makes
-a change before it reads another frame.
+Each frame of the primary but the first is answered by DONE (number) as soon as it was received completely. The other
+replica applies a change before it reads the next frame.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from headwater.state.views import Copy, View, as_words
 
 Tensors = Sequence[Array]
 
-#: The most that may wait for a copy that is being filled up; workers wait then, in bytes.
+#: The most changes that may be queued for a replica that is being filled, in bytes; above it workers wait.
 MOST_WAITING = 256 << 20
 
 
 class FeedChannel(Protocol):
-    """What a feed needs of a channel; see `headwater.cluster.transport.channel.Channel`."""
+    """The methods of a channel that a feed uses; see `headwater.cluster.transport.channel.Channel`."""
 
     @property
     def peer(self) -> str: ...
@@ -49,16 +50,16 @@ class FeedChannel(Protocol):
 
 
 class Feed:
-    """One channel to the other copy. It begins with everything, in `fill`; meanwhile what is sent waits.
+    """The stream of state to another replica. `fill` sends the snapshot first; changes are queued until it is sent.
 
     `send` is called by one thread at a time, which sets the order.
 
     Args:
-      channel: on which the other copy has said that it takes what comes.
-      target: the other copy.
-      begins: what it begins with, in order: kinds, headers after the number, and tensors. It is asked for them one
-        after the other, as the other copy takes them.
-      filled: called when all of that is sent, or will not be.
+      channel: the channel on which the other replica has accepted the feed.
+      target: the other replica.
+      begins: the frames of the snapshot, in order: kinds, headers after the number, and tensors. It is iterated as the
+        other replica confirms them, so that few of them are in memory.
+      filled: called when the snapshot is sent, or will not be.
     """
 
     def __init__(
@@ -70,35 +71,36 @@ class Feed:
     ) -> None:
         self._channel = channel
         self.target: Copy = target
-        #: Number of the frame that ends what it begins with: those before it have none of their own, but 0.
+        #: Number of the last frame of the snapshot; the frames before it have number 0.
         self.begins: int = 1
-        #: The last number that a frame was given, and that the other copy has confirmed.
+        #: The highest number that was given to a frame, and the highest that the other replica has confirmed.
         self.given: int = self.begins
         self.confirmed: int = 0
-        #: Whether the other copy has said that it ends, and can never serve.
+        #: Whether the other replica has said that it shuts down, so that it can never serve.
         self.resigned: bool = False
-        #: Feeds a third copy, which is to take the place of the one that this feeds: it is sent all that this one is.
+        #: The feed of a third replica, which is to replace this one's target: it is sent the same changes.
         self.beside: Feed | None = None
-        #: Number of the frame by which the other copy has all that there was when this became the feed.
+        #: Number of the frame whose confirmation means that the other replica has the whole state as of the moment this
+        #: became the feed.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
         self._filled = filled
         self._ended: Callable[[], object] = lambda: None
         self._queue: deque[Frame] | None = deque()
-        self._waiting_bytes = 0  # of what happened since
+        self._waiting_bytes = 0  # of the changes in the queue
         self._receiving = threading.Lock()
         self._heard = threading.Condition()
         self.broken: threading.Event = threading.Event()
 
-    # Under the lock of what is fed ------------------------------------------------------------------------------------
+    # Under the lock of the state --------------------------------------------------------------------------------------
 
     def tell(self, view: View, aim: Sequence[object] | None = None) -> None:
-        """Sends another view."""
+        """Sends a new view."""
         self._send(kinds.NEW_VIEW, (as_words(view), aim), ())
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
-        """Sends a change, or has it wait while the other copy is filled up."""
+        """Sends a change, or queues it while the other replica is filled."""
         if self.beside is not None:
             self.beside.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -116,7 +118,10 @@ class Feed:
             self._put(frame)
 
     def _put(self, frame: Frame) -> None:
-        """Sends a frame. Where that fails, the other copy lacks it: nothing after it is sent."""
+        """Sends a frame.
+
+        Where that fails the feed ends, as the other replica must not get a later change without this one.
+        """
         try:
             self._channel.send(frame)
         except (UnavailableError, CancelledError):
@@ -129,19 +134,19 @@ class Feed:
 
     @property
     def filling(self) -> bool:
-        """Whether the other copy has yet to get what it begins with, or what happened meanwhile."""
+        """Whether the other replica has yet to get the snapshot, or changes queued meanwhile."""
         return self._queue is not None
 
     @property
     def has_room(self) -> bool:
-        """Whether no worker has to wait until the other copy has got more of what happened."""
+        """Whether the queue is short enough; otherwise workers have to wait for the other replica."""
         return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
 
     def fill(self, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Sends what it begins with, then what waits, until nothing does; from then on `send` sends by itself.
+        """Sends the snapshot, then the queued changes until none is left; from then on `send` sends at once.
 
         Args:
-          goes_on: asked now and then; where it says no, nothing is sent any more.
+          goes_on: called regularly; where it returns False, the feed ends.
         """
         try:
             self._fill(goes_on)
@@ -178,24 +183,26 @@ class Feed:
         yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
 
     def _send_confirmed(self, frame: Frame, goes_on: Callable[[], bool]) -> None:
-        """Sends a frame, and waits until the other copy has it: what waits is in one queue, and not on its way."""
+        """Sends a frame and waits for its confirmation, so that unsent bytes are in the queue, which is bounded,
+        only."""
         self._put(frame)
         if not self.wait(frame.header[0], goes_on):
             self.end()
 
     def wait(self, number: int, goes_on: Callable[[], bool]) -> bool:
-        """Waits until the other copy has confirmed frame ``number``; False where the channel is lost before.
+        """Waits until the other replica has confirmed frame ``number``; returns False where the feed ends before.
 
         Args:
           number: of the frame.
-          goes_on: asked now and then; the wait ends with False where it says so.
+          goes_on: called regularly; where it returns False, so does this.
         """
         while self.confirmed < number:
             if self.broken.is_set() or not goes_on():
                 return False
             if not self._receiving.acquire(blocking=False):
-                # The thread that receives says what it hears. It may begin anew at once, so this one need not have its
-                # turn: `fill` sends nothing until it knows that its frame was confirmed.
+                # Another thread receives, and notifies this one of confirmations. It may take the lock again at once,
+                # so this thread also returns from the wait on the number alone: `fill` sends nothing until it knows
+                # that its frame was confirmed.
                 with self._heard:
                     self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
                 continue
@@ -230,7 +237,7 @@ class Feed:
                 raise bad_header(answer, self._channel.peer)
 
     def look(self) -> None:
-        """Notices that the channel is lost, where no thread waits for the other copy."""
+        """Checks whether the channel is lost, where no thread is receiving from it."""
         if self._receiving.acquire(blocking=False):
             try:
                 self._receive(0)
@@ -238,13 +245,14 @@ class Feed:
                 self._stop_receiving()
 
     def end(self) -> None:
-        """Nothing is sent any more."""
+        """Ends the feed: closes the channel, and sends nothing any more."""
         self.broken.set()
         self._channel.close()
         self._ended()
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Has ``call`` called, perhaps more than once, when nothing is sent any more."""
+        """Registers ``call`` for the end of the feed; it may be called more than once, and at once where that has
+        passed."""
         self._ended = call
         if self.broken.is_set():
             call()

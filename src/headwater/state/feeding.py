@@ -1,4 +1,4 @@
-"""How a primary feeds other copies, and has one of them as its second."""
+"""Feeding of other replicas by a primary, and the choice of its backup."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _log = logging.getLogger("headwater")
 
 
 class FeedingCopy(SecondCopy):
-    """A copy that can feed others."""
+    """A replica that can feed others."""
 
     def _second_again(self, view: View) -> Feed | None:
-        """Feeds the second of ``view``, to which there is no channel; None where it is not there, or cannot take what
-        it is fed: then this copy goes alone."""
+        """Feeds the backup of ``view`` over a new channel. Where that fails, asks to be alone, and returns None."""
         assert view.second is not None
         resigned = self._standing.resigned
-        # With pieces that are slow to come those that are served do not wait, and it cannot serve with some of them.
-        # When the job is over they do wait: no witness may be left that lets this copy go alone.
+        # A backup that is filled piece by piece cannot be promoted meanwhile, so clients need not wait for it: ask to
+        # be
+        # alone instead. When the job is over clients do wait, as no witness may be left to allow that.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.second.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
-        if resigned and self._over:  # the witness has ended with the job, and makes no other view
+        if resigned and self._over:  # the witness has ended with the job: no other view will be made
             self._pause(PAUSE_S)
             return None
         if not self._fills_slowly:
@@ -47,7 +47,10 @@ class FeedingCopy(SecondCopy):
         return None
 
     def _second_anew(self, view: View) -> Feed | None:
-        """Fills another copy up, and has it as the second; None where no other ``ps`` can be reached, or should."""
+        """Fills another replica and makes it the backup.
+
+        Returns None where no backup is wanted, or no other ``ps`` accepts.
+        """
         first = next_step(view, self._wanted(view)).ps
         others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
         for number in [] if first is None else [first, *others]:
@@ -61,7 +64,10 @@ class FeedingCopy(SecondCopy):
         return None
 
     def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
-        """Has the copy of another ``ps`` as the second, in the place of that which ``feed`` feeds."""
+        """Replaces the backup that ``feed`` feeds by the replica of another ``ps``.
+
+        Returns the feed of the backup then.
+        """
         before = self._other
         with self._changed:
             self._beside = feed
@@ -88,7 +94,7 @@ class FeedingCopy(SecondCopy):
         return self._feed or feed
 
     def _filled(self, view: View, ps: int) -> Feed | None:
-        """Has the copy of another ``ps`` get all there is; None where that does not come to its end."""
+        """Sends the replica of another ``ps`` the whole state. Returns its feed, or None where that failed."""
         try:
             feed = self._dial(view, ps)
             if feed is not None:
@@ -101,8 +107,13 @@ class FeedingCopy(SecondCopy):
         return None if feed is None or feed.broken.is_set() else feed
 
     def _dial(self, view: View, ps: int, *, goes_on: bool = False) -> Feed | None:
-        """Begins to feed the copy of another ``ps`` with all that there is, or ``goes_on`` with that of one that has
-        all; None where it cannot be reached or takes nothing."""
+        """Opens a feed to the replica of another ``ps``; returns None where it cannot be reached or does not accept.
+
+        Args:
+          view: the current view.
+          ps: the number of the other ``ps``.
+          goes_on: the other replica has the whole state, as it has handed over to this one: send no snapshot.
+        """
         second = view.second if view.second is not None and view.second.ps == ps else None
         other_name = self._processes.name(ps)
         try:
@@ -149,11 +160,11 @@ class FeedingCopy(SecondCopy):
         return feed
 
     def _begin_going_on(self, channel: Channel, other: Copy, view: View) -> Feed:
-        """Makes the feed of a copy that has all there is."""
+        """Makes the feed of a replica that has the whole state already: it begins with the view, without a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _feeds(self, feed: Feed) -> None:
-        """From now on, changes go to ``feed``, which begins with all that there is."""
+        """Sends changes to ``feed`` from now on; its snapshot has all changes up to now."""
         with self._changed:
             if self._beside is not None:
                 self._beside.beside = feed
@@ -163,25 +174,29 @@ class FeedingCopy(SecondCopy):
             self._changed.notify_all()
 
     def _given(self, feed: Feed) -> int:
-        """How many frames ``feed`` was given, where no change is half way there."""
+        """Returns the number of the last frame given to ``feed``, between two changes."""
         with self._between_changes():
             return feed.given
 
-    # Who is the second ------------------------------------------------------------------------------------------------
+    # Choosing the backup ----------------------------------------------------------------------------------------------
 
     def _pair(self, feed: Feed) -> None:
-        """Makes the copy that ``feed`` feeds the second. From here on nothing counts that it does not have."""
+        """Makes the replica that ``feed`` feeds the backup.
+
+        From now on no update is acknowledged that it does not have.
+        """
+        # Set before the witness is asked: its answer may be lost, and then the target may already be the backup.
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
         if not feed.wait(self._given(feed), lambda: not self._closed):
-            with self._changed:  # the witness was not asked
+            with self._changed:  # the witness was not asked, so the target cannot be the backup
                 self._standing = replace(self._standing, pairing=None)
                 self._changed.notify_all()
             return
         self._ask_pair(feed.target)
 
     def _ask_pair(self, other: Copy) -> None:
-        """Asks the witness to have ``other`` as the second, and tells it so."""
+        """Asks the witness to make ``other`` the backup, and sends that the new view."""
         self._ask(Wants.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.second != other or feed is None:
@@ -192,8 +207,10 @@ class FeedingCopy(SecondCopy):
                     each.tell(view, self._aim)
 
     def _part_feeds(self) -> None:
-        """Where a third copy is fed beside the second, feeds that of both alone which is the second now. As long as
-        this is not known, both have to have everything."""
+        """Ends one of two feeds: after a third replica was fed beside the backup, keeps the feed of the current backup.
+
+        As long as the witness has not said which one that is, both are fed, as either may be promoted.
+        """
         with self._between_changes(), self._changed:
             feed, view = self._feed, self._standing.view
             third = feed.beside if feed is not None else None
@@ -209,14 +226,14 @@ class FeedingCopy(SecondCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # what happened since the other feed was lost it lacks
+            third.end()  # it lacks the changes since the other feed broke
         if replaced:
             feed.end()
 
     # When the job is over ---------------------------------------------------------------------------------------------
 
     def _look_who_is_left(self, standing: Standing) -> None:
-        """Looks whether the processes of copies that have yet to confirm something have ended with the job."""
+        """Stops waiting for backups whose processes have exited with the job."""
         feed, second = self._feed, standing.view.second if standing.view is not None else None
         if feed is None or feed.broken.is_set():
             others = {copy.ps for copy in (second, standing.pairing) if copy is not None}
@@ -224,7 +241,7 @@ class FeedingCopy(SecondCopy):
                 self._second_is_gone()
 
     def _second_is_gone(self) -> None:
-        """The copy that is the second will never serve: no process has it any more."""
+        """Notes that the backup will never serve, as its process is gone."""
         with self._changed:
             self._left = self._over
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""How a process of job ``ps`` that is told to end while its job goes on waits for others to have what it has."""
+"""Drain of a process of job ``ps`` that shuts down while its job goes on: others take its state over first."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from headwater.cluster.task.waiting import Reminder
 
 _log = logging.getLogger("headwater")
 
-#: How long it waits for another process that is there, and for one that was lost and may come back, in seconds.
+#: How long it waits for a reachable process, and for a lost one, which may be restarted, in seconds.
 LEAVE_S: Final = 60.0
 LOST_S: Final = 20.0
-#: Between two looks, in seconds.
+#: Seconds between two checks.
 _LOOK_S: Final = 0.05
 
 
 class Leaving(Protocol):
-    """A copy of a process that is about to end; see `headwater.state.copy.KeptCopy`."""
+    """A replica of a process that shuts down; see `headwater.state.copy.KeptCopy`."""
 
     def described(self) -> str: ...
 
@@ -30,21 +30,26 @@ class Leaving(Protocol):
 def leave(
     task: str, copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
 ) -> None:
-    """Waits until no copy of a process would be missed if that ended, or that takes too long; says what it waits for.
-    What no other process has then, the chief keeps.
+    """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
+
+    It logs the replicas that it waits for. After ``patience_s`` it waits no longer: state that no other process has is
+    handed to the chief.
 
     Args:
       task: the name of the process.
-      copies: that it has.
-      missed: those of them that would be.
-      patience_s: how long another process may take to have what is in them, in seconds; 0 where none is to come.
+      copies: its replicas.
+      missed: returns the replicas whose state no other process has.
+      patience_s: returns how long another process may take to copy their state, in seconds; 0 where none is expected.
     """
     _await_others(task, missed, patience_s)
     leave_now(copies)
 
 
 def leave_now(copies: Sequence[Leaving]) -> None:
-    """Each copy leaves; see `leave`. A chief that cannot be reached is waited for once, not for each of them."""
+    """Shuts the replicas down; see `leave`.
+
+    Stops at the first that cannot reach the chief, to wait for it only once.
+    """
     for copy in copies:
         if not copy.leave():
             return

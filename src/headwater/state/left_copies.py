@@ -1,12 +1,13 @@
-"""A copy that no other process of job ``ps`` will have: the chief keeps it until one serves in its place.
+"""Handoff of the last replica of a shard to the chief, which keeps it until a process of job ``ps`` serves again.
 
-Where all processes that have a copy end, though the job goes on, the primary feeds the chief as it would feed a second
-copy (`headwater.state.feed`), and the chief keeps the frames (`headwater.cluster.task.left_states`): part ``n`` of what
-is left has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole are (how many,).
+Where all processes that have a replica shut down, though the job goes on, the primary feeds the chief as it would feed
+a backup (`headwater.state.feed`), and the chief keeps the frames (`headwater.cluster.task.left_states`): part ``n`` of
+the saved state has the words (kind, header...) and the tensors of frame ``n``, and the words of the whole state are
+(number of parts,).
 
-It is kept under the name of the copy and the *term* in which that served. Where all copies of a view are lost, the
-witness makes the view of the next term, whose primary has nothing: it goes on with what was left in the term before,
-if anything was. From what was left in a term before that, others have gone on since.
+The key is the name of the replica and the *term* in which it served. Where all replicas of a view are lost, the witness
+makes the view of the next term, whose primary is empty: it restores the state that was left in the preceding term, if
+any. State from earlier terms is outdated, as replicas have served and changed it since.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _PREFIX: Final = "copy "
 
 
 class ChiefFeedChannel:
-    """The channel of a feed to the chief: each frame is confirmed once the chief has it.
+    """The channel of a feed to the chief; `send` returns once the chief has the frame.
 
     Args:
-      kept: where the frames go.
+      kept: stores the frames on the chief.
 
     Attributes:
-      peer: the chief.
+      peer: the chief's name.
     """
 
     def __init__(self, kept: StateAtChief) -> None:
@@ -40,38 +41,38 @@ class ChiefFeedChannel:
         self._last: object = 0
 
     def send(self, frame: Frame) -> None:
-        """Has the chief keep a frame.
+        """Stores a frame on the chief.
 
         Raises:
-          OpError: it does not have it, as far as is known.
+          OpError: the chief has not confirmed it; it may have it all the same.
         """
         self._kept.leave_part(self._count, (frame.kind, *frame.header), frame.tensors)
         self._count += 1
         self._last = frame.header[0]
 
     def recv(self, timeout_s: float | None = None) -> Frame:
-        """What confirms the last frame."""
+        """Returns the confirmation of the last frame sent, without waiting: `send` has waited for it."""
         del timeout_s
         return Frame(kinds.DONE, (self._last,))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing, as there is no connection."""
 
     def end(self) -> None:
-        """All frames have come: from now on what they bring is left.
+        """Completes the saved state: only from now on can it be restored.
 
         Raises:
-          OpError: the chief has not heard so, as far as is known.
+          OpError: the chief has not confirmed it; it may have completed it all the same.
         """
         self._kept.leave((self._count,), ())
 
 
 class LeftCopies:
-    """On a ``ps``: leaves copies with the chief, and finds those that were left.
+    """On a ``ps``: hands replicas to the chief, and restores them.
 
     Args:
-      chief: its name.
-      link: to that.
+      chief: the chief's name.
+      link: a link to the chief.
 
     Attributes:
       chief: as given.
@@ -89,16 +90,16 @@ class LeftCopies:
         return StateAtChief(_PREFIX + name, term, self.chief, self._link)
 
     def leave(self, name: str, term: int) -> ChiefFeedChannel:
-        """A channel to feed the chief with what a copy has.
+        """Returns a channel to feed the chief with the state of a replica.
 
         Args:
-          name: of the copy.
-          term: in which it serves.
+          name: the name of the replica.
+          term: the term in which it serves.
         """
         return ChiefFeedChannel(self._kept(name, term))
 
     def find(self, name: str, term: int) -> Iterator[Frame]:
-        """The frames of a copy that served in a term, where that was left; after the last, it is left no more.
+        """Yields the frames that a replica left in ``term``, if any; after the last one, the chief discards them.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.
@@ -125,12 +126,12 @@ def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:
 
 
 def forget_outdated(left: LeftStates, name: str, shard: int, term: int) -> None:
-    """On the chief: drops what copies of a shard have left in terms below ``term``, as no process goes on with it.
+    """On the chief: discards the state that replicas of a shard have left in terms below ``term``, as it is outdated.
 
     Args:
-      left: what was left.
-      name: of the set.
-      shard: its number.
-      term: see above.
+      left: the saved states.
+      name: the name of the set.
+      shard: the number of the shard.
+      term: the first term whose state is kept.
     """
     left.forget(f"{_PREFIX}{name}/{shard}", term)

@@ -1,4 +1,4 @@
-"""A copy as one of those of its shard: what it knows of them, what it asks the witness, and how it stands."""
+"""Membership of a replica in its shard: the view that it knows, its requests to the witness, and its status."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from headwater.state.views import Copy, Request, Standing, View, Wants, begins_a
 
 _log = logging.getLogger("headwater")
 
-#: How long a copy tries to reach the other one before it goes on without it, in seconds.
+#: How long a replica tries to reach another one before it gives up, in seconds.
 DIAL_S: Final = 0.4
-#: Between two attempts, in seconds.
+#: Seconds between two attempts.
 PAUSE_S: Final = 0.5
-#: How long the other copy may take to answer, in seconds.
+#: How long another replica may take to answer, in seconds.
 ANSWER_S: Final = 5.0
 
 
 def new_life(before: int = 0) -> int:
-    """A number for another life of a copy of this ``ps``: above ``before``, and above those of former processes."""
+    """Returns a new incarnation number: above ``before``, and above all of earlier processes of this ``ps``."""
     return max(before + 1, (int(time.time() * 1e6) << 10) + new_generation() % 1024)
 
 
 class Member(Contents):
-    """One of the copies of a shard, that knows of the others.
+    """A replica of a shard, with its knowledge of the view.
 
     Args:
-      name: of the set that the shard is of, for the witness.
-      shard: its number.
-      site: where the copy is.
-      called: what the shard is called, for people.
+      name: the name of the set of shards, for the witness.
+      shard: the number of the shard in the set.
+      site: the location of the replica.
+      called: a description of the shard for messages.
 
     Attributes:
-      name: of the shard; that its frames begin with.
+      name: the name of the shard, the first word of its frames' headers.
     """
 
     def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
@@ -54,58 +54,59 @@ class Member(Contents):
         self._called = called
         self._changed = threading.Condition()
         self._standing = Standing(me=Copy(site.ps, new_life()))
-        # Held by the thread that takes what the primary sends, and by who changes what there is: never while
-        # `_changed` is held.
+        # Held by the thread that applies the primary's frames, and while the replica is promoted, demoted or reset. To
+        # avoid a deadlock it is never acquired while `_changed` is held.
         self._taking = threading.Lock()
         self._asking = threading.Lock()
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
-        # Whether the job is over, and the second of the view was found to be gone for good since there was a feed last.
+        # Whether the job is over, and the backup's process was found to have exited since the last feed.
         self._left = False
-        # The feed beside which another one begins.
+        # The feed of the backup, while the feed of its replacement is opened.
         self._beside: Feed | None = None
         self._aim: Aim | None = None
-        # Whether a primary has handed over to this copy, which has changed nothing since; and whether this copy has
-        # handed over, and has changed nothing since.
+        # Whether a primary has handed over to this replica, and whether this replica has handed over; neither has
+        # changed
+        # the state since, so the two can go on without a snapshot.
         self._handed = False
         self._gave = False
-        # Whether a primary has sent anything to it in this life.
+        # Whether a primary has sent anything to it in this incarnation.
         self._has_been_fed = False
-        # Whether it is to serve as all copies of the view before are lost.
+        # Whether it is to serve because all replicas of the preceding view are lost.
         self._begins_anew = False
         # Whether `leave` was called.
         self._is_left = False
-        #: For how long nothing was served when this copy handed over last, in seconds.
+        #: How long the last handover of this replica interrupted service, in seconds.
         self.held_up_s: float = 0.0
         self._serving = False
         self._over = False
         self._closed = False
         self._begin()
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def is_whole(self) -> bool:
-        """Whether this copy serves, and the other one would lose nothing in its place."""
+        """Whether this replica serves, and its backup has the whole state."""
         standing, feed = self._standing, self._feed
         paired = standing.serves and standing.view is not None and standing.view.second is not None
         return paired and feed is not None and not feed.broken.is_set() and not feed.filling
 
     @property
     def lacks_second(self) -> bool:
-        """Whether this copy serves, and there is no other one that would lose nothing in its place, and should be."""
+        """Whether this replica serves, and lacks a complete backup that it should have."""
         aim = self._aim
         return self._standing.serves and not self.is_whole and (aim is None or aim.second is not None)
 
     @property
     def is_missed(self) -> bool:
-        """Whether this process would take along what no other one may have, as far as is known."""
+        """Whether state may be lost if this process ended now, as far as is known."""
         return self.lacks_second and not self._is_left
 
     @property
     def view(self) -> View | None:
-        """The newest that it knows; None before the first."""
+        """The newest view that it knows; None before the first."""
         return self._standing.view
 
     @property
@@ -115,25 +116,25 @@ class Member(Contents):
 
     @property
     def second(self) -> str:
-        """The task that has the second copy, as far as it knows; empty where none has."""
+        """The name of the backup's task, as far as it knows; empty where there is no backup."""
         view = self._standing.view
         return "" if view is None or view.second is None else self._processes.name(view.second.ps)
 
     @property
     def is_spare(self) -> bool:
-        """Whether it has nothing, as it is none of the two copies, and was none at the beginning."""
+        """Whether it is empty: no view names it, no primary feeds it, and it had no replica at the start."""
         standing = self._standing
         at_first = standing.view is None and self._site.ps in self._site.pair
         return not (standing.serves or standing.follows or self._fed is not None or at_first)
 
     @property
     def is_free(self) -> bool:
-        """Whether this process may end without that a copy is missed, as far as is known."""
+        """Whether this process may end without the loss of a replica, as far as is known."""
         return self._is_left or not (self._standing.serves or self._standing.follows)
 
     @property
     def settled(self) -> bool:
-        """Whether this copy serves, and the copies are where they should be."""
+        """Whether this replica serves, and the replicas have the desired placement."""
         view = self._standing.view
         if not self._standing.serves or view is None:
             return False
@@ -141,27 +142,27 @@ class Member(Contents):
 
     @property
     def aimed(self) -> Aim | None:
-        """Where the copies were said to be; None where nothing was said."""
+        """The requested placement; None where none was requested."""
         return self._aim
 
     def aim(self, primary: int, second: int | None) -> None:
-        """Says on which ``ps`` the copies should be; counts where this copy serves, or a view makes it serve later.
+        """Sets the desired placement. It takes effect while this replica serves, also if it is promoted later.
 
         Args:
-          primary: the number of the one that should serve.
-          second: that of the one that should follow; None where one copy is wanted.
+          primary: the number of the ``ps`` that should have the primary.
+          second: the number of the ``ps`` that should have the backup; None where no backup is wanted.
         """
         with self._changed:
             self._aim = Aim(primary, second)
 
     @property
     def behind(self) -> int:
-        """Frames that the other copy has yet to confirm to this one."""
+        """The number of frames that the other replica has yet to confirm."""
         feed = self._feed
         return feed.given - feed.confirmed if self._standing.serves and feed is not None else 0
 
     def described(self) -> str:
-        """How the copies stand, in words."""
+        """Returns the status of the replicas, in words."""
         standing, feed = self._standing, self._feed
         term = f"term {standing.view.term}" if standing.view is not None else "no term yet"
         if standing.serves:
@@ -180,18 +181,18 @@ class Member(Contents):
         return f"shard {self._shard}, {term}: {'fills up from' if filling else 'waits for'} {self._other}"
 
     def job_over(self) -> None:
-        """The chief's program has ended."""
+        """Notes that the job is over, as the chief's program has ended."""
         self._over = True
 
     def _wanted(self, view: View) -> Aim:
-        """Where the copies of ``view`` should be."""
+        """Returns the desired placement, given ``view``."""
         home, beside = self._site.pair
         other = home if view.primary.ps == beside else beside
         return settle(view, self._aim, other, self._processes.staying())
 
     @property
     def _other(self) -> str:
-        """The process that has the other copy, or should have it, as far as is known."""
+        """The name of the process that has the other replica, or should have it, as far as is known."""
         view = self._standing.view
         home, beside = self._site.pair
         if view is not None and view.primary != self._standing.me:
@@ -207,7 +208,7 @@ class Member(Contents):
     # Views ------------------------------------------------------------------------------------------------------------
 
     def _ask(self, wants: Wants, other: Copy | None = None) -> View | None:
-        """Asks the witness, and takes note of what it says; None where it does not know the view.
+        """Sends a request to the witness and follows its view; returns that, or None where the witness knows none.
 
         Raises:
           OpError: there was no answer.
@@ -228,7 +229,7 @@ class Member(Contents):
         return Request(standing.me, standing.view, wants, other or standing.pairing, home, among)
 
     def _become(self, view: View | None) -> None:
-        """Takes note of a view of the witness. No lock is held."""
+        """Follows a view of the witness: demotes or resets this replica where it requires that. No lock is held."""
         if view is None:
             return
         with self._changed:
@@ -245,9 +246,9 @@ class Member(Contents):
             deposed = self._serving and not self._standing.serves
             fed = self._fed
         if stays:
-            if deposed:  # what it has may be needed until the primary has fed it
+            if deposed:  # keep the state: it may be needed until the new primary has fed this replica
                 with self._taking:
-                    if self._serving and not self._standing.serves:  # else the primary has come first
+                    if self._serving and not self._standing.serves:  # else the new primary's feed was first
                         self._step_down()
             return
         if fed is not None:
@@ -256,14 +257,14 @@ class Member(Contents):
             self._learn(view)
 
     def _learn(self, view: View) -> None:
-        """Takes note of a view in which this copy is no primary. `_changed` and `_taking` are held."""
+        """Records a view in which this replica is not the primary. `_changed` and `_taking` are held."""
         before, self._standing = self._standing, learn(self._standing, view, new_life(self._standing.me.life))
         if self._standing.me != before.me:
             _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
             self._renew()
 
     def _renew(self) -> None:
-        """Drops what it has. `_changed` and `_taking` are held."""
+        """Resets the replica to empty. `_changed` and `_taking` are held."""
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()

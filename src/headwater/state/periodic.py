@@ -1,4 +1,4 @@
-"""Something that a ``ps`` does every few seconds, in a thread of its own."""
+"""A periodic action of a ``ps``, in its own thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _log = logging.getLogger("headwater")
 
 
 class Periodic:
-    """Does something again and again. An error is logged, and it is done again.
+    """Runs an action periodically. Errors are logged, and the action is run again after the usual interval.
 
     Args:
-      what: it does, for people.
-      every_s: seconds between two times.
-      action: does it.
+      what: a description of the action, for logs and the name of the thread.
+      every_s: seconds between two runs.
+      action: the action.
     """
 
     def __init__(self, what: str, every_s: float, action: Callable[[], object]) -> None:
@@ -27,15 +27,15 @@ class Periodic:
         self._thread = threading.Thread(target=self._run, name=what, daemon=True)
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the thread."""
         self._thread.start()
 
     def soon(self) -> None:
-        """Does it at once, in its thread."""
+        """Runs the action without waiting for the interval to pass, in the thread."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Ends, once what is being done is done. May be called where it has not begun."""
+        """Stops the thread once a running action has returned. May be called before `start`."""
         self._stopped = True
         self._woken.set()
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""How a copy serves: it takes over, answers workers once the second has what the answer says, and hands over."""
+"""Service by a replica: it is promoted, answers workers once the backup has the changes, and hands over."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _Found = TypeVar("_Found")
 
 
 class PrimaryCopy(FeedingCopy):
-    """A copy that can serve."""
+    """A replica that can serve."""
 
     def _take_over(self) -> None:
         with self._changed:
             fed = self._fed
         if fed is not None:
             fed.close()
-        # What was confirmed is applied first.
+        # Waits for `take` to apply frames that it has confirmed: the old primary has acknowledged them to workers.
         with self._taking:
             view = self._standing.view
             if view is not None and view.term > 1 and self._begins_anew:
@@ -44,8 +44,10 @@ class PrimaryCopy(FeedingCopy):
                 self._changed.notify_all()
 
     def _bring_back(self, term: int) -> None:
-        """Has what the last primary has left with the chief, if anything was left in that term, and nothing of what one
-        before has fed it. `_taking` is held."""
+        """Restores the state that the primary of ``term`` left with the chief, if any. `_taking` is held.
+
+        State that an earlier primary has fed to this replica is discarded, as it is older.
+        """
         left = self._site.left
         if self._has_been_fed:
             with self._changed:
@@ -68,7 +70,7 @@ class PrimaryCopy(FeedingCopy):
             _log.warning(what, self._task, self._called, term, left.chief)
 
     def _stops_serving(self) -> None:
-        """From now on nothing is served, and no change goes to the other copy: one that comes late has no answer."""
+        """Stops serving: changes that arrive later are neither sent to the other replica nor answered."""
         with self._changed:
             self._serving = False
             self._changed.notify_all()
@@ -76,16 +78,19 @@ class PrimaryCopy(FeedingCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def _is_elsewhere(self) -> bool:
-        """Whether the other copy serves, as far as is known, and this one is not to take its place soon."""
-        # Without a second there may be no values yet, which the chief, asking here, is to bring.
+        """Whether the other replica serves, as far as is known, and this one is not about to be promoted."""
+        # A primary without a backup is not elsewhere: it may have no values yet, and the chief, which asks here, has
+        # them.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
-        # When the job is over, the witness makes no other views.
+        # When the job is over, the witness makes no more views.
         return self._fed is not None or self._closed or self._over or outside
 
     def _await_serving(self, channel: Channel, contents: Callable[[], _Found]) -> _Found | None:
-        """What is served to a worker, as ``contents`` gives it, as soon as this copy serves; None where the worker has
-        gone, or was told to try the other copy, which does."""
+        """Waits until this replica serves, and returns the state for a worker, as ``contents`` returns it.
+
+        Returns None where the worker has disconnected, or was sent an error that makes it try the other replica.
+        """
         reminder = Reminder()
         while not channel.peer_gone():
             with self._changed:
@@ -101,10 +106,10 @@ class PrimaryCopy(FeedingCopy):
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
-        """Does `_await_second` for an answer to a worker, and tells it what it waits for.
+        """Runs `_await_second` for an answer to a worker, and sends the worker the reason for a wait.
 
         Raises:
-          UnavailableError: this copy does not serve any more, or the worker is gone.
+          UnavailableError: this replica does not serve any more, or the worker has disconnected.
         """
         reminder = Reminder()
 
@@ -118,14 +123,18 @@ class PrimaryCopy(FeedingCopy):
     def _await_second(
         self, feed: Feed | None, number: int, serves: Callable[[], bool], waits: Callable[[str], None]
     ) -> None:
-        """Returns once the other copy has confirmed frame ``number`` of ``feed``, or the view has no other one.
+        """Returns once the backup has confirmed frame ``number`` of ``feed``, or the view has no backup.
+
+        Only then may an update be acknowledged: a backup that is promoted has all acknowledged updates.
 
         Args:
-          serves: whether what the answer says is still what is served.
-          waits: called now and then with what is waited for, in words. What it raises ends the wait.
+          feed: the feed of the update; None where there was none.
+          number: the number of the update's frame in it.
+          serves: returns whether the state that the answer is about is still served.
+          waits: called regularly with the reason for the wait, in words. Its exceptions end the wait.
 
         Raises:
-          UnavailableError: this copy does not serve any more.
+          UnavailableError: this replica does not serve any more.
         """
         while True:
             with self._changed:
@@ -133,8 +142,8 @@ class PrimaryCopy(FeedingCopy):
                     raise UnavailableError(None, None, f"{self._task} serves {self._called} no more")
                 now = self._feed
                 third = now.beside if now is not None else None
-                # When the job is over, and another copy has ended with it, no task is left that says so in a view. But
-                # that one may serve, where this one was stopped: it has to be gone.
+                # When the job is over and the backup has ended with it, no witness is left to make a view without it.
+                # The backup may have been promoted while this process was stopped, so its process has to be gone.
                 left = self._left and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
@@ -143,8 +152,7 @@ class PrimaryCopy(FeedingCopy):
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # By that frame it has all there was when it became the feed, which is later than what is to be
-                    # secured.
+                    # The new feed has the update once `secures` is confirmed: it became the feed after the update.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
@@ -161,12 +169,12 @@ class PrimaryCopy(FeedingCopy):
     # Moving -----------------------------------------------------------------------------------------------------------
 
     def _move(self, feed: Feed) -> Feed:
-        """Takes the next step to where the copies should be; the feed of the second then."""
+        """Takes the next step to the desired placement. Returns the feed of the backup then."""
         standing = self._standing
         view = standing.view
         if view is None or not standing.serves:
             return feed
-        if standing.pairing is not None:  # a witness that was started anew had no answer
+        if standing.pairing is not None:  # a restarted witness had no answer
             self._ask_pair(standing.pairing)
             self._part_feeds()
             return self._feed or feed
@@ -178,7 +186,7 @@ class PrimaryCopy(FeedingCopy):
                 self._ask(Wants.ALONE)
                 if self._standing.view != view:
                     feed.end()
-            # While another one has the second copy, a process that is away is not dialled.
+            # There is a backup, so this is not urgent: do not wait for a process that is away.
             case Move.BRING if step.ps is not None and shows_life(self._processes, step.ps):
                 return self._replace_second(feed, view, step.ps)
             case Move.HAND_OVER:
@@ -188,9 +196,9 @@ class PrimaryCopy(FeedingCopy):
         return feed
 
     def _hand_over(self, feed: Feed, view: View) -> None:
-        """Has the second serve in the place of this copy, which follows it then."""
-        # Where the witness cannot be asked, or knows nothing, this goes on to serve. So it does when the job is over:
-        # the second, and the witness, may have ended with it.
+        """Hands over to the backup, and follows it."""
+        # Go on serving where the witness cannot be asked, or knows no view, as service would stop until it answers. Do
+        # so also when the job is over: the backup and the witness may have ended with it.
         if self._ask(Wants.VIEW) != view or not feed.wait(self._given(feed), lambda: not self._closed) or self._over:
             return
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""How a copy follows the primary: it takes all that this has, then every change."""
+"""A backup: it receives a snapshot from the primary, then every change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _log = logging.getLogger("headwater")
 
 
 class SecondCopy(Member):
-    """A copy that can follow; see `headwater.state.feed` for what comes."""
+    """A replica that can follow; see `headwater.state.feed` for the frames that it receives."""
 
     def take(self, channel: Channel, first: Frame) -> None:
-        """Takes what a primary sends until the channel ends, unless it is one of an older term."""
+        """Applies the frames of a primary until the channel ends. Refuses a primary of an older term."""
         match first.header:
             case (str(), words, bool(goes_on)):
                 view = from_words(words)
@@ -67,7 +67,7 @@ class SecondCopy(Member):
                 link.give_back(channel, False)
 
     def _watch(self, link: PeerServerLink, channel: Channel) -> None:
-        """From now on a primary that is stopped, or whose machine is gone, is noticed."""
+        """Closes the channel from now on where the primary's process or machine stops answering."""
         try:
             link.reach(DIAL_S)
         except OpError as error:
@@ -89,7 +89,9 @@ class SecondCopy(Member):
                 case _:
                     self._apply(frame, channel)
         except Exception as error:
-            # It has confirmed what it cannot do: what it has is of no use any more.
+            # The frame was confirmed before it was applied, so workers may have an acknowledgement of a change that
+            # this
+            # replica lacks: discard it, and rejoin with a new incarnation.
             _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
             with self._changed:
                 me = Copy(self._standing.me.ps, new_life(self._standing.me.life))

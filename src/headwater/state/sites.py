@@ -1,4 +1,4 @@
-"""Where copies are: the processes that may have some, the ways to them, and what a copy knows of its own place."""
+"""Locations of replicas: the processes that may have replicas, links to them, and the location of a replica itself."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headwater.errors import UnavailableError
 from headwater.state.left_copies import LeftCopies
 from headwater.state.witness import Ask
 
-#: How long a second waits for its primary by default, in seconds.
+#: How long a backup waits for its primary by default, in seconds.
 GRACE_S = 0.8
 
 
 class PeerServerLink(Protocol):
-    """The way to another ``ps``."""
+    """A link to another ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> object: ...
 
@@ -30,35 +30,35 @@ class PeerServerLink(Protocol):
 
 
 class Processes(Protocol):
-    """The processes of job ``ps`` that may have a copy, by number, as this one knows them. They may change."""
+    """The processes of job ``ps`` that may have a replica, by number, as far as this one knows. They may change."""
 
     def numbers(self) -> Sequence[int]:
-        """Of all that there are, in order; this one among them."""
+        """Returns the numbers of all processes, this one included, in order."""
         ...
 
     def staying(self) -> Sequence[int]:
-        """Of those of them that are not about to end, in order."""
+        """Returns the numbers of the processes that are not shutting down, in order."""
         ...
 
     def name(self, number: int) -> str:
-        """What a process is called; also one that is gone."""
+        """Returns the name of a process; also of one that has exited."""
         ...
 
     def link(self, number: int) -> PeerServerLink:
-        """The way to another process.
+        """Returns the link to another process.
 
         Raises:
-          UnavailableError: it is not known.
+          UnavailableError: the process is not known.
         """
         ...
 
 
 def shows_life(processes: Processes, number: int) -> bool:
-    """Whether a process may be there, as far as is known."""
+    """Returns whether a process may be reachable, as far as is known."""
     try:
         return not processes.link(number).lost()
     except UnavailableError:
-        return False  # it has just gone
+        return False  # it has just been removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class FixedProcesses:
     """`Processes` that stay the same.
 
     Attributes:
-      me: number of this one.
-      task: its name.
-      others: name of, and way to, each other one, by number.
+      me: the number of this process.
+      task: the name of this process.
+      others: the name of each other process, and the link to it, by number.
     """
 
     me: int
@@ -90,15 +90,15 @@ class FixedProcesses:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """Where a copy is, and what it knows of others.
+    """The location of a replica, and its access to the other processes.
 
     Attributes:
-      ps: number of this ``ps``.
-      pair: the numbers of the ``ps`` that have copies at the beginning; first of that which serves.
-      processes: that may have copies.
+      ps: the number of this ``ps``.
+      pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
+      processes: the processes that may have replicas.
       ask: asks the witness, see `headwater.state.witness`.
-      left: where a copy is left that no other process will have; None where that is lost.
-      grace_s: how long a second waits for its primary to come back before it asks to serve, in seconds.
+      left: takes the state of a last replica over; None where such state is lost.
+      grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
 
     ps: int

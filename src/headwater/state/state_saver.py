@@ -1,11 +1,10 @@
-"""A ``ps`` saves its own state every few seconds, and goes on with it when it is started anew: what is common to
-graphs, Keras and JAX.
+"""Periodic saves of a ``ps``'s own state, from which it continues after a restart; shared by graphs, Keras and JAX.
 
-A save is of one moment: for it, updates wait only as long as it takes to take references to arrays. What did not change
-since the save before is not written again, see `headwater.data.io.state_files`.
+A save is a consistent snapshot: updates wait only while references to its arrays are taken. Chunks that have not
+changed since the preceding save are not written again, see `headwater.data.io.state_files`.
 
-A whole state is written first, and again when the deltas since have grown to half its size. Once it is whole, what is
-older than the whole state before it is removed: so a damaged file costs the saves since, not everything.
+A full state is written first, and again when the deltas since have grown to half its size. Once it is complete, files
+older than the preceding full state are removed: so a damaged file costs the saves since then, not everything.
 """
 
 from __future__ import annotations
@@ -29,10 +28,11 @@ from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
-#: What is written again where a byte of it changed, in bytes.
+#: Size of the chunks that are compared, and written where a byte of them has changed, in bytes.
 CHUNK_BYTES: Final = 256 << 10
 
-#: Of each chunk of an array two sums of different kinds: that neither changes with the bytes is next to impossible.
+#: Two checksums of different kinds of each chunk of an array: it is practically impossible that a change alters
+#: neither.
 _Digests = list[tuple[int, int]]
 
 
@@ -41,8 +41,8 @@ class Saves:
     """Where and how often a ``ps`` saves its own state.
 
     Attributes:
-      folder: below which each ``ps`` has a folder of its own. A ``ps`` that comes back on another machine must find it
-        there, too.
+      folder: the folder below which each ``ps`` has its own folder. It must be shared between machines where a ``ps``
+        may restart on another one.
       every_s: seconds between two saves.
     """
 
@@ -52,14 +52,14 @@ class Saves:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """A state as it is at one moment.
+    """A snapshot of a state.
 
     Attributes:
-      at: when, in seconds since 1970.
-      signature: of what it is a state of.
-      facts: all but the arrays, as JSON takes it.
-      arrays: as they were then, whatever becomes of the state.
-      rows: of each table how many rows are yet to be taken.
+      at: the time of the snapshot, in seconds since 1970.
+      signature: identifies the thing that the state belongs to.
+      facts: the state except its arrays, as values that JSON can encode.
+      arrays: the arrays; later updates do not change them.
+      rows: for each table, the number of rows that are yet to be read.
     """
 
     at: float
@@ -70,21 +70,21 @@ class Taken:
 
 
 class PeriodicSaver:
-    """Saves something of this task every few seconds, in a folder of its own.
+    """Saves a state of this task periodically, in its own folder.
 
     Args:
-      saves: where and how often.
-      name: of the folder below ``saves.folder``.
-      what: is saved, for people.
+      saves: where and how often to save.
+      name: the name of the folder below ``saves.folder``.
+      what: a description of the state for messages.
       index: the number of this ``ps``.
-      tasks: how many there are.
-      troubles: is told of what cannot be written.
-      clock: gives seconds since 1970.
+      tasks: the number of ``ps``.
+      troubles: records failed writes.
+      clock: returns seconds since 1970.
 
     Attributes:
-      folder: of the files.
-      written_bytes: so far.
-      count: of saves so far.
+      folder: the folder of the files.
+      written_bytes: the number of bytes written so far.
+      count: the number of saves so far.
     """
 
     def __init__(
@@ -109,20 +109,20 @@ class PeriodicSaver:
         self._periodic = Periodic(f"saving {what} of {self._task}", saves.every_s, self.save)
 
     def start(self) -> None:
-        """Saves from now on, in a thread of its own."""
+        """Starts to save periodically, in its own thread."""
         self._periodic.start()
 
     def save(self) -> bool:
-        """Writes what changed; whether there was anything, and all of it is written."""
+        """Writes the changes. Returns whether there were any and all of them were written."""
         raise NotImplementedError
 
     def _could_not(self, what: str, error: OpError) -> None:
-        """``what`` was not written."""
+        """Reports that ``what`` could not be written."""
         then = f"the next save is tried in {self._every_s:g} s; should the task be lost, it goes back further"
         self._troubles.failed(what, error, then)
 
     def _remove_all(self) -> None:
-        """Removes what was saved, as the job is over."""
+        """Removes all saves, as the job is over."""
         try:
             self._remove()
         except OpError as error:
@@ -132,16 +132,16 @@ class PeriodicSaver:
         raise NotImplementedError
 
     def _saved_ago(self, what: str, at: float) -> str:
-        """What of ``what`` was saved when, for people."""
+        """Returns the status of the saves in words, after ``what``."""
         return f"{what}saved {self._clock() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
 
 
 class StateSaver(PeriodicSaver):
-    """Saves the state of one thing on this task.
+    """Saves a state that consists of arrays and rows of tables, as full states and deltas.
 
     Args:
       saves, name, what, index, tasks, troubles, clock: see `PeriodicSaver`.
-      option: how people name the folder.
+      option: the option with which users set the folder, for messages.
     """
 
     def __init__(
@@ -158,37 +158,37 @@ class StateSaver(PeriodicSaver):
     ) -> None:
         super().__init__(saves, name, what, index=index, tasks=tasks, troubles=troubles, clock=clock)
         self._option = option
-        # Of the file written last; None where the next must be whole.
+        # Header of the last file written; None where the next must be a full state.
         self._last: Header | None = None
         self._digests: dict[Spec, _Digests] = {}
         self._full_bytes = self._delta_bytes = 0
-        #: Numbers of the last whole state, and of the one before.
+        #: Numbers of the last full state, and of the preceding one.
         self._fulls = (0, 0)
         self._saving = threading.Lock()
 
-    # What is saved ----------------------------------------------------------------------------------------------------
+    # The state to save ------------------------------------------------------------------------------------------------
 
     def _take(self, *, whole: bool) -> Taken | None:
-        """The present state; None where there is nothing to save.
+        """Takes a snapshot of the current state; returns None where there is nothing to save.
 
         Args:
-          whole: all of it will be written, not what changed.
+          whole: a full state will be written, not only the changes.
         """
         raise NotImplementedError
 
     def _write_rows(self, writer: StateWriter) -> None:
-        """Writes the rows of tables of what was taken."""
+        """Writes the rows of tables of the last snapshot."""
 
     def _failed(self) -> None:
-        """What was taken could not be written."""
+        """Handles that the last snapshot could not be written."""
 
-    # Beginning and end ------------------------------------------------------------------------------------------------
+    # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def _found(self) -> Chain | None:
-        """The newest state that can be read whole; None where there is none.
+        """Returns the newest state that is complete and readable; None where there is none.
 
         Raises:
-          FailedPreconditionError: it is of another number of ``ps``.
+          FailedPreconditionError: the saved states are of another number of ``ps``.
           OpError: the folder cannot be read.
         """
         state_files.remove_unfinished(self.folder)
@@ -202,7 +202,7 @@ class StateSaver(PeriodicSaver):
         return chain if chain.paths else None
 
     def _require_no_others(self) -> None:
-        """Raises FailedPreconditionError where there are states of another number of ``ps``."""
+        """Raises FailedPreconditionError where there are saved states of another number of ``ps``."""
         parent, mine = os.path.split(self.folder)
         count = mine.rpartition("-of-")[2]
         for name in files.listdir(parent) if files.isdir(parent) else ():
@@ -249,7 +249,7 @@ class StateSaver(PeriodicSaver):
         last = self._last
         if last is not None and not changed and not any(rows) and last.facts == taken.facts:
             return False
-        if not rows and not whole:  # a delta of most of it is better a whole state
+        if not rows and not whole:  # a delta of most of the state is hardly smaller than a full one
             size = sum(len(found) for found in changed.values())
             whole = 2 * size > sum(map(len, digests.values()))
         base = last.id if last is not None and not whole else 0
@@ -298,7 +298,7 @@ def _digests(array: Array) -> _Digests:
 
 
 def _changed(before: _Digests | None, after: _Digests) -> list[int]:
-    """The numbers of chunks that changed; all where there were none before."""
+    """Returns the numbers of the chunks that changed; of all chunks where there is no earlier digest."""
     if before is None:
         return list(range(len(after)))
     return [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]

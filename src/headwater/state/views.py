@@ -1,38 +1,40 @@
-"""Which copy of a shard serves, and when it may acknowledge. Pure: no threads, no clocks.
+"""Replication protocol: which replica of a shard serves, and when it may acknowledge. Pure: no threads, no clocks.
 
-A *shard* is what one ``ps`` holds of a set of parameters. It has two *copies*, on two ``ps``. A *view* says which copy
-serves workers (the *primary*) and which one follows it (the *second*, where there is one). Views are numbered by
-*terms*. The *witness*, on the chief, is the only one that makes views; `judge` is all of it.
+A *shard* is the part of a set of parameters that one ``ps`` holds. It has two *replicas*, on two ``ps``. A *view* names
+the replica that serves workers (the *primary*) and the one that follows it (the *backup*, where there is one). Views
+are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
-- A primary acknowledges an update when the second of its view has it too, or when its view has no second.
-- A copy of a view with two that cannot reach the other asks to be *alone*. The first that asks gets the next term; the
-  other one is outside then, and finds that out before it can acknowledge anything: it lacks the other's confirmation.
-- A copy that is outside drops what it has and has another *life* from then on. So a copy that a view names has all that
-  was acknowledged in it.
-- A primary without a second fills another copy up. From the moment it asks for the *pair* it acknowledges nothing
-  that the other does not have. A primary with a second may fill up a third copy, which takes the second's place: from
-  the moment it asks for that it acknowledges nothing that one of both does not have, until it has heard who is second.
-- A primary may *hand over*: its second, which has confirmed all that there is, serves in the next term, and it follows.
-  It has changed nothing since that was confirmed, and acknowledges nothing before it has an answer.
+- A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
+- A replica of a view with two that cannot reach the other asks to be *alone*. The first that asks gets the next term.
+  The other replica is then outside the view, and learns that before it can acknowledge anything, as it lacks the
+  confirmation of the first.
+- A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
+  names has all updates that were acknowledged in that view.
+- A primary without a backup fills another replica. From the moment it asks for the *pair*, it acknowledges only updates
+  that the other replica has. A primary with a backup may fill a third replica to replace the backup: from the moment it
+  asks for that, it acknowledges only updates that both have, until it knows which one is the backup.
+- A primary may *hand over*: its backup, which has confirmed all updates, serves in the next term, and the old primary
+  follows. It changes nothing after the last confirmation, and acknowledges nothing until the witness has answered.
 
-Copies may be on more than two ``ps``; those that no view names have nothing. A *witness that was started anew* knows
-nothing, and the newest view of those that it is told need not be the newest there is. It takes that one for it
+Replicas may be on more than two ``ps``; those that no view names are empty. A *restarted witness* knows no view, and
+the newest view that is reported to it need not be the newest that exists. It accepts that view as current
 
-- where each copy that this view names, and each that one of these may have as its second without having heard so, has
-  told that it knows no newer one. Views that follow on one another are made at the wish of a copy of the view before,
-  so nobody can know a newer one then;
-- or where every ``ps`` has told what it knows: those that any of them knows of, and those of the views that were told.
-  The copies of the newest view are among these.
+- where each replica that the view names, and each that one of these may have as its backup without knowing it yet, has
+  reported that it knows no newer view. Each view is made at the request of a replica of the preceding view, so no
+  newer view can exist then;
+- or where every ``ps`` has reported its view: those that any of them knows of, and those that a reported view names.
+  The replicas of the newest view are among these.
 
-Before there is any view, every ``ps`` has to tell that it knows none.
+Before the first view, every ``ps`` has to report that it knows no view.
 
-*Lives* of a ``ps`` grow. So a copy is lost of which the witness has heard a later life. One whose process ends asks to
-*go*: it is lost, too, where the other copy of its view is not; else it is alone, as the last one. That *leaves* what it
-has with the chief, says so, and is lost. No primary hands over to one that is lost, or has it as its second. Where all
-copies of a view are lost, no ``ps`` has the shard: the first serves in the next term that has nothing of it, and gets
-from the chief what that has; see `headwater.state.left_copies`, too.
+Incarnation numbers of a ``ps`` increase. So a replica is lost once the witness has seen a newer incarnation of its
+``ps``. A replica whose process shuts down asks to *go*: it is lost, too, where the other replica of its view is not;
+otherwise it is alone, as the last one. The last one hands its state to the chief, tells the witness so (*leave*), and
+is lost. No primary hands over to a lost replica, or makes it its backup. Where all replicas of a view are lost, no
+``ps`` has the shard: the first empty replica that asks serves in the next term, with the state that the chief has; see
+`headwater.state.left_copies`.
 
-The model test (``tests/pure/state/test_views.py``) runs random histories of it.
+The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """
 
 from __future__ import annotations
@@ -44,14 +46,14 @@ from typing import Any, NamedTuple
 
 
 class Copy(NamedTuple):
-    """One copy of a shard: the number of its ``ps``, and the life of what it has: a number that grows with each."""
+    """A replica of a shard: the number of its ``ps``, and its incarnation number, which increases with each reset."""
 
     ps: int
     life: int
 
 
 class View(NamedTuple):
-    """Who serves a shard, and who follows; None where no copy does."""
+    """The primary of a shard and its backup, or None for no backup."""
 
     term: int
     primary: Copy
@@ -66,9 +68,12 @@ class View(NamedTuple):
 
 
 class Wants(enum.Enum):
-    """What a copy asks the witness for: only to hear the view; to be alone; to have another one as its second; to have
-    its second serve in its place; to be lost, as its process ends and the chief has what it had; to go, as its process
-    ends: to be lost, or to be alone where no other copy is left."""
+    """Kinds of a replica's request to the witness.
+
+    ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
+    backup. ``HAND_OVER`` swaps primary and backup. ``LEAVE`` marks the replica as lost: its process shuts down, and the
+    chief has its state. ``GO`` asks to shut down: the replica is lost, or alone where no other one is left.
+    """
 
     VIEW = 0
     ALONE = 1
@@ -79,15 +84,15 @@ class Wants(enum.Enum):
 
 
 class Request(NamedTuple):
-    """What a copy says to the witness.
+    """A request of a replica to the witness, which is a report of its knowledge, too.
 
     Attributes:
-      me: the copy.
+      me: the replica that asks.
       view: the newest view that it knows; None before the first.
-      wants: what it asks for.
-      other: the copy that is to be its second, for `Wants.PAIR`; or that may be, see `Standing.pairing`.
-      home: the number of the ``ps`` that serves the shard at the beginning.
-      among: the numbers of all ``ps`` that may have a copy, as far as is known there.
+      wants: the kind of the request.
+      other: the replica to make its backup, for `Wants.PAIR`; otherwise one that may be it, see `Standing.pairing`.
+      home: the number of the ``ps`` that serves the shard when the job starts.
+      among: the numbers of all ``ps`` that may have a replica, as far as ``me`` knows.
     """
 
     me: Copy
@@ -100,12 +105,12 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Witness:
-    """What the witness knows of a shard.
+    """The witness's knowledge of a shard.
 
     Attributes:
-      view: the present one; None before it knows which one that is.
-      heard: by ``ps`` what its copy has told since.
-      lost: the copies of the view that are lost, and of those that it does not name the last of each ``ps``.
+      view: the current view; None before it is known.
+      heard: while the view is not known, the last request of each ``ps``.
+      lost: the lost replicas of the view; of others, the last lost one of each ``ps``.
     """
 
     view: View | None = None
@@ -113,14 +118,14 @@ class Witness:
     lost: frozenset[Copy] = frozenset()
 
     def without(self, copies: Collection[Copy]) -> Witness:
-        """This, when copies of one ``ps`` are lost."""
+        """Returns the knowledge after the loss of replicas of one ``ps``."""
         numbers = {copy.ps for copy in copies}
         known = {copy for copy in self.lost if copy.ps not in numbers or (self.view is not None and copy in self.view)}
         return replace(self, lost=frozenset(known.union(copies)))
 
 
 def judge(witness: Witness, request: Request) -> Witness:
-    """What the witness knows after ``request``; its answer is the view then. What came twice is answered alike."""
+    """Returns the witness's knowledge after ``request``; its view is the answer. Requests are idempotent."""
     me, view = request.me, witness.view
     if view is None:
         heard = {**witness.heard, me.ps: request}
@@ -145,7 +150,11 @@ def judge(witness: Witness, request: Request) -> Witness:
 
 
 def _is_spared(witness: Witness, request: Request) -> bool:
-    """Whether another copy is left where one goes: it is none, or knows that it is one of two, and not the last."""
+    """Returns whether the shard survives without the replica that asks.
+
+    It does where the view does not name that replica, or names another one that is not lost. In the latter case the
+    replica has to know the current view; otherwise it asks again.
+    """
     me, view = request.me, witness.view
     if view is None or me not in view:
         return True
@@ -154,7 +163,7 @@ def _is_spared(witness: Witness, request: Request) -> bool:
 
 
 def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
-    """The view after ``view``, as a copy of it wishes; those that are ``lost`` are not to serve, or to follow."""
+    """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
     match request.wants:
         case Wants.ALONE | Wants.GO if view.second is not None:
@@ -168,7 +177,7 @@ def _granted(view: View, request: Request, lost: Collection[Copy]) -> View:
 
 
 def _present(heard: Mapping[int, Request]) -> View | None:
-    """The present view, from what ``ps`` have told; None while that does not say it."""
+    """Returns the current view, from the reports of ``ps``; None while they do not determine it."""
     told = list(heard.values())
     views = [each.view for each in told if each.view is not None]
     named = {copy.ps for view in views for copy in (view.primary, view.second) if copy is not None}
@@ -188,13 +197,13 @@ def _term(view: View) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What a copy knows of itself.
+    """A replica's knowledge of its role.
 
     Attributes:
-      me: this copy.
-      view: the newest that it knows; None before the first.
-      pairing: the copy that it has asked to have as its second, where it has not heard what became of that.
-      resigned: whether the second of its view has dropped what it had for good, so that it can never serve.
+      me: this replica.
+      view: the newest view that it knows; None before the first.
+      pairing: the replica that it has asked to make its backup, until the witness's answer is known.
+      resigned: whether the backup of its view has shut down, so that it can never serve.
     """
 
     me: Copy
@@ -209,21 +218,21 @@ class Standing:
 
     @property
     def follows(self) -> bool:
-        """Whether it is the second, as far as it knows."""
+        """Whether it is the backup, as far as it knows."""
         return self.view is not None and self.view.second == self.me
 
     @property
     def acknowledges_alone(self) -> bool:
-        """Whether an update counts that no other copy has confirmed."""
+        """Whether it may acknowledge an update that no other replica has confirmed."""
         return self.serves and self.pairing is None and (self.resigned or self.view is None or self.view.second is None)
 
     def needs(self, copy: Copy) -> bool:
-        """Whether an update counts only once ``copy`` has confirmed it, as far as is known."""
+        """Returns whether ``copy`` has to confirm an update before it may be acknowledged."""
         return copy == self.pairing or (self.view is not None and copy == self.view.second)
 
 
 def learn(standing: Standing, view: View, life: int) -> Standing:
-    """What a copy knows once it has heard of ``view``. One that is outside begins a new ``life``, without anything."""
+    """Returns a replica's knowledge after ``view``. Where that has removed it, it gets the new incarnation ``life``."""
     if standing.view is not None and view.term <= standing.view.term:
         return standing
     was_in = standing.view is not None and standing.me in standing.view
@@ -233,7 +242,7 @@ def learn(standing: Standing, view: View, life: int) -> Standing:
 
 
 def begins_anew(standing: Standing, view: View) -> bool:
-    """Whether a copy that hears of ``view`` serves in it since all copies of the view before are lost."""
+    """Returns whether ``view`` promotes an empty replica, as all replicas of the preceding view are lost."""
     known = standing.view
     was_in = known is not None and standing.me in known
     newer = known is None or view.term > known.term
@@ -241,22 +250,22 @@ def begins_anew(standing: Standing, view: View) -> bool:
 
 
 def accepts(standing: Standing, view: View) -> bool:
-    """Whether a copy takes updates from the primary of ``view``: never from one of an older term than it knows of."""
+    """Returns whether a replica accepts updates from the primary of ``view``: never from a primary of an older term."""
     if view.primary.ps == standing.me.ps:
         return False
     return standing.view is None or view.term > standing.view.term or (view == standing.view and not standing.serves)
 
 
 def as_words(view: View | None) -> tuple[Any, ...] | None:
-    """A view as a frame's header has it."""
+    """Returns a view as plain values for a frame's header."""
     return None if view is None else (view.term, tuple(view.primary), view.second and tuple(view.second))
 
 
 def from_words(words: Any) -> View | None:
-    """The view that `as_words` wrote.
+    """Returns the view that `as_words` has encoded.
 
     Raises:
-      ValueError: it is none.
+      ValueError: the values encode no view.
     """
     match words:
         case None:

@@ -1,6 +1,6 @@
-"""The witness: who makes the views of all shards. It is on the chief, which says who serves what.
+"""The witness, which makes the views of all shards. It runs on the chief.
 
-It keeps nothing on disk: a chief that is started anew hears from the copies which views there are.
+It keeps nothing on disk: after a restart of the chief, replicas report the current views.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from headwater.state.views import (
 
 _log = logging.getLogger("headwater")
 
-#: What a copy asks: (set, shard), and its request; None while the witness waits for others.
+#: Sends a request for a shard of a set: (set, shard, request). Returns the view; None while the witness waits for
+#: others.
 Ask = Callable[[str, int, Request], "View | None"]
 
 
 class Witnesses:
-    """What the witness knows of all shards of all sets.
+    """The witness's knowledge of all shards of all sets.
 
     Args:
-      left: what copies have left with the chief.
+      left: the states that replicas have left with the chief.
     """
 
     def __init__(self, left: LeftStates) -> None:
@@ -49,7 +50,7 @@ class Witnesses:
         self._known: dict[tuple[str, int], Witness] = {}
 
     def ask(self, name: str, shard: int, request: Request) -> View | None:
-        """The view of a shard after ``request``; None while copies have yet to say what they know."""
+        """Returns the view of a shard after ``request``; None while replicas have yet to report their views."""
         with self._lock:
             before = self._known.get((name, shard)) or Witness()
             after = self._known[name, shard] = judge(before, request)
@@ -67,17 +68,17 @@ class Witnesses:
         return after.view
 
     def view(self, name: str, shard: int) -> View | None:
-        """The present view of a shard; None before the first."""
+        """Returns the current view of a shard; None before the first."""
         with self._lock:
             known = self._known.get((name, shard))
             return known.view if known is not None else None
 
 
 class WitnessService(Service):
-    """Answers copies of shards, on the chief.
+    """Answers requests of replicas, on the chief.
 
     Args:
-      left: what copies have left there.
+      left: the states that replicas have left there.
     """
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
@@ -120,7 +121,7 @@ def _copy_of(words: Any) -> Copy | None:
 
 
 class TakesChannels(Protocol):
-    """The way to another task."""
+    """A link to another task."""
 
     def take(self) -> Channel: ...
 
@@ -131,8 +132,8 @@ class RemoteWitness:
     """Asks the witness on another task. Any thread may use it.
 
     Args:
-      link: to that task.
-      task: its name.
+      link: a link to that task.
+      task: the name of that task.
     """
 
     def __init__(self, link: TakesChannels, task: str) -> None:
@@ -145,8 +146,8 @@ class RemoteWitness:
         """See `Witnesses.ask`.
 
         Raises:
-          UnavailableError: it cannot be reached, or its answer was lost; ask again.
-          CancelledError: this task stops.
+          UnavailableError: the witness cannot be reached, or its answer was lost; ask again.
+          CancelledError: this task is stopping.
         """
         me, other = tuple(request.me), request.other and tuple(request.other)
         words = (me, as_words(request.view), request.wants.value, other, request.home, list(request.among))
