@@ -18,7 +18,7 @@ __all__ = ["Client"]
 
 
 def __getattr__(name: str) -> type[Client]:
-    # What runs tasks on their machines imports this package, too, and needs no client of HTTP.
+    # Code that runs tasks on their hosts imports this package too, and must not load the HTTP client.
     if name == "Client":
         from headwater.platform.notebook import Client  # noqa: PLC0415  as above
 

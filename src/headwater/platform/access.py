@@ -1,4 +1,4 @@
-"""Who sends a request, and whether they may: what routes depend on."""
+"""Authentication and authorization of requests, as dependencies of routes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token that the server gave
 
 
 def platform_of(request: Request) -> Platform:
-    """The platform of the application that a request is for."""
+    """Returns the platform of the application that handles the request."""
     platform: Platform = request.app.state.platform
     return platform
 
@@ -38,13 +38,14 @@ def identify(
     platform: PlatformOf,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Identity:
-    """Who sends the request.
+    """Returns the identity of the request's sender.
 
     Raises:
-      Refused: an unknown token, or too often.
+      Refused: the token is missing or unknown, or the client exceeds its rate limit.
     """
     client = client_of(request)
-    # A token that is right is never refused for what others at the same address, such as a proxy's, have tried.
+    # Only failures count against the address, so a valid token is never refused because other clients behind the same
+    # proxy have tried wrong ones.
     identity = _known(request, platform, credentials)
     if identity is None:
         if credentials is not None or SESSION_COOKIE in request.cookies:
@@ -73,7 +74,7 @@ def _may(role: TokenRole) -> Callable[[Identity], Identity]:
             raise Refused(403, f"the token of {identity.name!r} allows to {identity.role}, but this needs {role}")
         return identity
 
-    # Parameters are found by their annotations, which must not be text here: `role` is no global name.
+    # FastAPI resolves annotations in the global namespace; as text they would refer to `role`, which is local.
     check.__annotations__ = {"identity": Annotated[Identity, Depends(identify)], "return": Identity}
     return check
 
@@ -84,12 +85,12 @@ MayAdmin = Annotated[Identity, Depends(_may("admin"))]
 
 
 def client_of(request: Request) -> str:
-    """The address of a request's sender, as a proxy that is trusted says it."""
+    """Returns the client's address, as reported by a trusted proxy where there is one."""
     return request.client.host if request.client is not None else "?"
 
 
 def check_rate(wait_s: float, message: str) -> None:
-    """Raises `Refused` where a client has to wait."""
+    """Raises `Refused` (429) if the client has to wait."""
     if wait_s > 0:
         seconds = max(1, math.ceil(wait_s))
         raise Refused(429, f"{message}: wait for {seconds} s", headers={"Retry-After": str(seconds)})

@@ -1,7 +1,7 @@
 """The platform over HTTP, as JSON: jobs, their tasks, logs, events and history, machines, tokens.
 
-Every request but that for the server's health carries ``Authorization: Bearer TOKEN``, or a session's cookie. What is
-refused says why in `headwater.platform.views.ErrorView`.
+Every request except the health check carries ``Authorization: Bearer TOKEN`` or a session cookie. A refused request is
+answered with a `headwater.platform.views.ErrorView` that names the reason.
 """
 
 from __future__ import annotations
@@ -76,27 +76,27 @@ _JOB_BODY = {
 
 
 class Health(View):
-    """That the server runs."""
+    """The server's health."""
 
     status: Literal["ok"]
     version: str
 
 
 class Me(View):
-    """Who asks, and what the token allows."""
+    """The caller's name and role."""
 
     name: str
     role: Literal["view", "run", "admin"]
 
 
 class Digest(View):
-    """The name of an archive that was handed in."""
+    """The digest of an uploaded archive, which names it."""
 
     digest: str
 
 
 class Validated(View):
-    """What is wrong with a job file; nothing where there are no problems."""
+    """The result of validating a job file: its problems, or the complete job."""
 
     ok: bool
     error: ErrorView | None
@@ -104,13 +104,13 @@ class Validated(View):
 
 
 class StopWish(View):
-    """How a job is to stop; ``requeue``: it goes back to the queue, as after a preemption."""
+    """How a job is to stop; ``requeue`` puts it back into the queue, as after a preemption."""
 
     requeue: bool = False
 
 
 class ScaleWish(View):
-    """How many workers, and how many parameter servers, a job is to have; unless given, as many as now."""
+    """The number of workers and of parameter servers that a job is to have; a number that is not given stays."""
 
     workers: Annotated[int | None, Body(ge=0, le=1000)] = None
     ps: Annotated[int | None, Body(ge=1, le=1000)] = None
@@ -123,7 +123,7 @@ class SecretWish(View):
 
 
 class TokenWish(View):
-    """A token to be given; ``valid_s``: seconds for which it is valid, for ever unless given."""
+    """A token to be issued; ``valid_s``: its validity in seconds; it does not expire unless given."""
 
     name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]
     role: Literal["view", "run", "admin"]
@@ -142,13 +142,13 @@ JobText = Annotated[str, Depends(_text)]
 
 @router.get("/health", tags=["server"])
 def health() -> Health:
-    """Says that the server runs; needs no token."""
+    """Reports that the server runs; needs no token."""
     return Health(status="ok", version=headwater.__version__)
 
 
 @router.get("/me", tags=["server"])
 def me(identity: MayView) -> Me:
-    """Says whose token this is, and what it allows."""
+    """Returns the name and the role of the token in use."""
     return Me(name=identity.name, role=identity.role)
 
 
@@ -160,7 +160,7 @@ def schema(identity: MayView) -> JsonObject:
 
 @router.get("/hosts", tags=["server"])
 def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
-    """All machines, and what is free on them. A backend that does not tell is one entry without a host."""
+    """Returns all machines and their free resources. A backend that does not answer is one entry without a host."""
     found: list[HostView] = []
     for name, lane in platform.manager.lanes.items():
         try:
@@ -173,13 +173,13 @@ def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
 
 @router.put("/archives", tags=["jobs"], status_code=201, openapi_extra=_ARCHIVE_BODY)
 async def put_archive(request: Request, platform: PlatformOf, identity: MayRun) -> Digest:
-    """Takes a tar or zip file for jobs to be submitted with."""
+    """Stores a tar or zip file, which jobs can then be submitted with."""
     return Digest(digest=await platform.archives.put(request.stream()))
 
 
 @router.post("/validate", tags=["jobs"], openapi_extra=_JOB_BODY)
 def validate(text: JobText, identity: MayView) -> Validated:
-    """Says what is wrong with a job file, and submits nothing."""
+    """Returns the problems of a job file without submitting it."""
     try:
         spec = job_of(read_job_file(text))
     except JobSpecError as error:
@@ -202,7 +202,7 @@ def submit(
         Query(max_length=20, description="NAME=VALUE, which differs within the sweep; passed as --NAME=VALUE."),
     ] = None,
 ) -> JobView:
-    """Queues a job, from a job file in YAML or JSON. Its paths are those of the server's machine."""
+    """Queues a job from a job file in YAML or JSON. Paths in it are paths on the server's machine."""
     settings = {name: value for name, _, value in (one.partition("=") for one in setting or ())}
     spec = job_of(read_job_file(text))
     if settings:
@@ -226,7 +226,7 @@ def jobs(
     before: Annotated[float | None, Query(description="Only those submitted before.", ge=0, le=1e11)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> JobList:
-    """Jobs, the latest first."""
+    """Lists jobs, the most recently submitted first."""
     found = platform.jobs(phase=phase, live=live, name=name, owner=owner, before=before, limit=limit)
     more = found[-1].submitted_at if len(found) == limit else None
     return JobList(jobs=[JobSummary.of(record) for record in found], before=more)
@@ -234,33 +234,33 @@ def jobs(
 
 @router.get("/jobs/{job_id}", tags=["jobs"])
 def job(job_id: JobId, platform: PlatformOf, identity: MayView) -> JobView:
-    """All of a job. Values of its environment variables are for those who may run jobs."""
+    """Returns all details of a job. Values of its environment variables are shown only to tokens that may run jobs."""
     return JobView.of(platform.manager.job(job_id), values=identity.may("run"))
 
 
 @router.delete("/jobs/{job_id}", tags=["jobs"], status_code=204)
 def delete(job_id: JobId, platform: PlatformOf, identity: MayRun) -> Response:
-    """Forgets a job that is over, with its history and logs. Its checkpoint and log folders stay."""
+    """Deletes a finished job with its history and logs. Its checkpoint and log folders stay."""
     platform.manager.delete(job_id)
     return Response(status_code=204)
 
 
 @router.post("/jobs/{job_id}/stop", tags=["jobs"])
 def stop(job_id: JobId, platform: PlatformOf, identity: MayRun, wish: StopWish | None = None) -> JobView:
-    """Asks all tasks of a job to end."""
+    """Requests a graceful stop of all tasks of a job."""
     requeue = wish is not None and wish.requeue
     return JobView.of(platform.manager.ask(job_id, AskStop(identity.name, requeue)))
 
 
 @router.post("/jobs/{job_id}/restart", tags=["jobs"])
 def restart(job_id: JobId, platform: PlatformOf, identity: MayRun) -> JobView:
-    """Starts all tasks of a job anew, also of one that is over."""
+    """Restarts all tasks of a job, also of a finished one."""
     return JobView.of(platform.manager.ask(job_id, AskRestart(identity.name)))
 
 
 @router.post("/jobs/{job_id}/scale", tags=["jobs"])
 def scale(job_id: JobId, wish: ScaleWish, platform: PlatformOf, identity: MayRun) -> JobView:
-    """Gives a job another number of workers, of parameter servers, or of both."""
+    """Changes the number of workers, of parameter servers, or of both."""
     return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, wish.workers, ps=wish.ps)))
 
 
@@ -272,7 +272,7 @@ def job_events(
     after: Annotated[int, Query(ge=0, lt=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> list[EventView]:
-    """What happened to a job, and why, the oldest first."""
+    """Lists a job's events with their reasons, the oldest first."""
     platform.manager.job(job_id)
     return [EventView.of(event) for event in platform.store.events(job_id=job_id, after=after, limit=limit)]
 
@@ -284,13 +284,13 @@ def events(
     after: Annotated[int, Query(ge=0, lt=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> list[EventView]:
-    """What happened to all jobs, the oldest first."""
+    """Lists the events of all jobs, the oldest first."""
     return [EventView.of(event) for event in platform.store.events(after=after, limit=limit)]
 
 
 @router.get("/jobs/{job_id}/attempts", tags=["jobs"])
 def attempts(job_id: JobId, platform: PlatformOf, identity: MayView) -> list[AttemptView]:
-    """The lives of a job's tasks, with exit codes and reasons, the latest first."""
+    """Lists the attempts of a job's tasks with exit codes and reasons, the latest first."""
     platform.manager.job(job_id)
     return [AttemptView.of(attempt) for attempt in platform.store.attempts(job_id)]
 
@@ -302,7 +302,7 @@ def samples(
     identity: MayView,
     after: Annotated[float, Query(ge=0, le=1e11)] = 0.0,
 ) -> list[SampleView]:
-    """How fast a job's tasks were and what they used, over time."""
+    """Lists speed and resource usage of a job's tasks over time."""
     platform.manager.job(job_id)
     return [SampleView.of(sample) for sample in platform.store.samples(job_id, after=after)]
 
@@ -318,7 +318,7 @@ def log(
     limit: Annotated[int, Query(ge=1, le=MAX_PART, description="Maximum number of bytes.")] = MAX_PART,
     times: Annotated[bool, Query(description="With the time before each line.")] = False,
 ) -> LogView:
-    """A part of what a task printed. Offsets and sizes are those of the log, which has a time before each line."""
+    """Returns a part of a task's log. Offsets and sizes refer to the stored log, which has a time before each line."""
     check_task(platform.manager.job(job_id), task)
     part = read_part(platform.settings.log_path(job_id, task), offset=offset, tail=tail, limit=limit)
     text = plain(part.data, times=times)
@@ -337,7 +337,7 @@ def search_logs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of lines.")] = 200,
 ) -> FoundView:
-    """The lines of all that a job's tasks printed which hold a text, task after task."""
+    """Finds the lines with a text in the logs of a job's tasks, task after task."""
     record = platform.manager.job(job_id)
     if task is not None:
         check_task(record, task)
@@ -357,7 +357,7 @@ def download_logs(
     task: TaskQuery = None,
     times: Annotated[bool, Query(description="With the time before each line.")] = True,
 ) -> StreamingResponse:
-    """All that a task printed, or all tasks in the order of time, as one file."""
+    """Returns the whole log of a task, or of all tasks merged by time, as one file."""
     record = platform.manager.job(job_id)
     if task is not None:
         check_task(record, task)
@@ -369,7 +369,7 @@ def download_logs(
 
 @router.get("/secrets", tags=["secrets"])
 def secrets(platform: PlatformOf, identity: MayRun) -> list[SecretView]:
-    """All secrets, without their values, which are never shown."""
+    """Lists all secrets, without their values, which are never shown."""
     return [SecretView.of(secret) for secret in platform.secrets.all()]
 
 
@@ -377,7 +377,7 @@ def secrets(platform: PlatformOf, identity: MayRun) -> list[SecretView]:
 def put_secret(
     name: Annotated[SecretName, Path()], wish: SecretWish, platform: PlatformOf, identity: MayRun
 ) -> SecretView:
-    """Stores a secret, in place of one of this name. Tasks that start from now on get it."""
+    """Stores a secret, replacing one of the same name. Tasks that start from now on get the new value."""
     try:
         return SecretView.of(platform.secrets.put(name, wish.value, identity.name))
     except SecretError as error:
@@ -386,7 +386,7 @@ def put_secret(
 
 @router.delete("/secrets/{name}", tags=["secrets"], status_code=204)
 def delete_secret(name: Annotated[SecretName, Path()], platform: PlatformOf, identity: MayRun) -> Response:
-    """Forgets a secret. Jobs that are not over and name it keep it from being forgotten."""
+    """Deletes a secret; refused while an unfinished job names it."""
     platform.manager.free_secret(name)
     if not platform.secrets.delete(name):
         raise Refused(404, f"there is no secret {name!r}")
@@ -401,7 +401,7 @@ def tokens(platform: PlatformOf, identity: MayAdmin) -> list[TokenView]:
 
 @router.post("/tokens", tags=["tokens"], status_code=201)
 def give_token(wish: TokenWish, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
-    """Gives a new token. Its secret is in the answer, and never shown again."""
+    """Issues a new token. Its secret is in the response, and never shown again."""
     token, secret = platform.auth.give_token(wish.name, wish.role, valid_s=wish.valid_s)
     return NewTokenView(**TokenView.of(token).model_dump(), secret=secret)
 
@@ -410,21 +410,21 @@ def give_token(wish: TokenWish, platform: PlatformOf, identity: MayAdmin) -> New
 def take_token(
     token_id: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], platform: PlatformOf, identity: MayAdmin
 ) -> Response:
-    """Takes back a token, and the sessions that it opened."""
+    """Revokes a token and the sessions that it opened."""
     if not platform.auth.take_back(token_id):
         raise Refused(404, f"there is no token {token_id}")
     return Response(status_code=204)
 
 
 def check_task(record: JobRecord, task: str) -> None:
-    """Raises `Refused` where a job has no such task."""
+    """Raises `Refused` (404) if a job has no such task."""
     known = task_names(record)
     if task not in known:
         raise Refused(404, f"job {record.id} has no task {task}; it has {', '.join(known[:20])}")
 
 
 def task_names(record: JobRecord) -> Sequence[str]:
-    """The tasks of a job, as logs and events call them."""
+    """Returns the labels of a job's tasks, as used in logs and events."""
     return [task.label for task in record.state.tasks.values()]
 
 

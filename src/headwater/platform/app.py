@@ -1,4 +1,4 @@
-"""The application: routes, what is in front of them, and how refusals look."""
+"""The application: its routes, the middleware in front of them, and the mapping from errors to responses."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _ARCHIVES = f"{PREFIX}/archives"
 
 
 def create_app(platform: Platform, routers: Sequence[APIRouter] = ()) -> FastAPI:
-    """The application of a server.
+    """Creates the application of a server.
 
     Args:
-      platform: what it shows.
+      platform: the state that the routes show and change.
       routers: further routes, such as the web page's.
     """
 
@@ -55,7 +55,7 @@ def create_app(platform: Platform, routers: Sequence[APIRouter] = ()) -> FastAPI
         summary="Jobs of distributed training: submit, watch, restart, scale.",
         lifespan=lifespan,
         openapi_url=f"{PREFIX}/openapi.json",
-        # Their pages load scripts from elsewhere.
+        # FastAPI's documentation pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
     )
@@ -71,7 +71,7 @@ def create_app(platform: Platform, routers: Sequence[APIRouter] = ()) -> FastAPI
 
 
 class _Guard:
-    """Refuses requests that are too large, and those that another site made a browser send."""
+    """Refuses requests that are too large, and cross-site requests."""
 
     def __init__(self, app: ASGIApp, platform: Platform) -> None:
         self._app = app
@@ -83,7 +83,7 @@ class _Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._foreign(scope, headers)
-        # Archives are counted, and may be larger, where they are stored.
+        # Archives may be larger; the archive store counts their bytes.
         limit = None if scope["path"] == _ARCHIVES else MAX_BODY
         length = headers.get("content-length", "0")
         if refusal is None and limit is not None and (not length.isdigit() or int(length) > limit):
@@ -97,7 +97,7 @@ class _Guard:
     def _foreign(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if not self._platform.auth.required and _name(host) not in self._platform.hosts:
-            # A name that an attacker's DNS points here would make his page one of ours.
+            # DNS rebinding: an attacker's name that resolves to this address would make a foreign page same-origin.
             return 400, f"this server is not called {host!r}"
         if scope["method"] in SAFE_METHODS:
             return None
@@ -177,7 +177,7 @@ def _problem(entry: Json) -> Problem:
 
 
 def _describe_jobs(app: FastAPI) -> None:
-    """Puts the models of a job's parts, which the body of a submission refers to, into the OpenAPI description."""
+    """Adds the models of a job's parts, which the body of a submission refers to, to the OpenAPI description."""
     describe = app.openapi
 
     def described() -> JsonObject:

@@ -1,4 +1,4 @@
-"""Archives that were handed in for jobs, named by the digest of their content."""
+"""Uploaded archives of jobs, named by the digest of their content."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _TAR_AT, _TAR = 257, b"ustar"
 
 
 class TooLarge(ArchiveError):
-    """An archive with more bytes than are taken."""
+    """An archive larger than the limit."""
 
 
 class ArchiveStore:
     """A folder of archives.
 
     Args:
-      folder: where; made when it is first needed.
-      max_bytes: larger ones are refused.
+      folder: the folder; created on first use.
+      max_bytes: the maximum size of an archive.
 
     Attributes:
-      max_bytes: as given.
+      max_bytes: the maximum size of an archive.
     """
 
     def __init__(self, folder: Path, max_bytes: int = 1 << 30) -> None:
@@ -43,8 +43,8 @@ class ArchiveStore:
         """Stores an archive and returns its digest.
 
         Raises:
-          TooLarge: it is larger than is taken.
-          ArchiveError: it is no tar or zip file.
+          TooLarge: it is larger than ``max_bytes``.
+          ArchiveError: it is neither a tar nor a zip file.
         """
         private_folder(self._folder)
         digest, size, head = hashlib.sha256(), 0, b""
@@ -66,7 +66,7 @@ class ArchiveStore:
         return digest.hexdigest()
 
     def has(self, digest: str) -> bool:
-        """Whether an archive of this digest was handed in; it then stays for as long as a new one does."""
+        """Returns whether an archive of this digest is stored, and postpones its removal as if it were new."""
         if _DIGEST.fullmatch(digest) is None:
             return False
         try:
@@ -76,15 +76,15 @@ class ArchiveStore:
         return True
 
     def forget_all_but(self, digests: set[str], *, now: float, after_s: float) -> None:
-        """Removes the archives that no job needs.
+        """Removes archives that no job needs.
 
-        What was handed in or asked for lately may be for a job that is yet to come. The times of files do not tell: the
-        clock may have been set since.
+        An archive uploaded or looked up recently is kept, since its job may be about to be submitted. Its age is
+        measured by ``now``, not by the file's time, because the system clock may have been set since.
 
         Args:
-          digests: those that jobs need.
+          digests: digests of the archives that jobs need.
           now: in seconds of any origin, the same at every call.
-          after_s: for how long, by ``now``, an archive was needed by none and asked for by none.
+          after_s: seconds for which an archive must have been unused before it is removed.
         """
         unused: dict[Path, tuple[int, float]] = {}
         if self._folder.is_dir():

@@ -1,4 +1,4 @@
-"""Archives of programs: unpacked within one folder, whatever they say."""
+"""Safe unpacking of program archives: nothing is written outside the target folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_MEMBERS = 100_000
 _PIECE = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}$")
 
-# The last two come from zip files, for ways of compression and encryption that are not known.
+# zipfile raises the last two for unknown compression and encryption methods.
 _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -35,7 +35,7 @@ _DAMAGED = (
 
 
 class ArchiveError(ValueError):
-    """The archive cannot be unpacked, or must not be; the message names it, and the member."""
+    """The archive cannot or must not be unpacked; the message names it and the member."""
 
 
 def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> None:
@@ -45,12 +45,12 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
     it are refused, and so are devices. Permissions beyond those of the owner, owners and special bits are dropped.
 
     Args:
-      max_bytes: how much may come out of it, in bytes.
-      max_members: how many files and folders may come out of it.
+      max_bytes: the maximum size of the unpacked content, in bytes.
+      max_members: the maximum number of files and folders.
 
     Raises:
-      ArchiveError: it is no such archive, is damaged, is too large, or has a member that must not be written. If its
-        name ends with the 64 digits of a SHA-256, its content must have that.
+      ArchiveError: it is no such archive, is damaged, is too large, or has a forbidden member. If its name ends with
+        64 hexadecimal digits, they must be the SHA-256 of its content.
       OSError: it cannot be read, or the folder cannot be written.
     """
     digest = _DIGEST.search(archive.name)
@@ -70,16 +70,16 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
 def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
     size = members = 0
     with tarfile.open(archive, "r:*") as tar:
-        # One by one, so that what is too large is noticed before it is written.
+        # Member by member, so that an excessive size is noticed before it is written.
         for member in tar:
             size, members = size + member.size, members + 1
             _check_size(archive, size, members, max_bytes, max_members)
             if hasattr(tarfile, "data_filter"):
                 tar.extract(member, folder, filter="data")
-            else:  # Python before 3.11.4, such as Debian 12's
+            else:  # Python before 3.11.4, as in Debian 12
                 tar.extraction_filter = _as_it_is
                 tar.extract(_as_data(member, folder), folder)
-        # The check sum comes after all members, where the reader of tar files does not look.
+        # The checksum follows all members, where tarfile does not read: read on to the end to have it verified.
         rest = 0
         while piece := tar.fileobj.read(_PIECE):
             rest += len(piece)
@@ -91,14 +91,14 @@ def _as_it_is(member: tarfile.TarInfo, _folder: str) -> tarfile.TarInfo:
 
 
 def _as_data(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
-    """``member`` as `tarfile.data_filter` would have it: within ``folder``, with no rights but an owner's file has."""
+    """Returns ``member`` as `tarfile.data_filter` would: within ``folder``, with the permissions of a plain file."""
     root = folder.resolve()
     name = member.name.lstrip("/")
     target = (root / name).resolve()
     if not target.is_relative_to(root):
         raise tarfile.TarError(f"{member.name!r} would be outside of the folder, at {target}")
     if member.islnk() or member.issym():
-        # A hard link's target is named from the archive's root, a symbolic link's from where the link is.
+        # A hard link's target is relative to the archive's root, a symbolic link's target to the folder of the link.
         beside = (root / name).parent if member.issym() else root
         if PurePosixPath(member.linkname).is_absolute() or not (beside / member.linkname).resolve().is_relative_to(
             root
@@ -117,7 +117,7 @@ def _as_data(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
 def _unpack_zip(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
     with zipfile.ZipFile(archive) as zipped:
         entries = zipped.infolist()
-        # Python reads no more of a member than the size that the archive gives for it.
+        # Python reads at most the size that the archive declares for a member, so the declared sizes can be trusted.
         _check_size(archive, sum(entry.file_size for entry in entries), len(entries), max_bytes, max_members)
         for entry in entries:
             path = PurePosixPath(entry.filename)
@@ -145,7 +145,7 @@ def _check_size(archive: Path, size: int, members: int, max_bytes: int, max_memb
 
 
 def main() -> int:
-    """Unpacks as the command line says, ``ARCHIVE FOLDER``: how a pod gets its program."""
+    """Unpacks ``ARCHIVE FOLDER`` from the command line; pods fetch their program with it."""
     archive, folder = map(Path, sys.argv[1:])
     try:
         unpack(archive, folder)

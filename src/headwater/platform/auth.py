@@ -1,8 +1,8 @@
-"""Who may do what: tokens for programs, sessions with CSRF protection for the web page.
+"""Access control: tokens for programs, sessions with CSRF protection for the web page.
 
-A secret has 256 random bits, and only its SHA-256 is stored: there is nothing to guess or to try out. Roles build on
-each other: ``view`` may look, ``run`` may also submit, stop, restart, scale and delete jobs, ``admin`` also gives and
-takes tokens.
+A secret has 256 random bits, so guessing is hopeless, and only its SHA-256 is stored. Each role includes the previous
+one: ``view`` may look, ``run`` may also submit, stop, restart, scale and delete jobs, ``admin`` may also issue and
+revoke tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headwater.platform.store import Store
 ROLES: tuple[TokenRole, ...] = ("view", "run", "admin")
 PREFIX = "hw_"
 SESSION_S = 12 * 3600.0
-# When a token was last used is noted about so often.
+# The time of a token's last use is stored at most this often, in seconds.
 _TOUCH_S = 60.0
 
 
@@ -30,8 +30,8 @@ class Identity:
 
     Attributes:
       name: the token's name.
-      role: what it may do.
-      token_id: which token, or session; empty where the server asks for none.
+      role: the role of the token.
+      token_id: the id of the token or session; empty where the server requires none.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Identity:
     token_id: str = ""
 
     def may(self, role: TokenRole) -> bool:
-        """Whether that is allowed which ``role`` is needed for."""
+        """Returns whether the sender has ``role`` or a higher one."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
 NOBODY_ASKED = Identity(name="anyone", role="admin")
-"""Everybody, at a server that was started to ask for no token."""
+"""The identity of every sender at a server that requires no tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +52,9 @@ class Opened:
     """A new session of the web page.
 
     Attributes:
-      secret: belongs into a cookie that scripts cannot read.
-      csrf: belongs into the page, which sends it with everything that changes something.
-      identity: whose session it is.
+      secret: for a cookie that scripts cannot read.
+      csrf: for the page, which sends it with every request that changes something.
+      identity: the owner of the session.
     """
 
     secret: str
@@ -63,12 +63,12 @@ class Opened:
 
 
 class Auth:
-    """Gives, checks and takes back tokens and sessions.
+    """Issues, checks and revokes tokens and sessions.
 
     Args:
-      store: where they are kept.
-      required: whether requests need one.
-      clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
+      store: the database of tokens and sessions.
+      required: whether requests need a token or a session.
+      clock: returns seconds since 1970 and never goes backwards; a `SteadyClock` unless given.
     """
 
     def __init__(self, store: Store, *, required: bool = True, clock: Callable[[], float] | None = None) -> None:
@@ -77,7 +77,7 @@ class Auth:
         self._clock = clock or SteadyClock()
 
     def give_token(self, name: str, role: TokenRole, *, valid_s: float | None = None) -> tuple[Token, str]:
-        """A new token and the secret that opens it, which is not shown again."""
+        """Issues a token; returns it with its secret, which cannot be retrieved later."""
         now = self._clock()
         secret = PREFIX + secrets.token_urlsafe(32)
         token = Token(
@@ -91,20 +91,20 @@ class Auth:
         return token, secret
 
     def tokens(self) -> list[Token]:
-        """All tokens."""
+        """Lists all tokens."""
         return self._store.tokens()
 
     def take_back(self, token_id: str) -> bool:
-        """Takes back a token and its sessions; whether there was one."""
+        """Revokes a token and its sessions; returns whether it existed."""
         return self._store.delete_token(token_id)
 
     def identify(self, secret: str) -> Identity | None:
-        """Whose token this secret opens; None where it opens none, or no longer."""
+        """Returns the owner of the token with this secret; None if there is no such token or it has expired."""
         found = self._find(secret, "token")
         return found[0] if found is not None else None
 
     def open_session(self, token_secret: str) -> Opened | None:
-        """A session for a person who knows a token's secret; None without it."""
+        """Opens a session for the owner of a token's secret; None if the secret is not valid."""
         identity = self.identify(token_secret)
         if identity is None:
             return None
@@ -124,12 +124,12 @@ class Auth:
         return Opened(secret=secret, csrf=csrf, identity=identity)
 
     def identify_session(self, secret: str, *, csrf: str | None, changes: bool) -> Identity | None:
-        """Whose session this secret opens.
+        """Returns the owner of the session with this secret; None if it is not valid.
 
         Args:
-          secret: from the cookie.
-          csrf: from the page, by a header or a form's field.
-          changes: whether the request changes something; only then ``csrf`` is needed.
+          secret: the cookie's value.
+          csrf: the value that the page sent in a header or a form field.
+          changes: whether the request changes something; only then ``csrf`` is checked.
         """
         found = self._find(secret, "session")
         if found is None:

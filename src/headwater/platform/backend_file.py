@@ -1,4 +1,4 @@
-"""Which backends a server has, from a file::
+"""Backends of a server, read from a file::
 
     default: ssh
     local: {cpus: 4}
@@ -7,7 +7,7 @@
         - {host: trainer@a.example, labels: {zone: north}}
         - {host: trainer@b.example}
 
-Each part holds the fields of that backend's settings. Without a file there is this machine alone.
+Each key holds the settings of that backend. Without a file there is only this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from headwater.platform.lanes import BackendSource
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
 
-# By name: the module, its backend and its settings. Imported when asked for: most need what is not always installed.
+# By name: the module, its backend and its settings. Imported on demand: most need packages that are not always
+# installed.
 _BACKENDS = {
     "local": ("local", "LocalBackend", "LocalSettings"),
     "ssh": ("ssh", "SshBackend", "SshSettings"),
@@ -38,16 +39,16 @@ _DEFAULT = "default"
 
 
 def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, object] | None = None) -> list[BackendSource]:
-    """The backends of a server, the default one first. None of them is asked anything yet.
+    """Reads the backends of a server, the default one first, without connecting to any of them.
 
     Args:
-      path: the file; None for this machine alone.
-      data_dir: where those that need a folder of the server get one.
-      local: fields of this machine's settings that count where the file says nothing of them.
+      path: the file; None for this machine only.
+      data_dir: the server's folder, in which backends with a ``state_dir`` get a subfolder.
+      local: defaults for settings of this machine that the file does not give.
 
     Raises:
       JobSpecError: a field of the file is wrong; the message names it and its line.
-      BackendError: what a backend needs is not installed.
+      BackendError: a package that a backend needs is not installed.
       OSError: the file cannot be read.
     """
     if path is None:

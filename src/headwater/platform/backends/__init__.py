@@ -1,4 +1,4 @@
-"""Where the tasks of a job run: behind one interface, `headwater.platform.backends.base`.
+"""Backends, which run the tasks of jobs, behind one interface: `headwater.platform.backends.base`.
 
-This package imports nothing, so that what runs on a task's host (`headwater.platform.host`) starts quickly.
+This package imports nothing, so that the code on a task's host (`headwater.platform.host`) starts quickly.
 """

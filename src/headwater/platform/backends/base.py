@@ -1,22 +1,23 @@
-"""The interface between the platform and what runs the tasks of its jobs.
+"""The interface between the platform and the engines that run the tasks of its jobs.
 
-There are two kinds of backends. A `TaskBackend` (this machine, hosts over ssh, Ray) runs one task at a time: its
-caller decides what to start and when to start it again. A `JobBackend` (Kubernetes, Slurm) takes a whole job, and the
-engine below it places, restarts and ends its tasks by the job's own rules.
+There are two kinds of backends. A `TaskBackend` (this machine, hosts over ssh, Ray) runs single tasks: its caller
+decides when to start and restart each of them. A `JobBackend` (Kubernetes, Slurm) takes a whole job, and the engine
+below it places, restarts and ends its tasks by the job's own rules.
 
-All methods block, briefly; all may be called from any thread. Handles and places are text (JSON) that is stored and
-given back later, also to another process, after a restart of the server.
+All methods block only briefly and may be called from any thread. Handles and places are text (JSON); the caller stores
+them and may pass them to another process, after a restart of the server.
 
-How a task's life goes with a `TaskBackend`::
+Lifecycle of a task with a `TaskBackend`::
 
     places = backend.reserve(job_id, requests)        # all or none; store them
-    handle = backend.start(order)                     # store it; the same order again gives the same task
+    handle = backend.start(order)                     # store it; idempotent for the same order
     backend.poll(handle)                              # Running, Exited or Lost
-    backend.stop(handle, grace_s=30)                  # asks the task to end, and kills it later; poll tells when
-    backend.release(job_id)                           # resources and ports are free again
+    backend.stop(handle, grace_s=30)                  # requests a graceful end, then kills; poll reports the end
+    backend.release(job_id)                           # frees resources and ports
 
-After a restart of the server: ``backend.restore(job_id, places)`` for what is reserved, then `adopt` for each handle.
-An order whose handle was not stored in time is started again with the same attempt: that finds the task that runs.
+After a restart of the server, call ``backend.restore(job_id, places)`` for the reservations, then `adopt` for each
+handle. An order whose handle was not stored in time is started again with the same attempt, which returns the handle
+of the running task.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class BackendError(Exception):
-    """The engine did not do what it was asked; the message says what, where, and what to look at.
+    """The engine failed to carry out a request; the message says what failed, where, and what to check.
 
     Attributes:
-      temporary: whether the same call may succeed later, as when a host does not answer.
+      temporary: whether the same call may succeed later, for example once a host answers again.
     """
 
     def __init__(self, message: str, *, temporary: bool = False) -> None:
@@ -49,10 +50,10 @@ class BackendError(Exception):
 
 
 class NotEnough(BackendError):
-    """What was asked for is not free, or not there at all; the message names what is short.
+    """The requested resources are not free, or do not exist; the message names the resource that is short.
 
     Attributes:
-      ever: whether it can be had when other tasks have ended.
+      ever: whether the request can succeed once other tasks have ended.
     """
 
     def __init__(self, message: str, *, ever: bool) -> None:
@@ -62,12 +63,12 @@ class NotEnough(BackendError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resources:
-    """What one task takes.
+    """Resources of one task.
 
     Attributes:
-      cpus: CPU cores; a task that takes a whole number of them is kept to its own, where the backend can see to it. 0
-        takes none into account.
-      memory_bytes: memory, in bytes; a task that takes more is ended. 0 takes none into account and sets no limit.
+      cpus: CPU cores; a task with a whole number of cores is pinned to its own where the backend supports it. 0
+        reserves none.
+      memory_bytes: memory, in bytes; a task that uses more is ended. 0 reserves none and sets no limit.
       gpus: whole GPUs.
     """
 
@@ -87,9 +88,9 @@ class HostCapacity:
 
     Attributes:
       host: its name.
-      total: all of it.
-      free: what no task has reserved.
-      problem: why nothing can be started there now; empty where it can.
+      total: all of its resources.
+      free: resources that no task has reserved.
+      problem: why no task can be started there now; empty if one can.
     """
 
     host: str
@@ -110,8 +111,8 @@ class TaskRequest:
     """A task that is to be placed.
 
     Attributes:
-      task: which.
-      resources: what it takes.
+      task: its name.
+      resources: the resources to reserve.
       selector: labels that its host must carry.
     """
 
@@ -122,16 +123,16 @@ class TaskRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a task runs, and what is its own there.
+    """The location of a task, with the resources reserved for it there.
 
     Attributes:
-      task: which.
+      task: its name.
       host: the host, as the backend calls it.
-      address: the ``host:port`` at which the other tasks reach it: what belongs into ``TF_CONFIG``.
-      resources: what it was given.
-      cores: numbers of the cores that it is kept to; empty where it may use all.
-      gpus: names of its GPUs, as ``CUDA_VISIBLE_DEVICES`` writes them.
-      detail: what else the backend has to know, by name.
+      address: the ``host:port`` at which the other tasks reach it; its entry in ``TF_CONFIG``.
+      resources: the reserved resources.
+      cores: numbers of the cores that it is pinned to; empty where it may use all.
+      gpus: names of its GPUs, as in ``CUDA_VISIBLE_DEVICES``.
+      detail: further values of the backend, by name.
     """
 
     task: TaskName
@@ -143,12 +144,12 @@ class Place:
     detail: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def encode(self) -> str:
-        """This place as text, for `decode`."""
+        """Returns this place as text, for `decode`."""
         return json.dumps(dataclasses.asdict(self))
 
     @staticmethod
     def decode(text: str) -> Place:
-        """Reads what `encode` gave."""
+        """Parses the text of `encode`."""
         fields = json.loads(text)
         return Place(
             task=TaskName(**fields["task"]),
@@ -167,20 +168,19 @@ class TaskOrder:
 
     Attributes:
       job_id: the job; letters, digits, ``-`` and ``_``; unique among all jobs that this server ever had.
-      attempt: how often this task has been started before. Before attempt n starts, what is left of earlier ones is
-        ended; the same attempt a second time is the same task, not another one.
-      place: where, as `TaskBackend.reserve` gave it.
+      attempt: how often this task has been started before. Before attempt n starts, remains of earlier attempts are
+        ended. Starting the same attempt a second time is idempotent.
+      place: the place from `TaskBackend.reserve`.
       argv: its command line.
-      env: variables besides those of the host. The backend adds those that only it can know: the GPUs, the socket that
-        listens at the task's address, where progress is reported to.
-      secrets: further variables, whose values no file and no message of a backend may show.
-      cwd: its working directory, on its host. A relative one is within a folder that the job has on each host, shared
-        by its tasks there, and empty at first.
+      env: variables in addition to the host's. The backend adds the ones that only it knows: the GPUs, the socket that
+        listens at the task's address, the destination of progress reports.
+      secrets: further variables, whose values must not occur in any file or message of a backend.
+      cwd: its working directory, on its host. A relative path is within the job's folder on that host, which is shared
+        by the job's tasks there and initially empty.
       archive: a tar or zip file on this machine that is unpacked into the job's folder before the first task starts
         there.
-      log_path: a file on this machine that gets what the task prints, appended.
-      max_log_bytes: what is printed beyond is dropped.
-
+      log_path: a file on this machine to which the task's output is appended.
+      max_log_bytes: the maximum size of the log; further output is dropped.
     """
 
     job_id: str
@@ -196,19 +196,19 @@ class TaskOrder:
 
     @property
     def task(self) -> TaskName:
-        """Which task."""
+        """The name of the task."""
         return self.place.task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What a task, with all processes that it started, uses.
+    """Resource usage of a task, including all processes that it started.
 
     Attributes:
       cpu_s: seconds of CPU time since its start.
       memory_bytes: resident memory now.
-      gpu_memory_bytes: memory on GPUs now; None where that cannot be told.
-      gpu_utilization: the busy share of its GPUs, 0 to 1; None where that cannot be told.
+      gpu_memory_bytes: memory on GPUs now; None if unknown.
+      gpu_utilization: the busy share of its GPUs, 0 to 1; None if unknown.
     """
 
     cpu_s: float
@@ -219,14 +219,14 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Running:
-    """The task's process runs, or will without further calls.
+    """The task's process runs, or is going to without further calls.
 
     Attributes:
       started_at: when, in seconds since 1970 by its host's clock.
-      progress: the latest that it reported, None when it never did.
-      usage: what it uses; None where the backend cannot tell.
-      waiting: why the engine has not started it yet; empty when it has.
-      host: where, as far as the engine tells.
+      progress: its latest progress report; None if there was none.
+      usage: its resource usage; None if the backend cannot measure it.
+      waiting: why the engine has not started it yet; empty once it has.
+      host: its host, if the engine reports one.
     """
 
     started_at: float = 0.0
@@ -238,17 +238,17 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exited:
-    """The task's process ended, and nothing of it is left.
+    """The task's process ended, with all processes that it started.
 
     Attributes:
       code: 0 to 255; -n when signal n killed it.
       reason: in words, such as ``exit code 3``, ``killed by SIGSEGV`` or ``used 2.1 GiB of 2.0 GiB of memory``.
-      stopped: whether it ended after `TaskBackend.stop` or the engine had asked it to.
-      preempted: whether the engine took its host away, so that the task itself is not to blame.
+      stopped: whether it ended after a request by `TaskBackend.stop` or by the engine.
+      preempted: whether the engine took its host away, so that the task did not fail by its own fault.
       at: when, in seconds since 1970 by its host's clock.
-      last_lines: the last lines that it printed.
-      progress: the latest that it reported, None when it never did.
-      host: where, as far as the engine tells.
+      last_lines: the last lines of its output.
+      progress: its latest progress report; None if there was none.
+      host: its host, if the engine reports one.
     """
 
     code: int
@@ -263,7 +263,7 @@ class Exited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """The task is gone and how it ended is unknown, or its host has not answered for long.
+    """The task is gone with an unknown exit status, or its host has not answered for long.
 
     Attributes:
       reason: in words, such as ``host b does not answer since 40 s: connection refused``.
@@ -276,31 +276,31 @@ TaskState = Running | Exited | Lost
 
 
 class AnyBackend(ABC):
-    """What both kinds of backends have.
+    """The interface that both kinds of backends share.
 
     Attributes:
-      name: what ``backend:`` in a job's file calls it.
+      name: the backend's name in the ``backend:`` field of job files.
     """
 
     name: ClassVar[str]
 
     @classmethod
     def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
-        """What this backend cannot do of a job, as fields and reasons, before anything is asked of it.
+        """Returns the parts of a job that this backend does not support, as fields and reasons; asks no engine.
 
         Args:
           spec: the job.
-          has_archive: whether its program comes in an archive.
+          has_archive: whether its program is in an archive.
         """
         del spec, has_archive
         return []
 
     @abstractmethod
     def capacity(self) -> Capacity:
-        """All hosts and what is free on them, as far as the backend tells; raises `BackendError`."""
+        """Returns all hosts and their free resources, as far as the backend reports them; raises `BackendError`."""
 
     def close(self) -> None:  # noqa: B027  most have nothing to let go of
-        """Lets go of connections and threads. What runs goes on."""
+        """Closes connections and threads. Running tasks continue."""
 
 
 class TaskBackend(AnyBackend):
@@ -310,12 +310,12 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
-        """Sets resources and an address aside for each task of ``requests``: for all of them or for none.
+        """Reserves resources and an address for each task of ``requests``: for all of them or for none.
 
         May be called again for more tasks of the same job.
 
         Raises:
-          NotEnough: they are not to be had now, or never.
+          NotEnough: the resources are not free, or do not exist.
           BackendError: a host does not answer.
         """
 
@@ -325,10 +325,10 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees what was reserved for ``tasks`` of the job, all unless given. What still runs of them is killed.
+        """Frees the reservations of ``tasks`` of the job, of all unless given, and kills those that still run.
 
         Raises:
-          BackendError: a host does not answer. It may have been done in part, and is to be asked for again.
+          BackendError: a host does not answer. The release may be incomplete and must be repeated.
         """
 
     @abstractmethod
@@ -343,22 +343,22 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def poll(self, handle: str) -> TaskState:
-        """What has become of the task. An end that happened between two questions is still told."""
+        """Returns the state of the task. An exit between two polls is still reported."""
 
     @abstractmethod
     def stop(self, handle: str, *, grace_s: float) -> None:
-        """Sends SIGTERM, and SIGKILL ``grace_s`` seconds later to all that is left; does not wait for either.
+        """Sends SIGTERM, and SIGKILL to all remaining processes ``grace_s`` seconds later; waits for neither.
 
-        A task that has ended is no error. Calling it again can only shorten the time that is left.
+        Does nothing if the task has ended. A repeated call can only shorten the remaining time.
         """
 
     @abstractmethod
     def adopt(self, handle: str) -> bool:
-        """Whether the task is still ours and runs. Its log file is filled again from now on."""
+        """Returns whether the task still runs; copying its output to its log resumes."""
 
     @abstractmethod
     def forget(self, job_id: str) -> None:
-        """Removes what hosts keep of a released job: its records and the job's own folder."""
+        """Removes the files that hosts keep of a released job: its records and its folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -367,13 +367,13 @@ class JobOrder:
 
     Attributes:
       job_id: as in `TaskOrder`.
-      attempt: how often the job has been submitted before. Before attempt n starts, what is left of earlier ones is
-        ended; the same attempt a second time is the same job, not another one.
-      spec: what it is.
+      attempt: how often the job has been submitted before. Before attempt n starts, remains of earlier attempts are
+        ended. Submitting the same attempt a second time is idempotent.
+      spec: its specification.
       log_dir: a folder on this machine that gets ``<role>-<index>.log`` for each task.
       archive: a tar or zip file on this machine that is unpacked into the tasks' working folder.
       secrets: the values of the secrets that the job names, by their names.
-      least: with how many workers a preemptible job goes on; ``spec`` has as many as it may have.
+      least: the minimum number of workers of a preemptible job; ``spec`` has the maximum.
     """
 
     job_id: str
@@ -387,18 +387,18 @@ class JobOrder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobReport:
-    """What is known of a job.
+    """The state of a job as reported by its engine.
 
     Attributes:
-      phase: ``waiting`` for resources, ``running``, ``succeeded``; ``failed`` for good, by the job's own rules;
-        ``lost`` with what it ran on, or where the engine knows nothing of it, so that another start may help;
-        ``preempted`` by something that the engine prefers; ``crowded``: only some of its tasks found room, for so long
-        that all is to be given back; ``cancelled`` by somebody who told the engine so.
-      reason: why it waits or ended; empty where there is nothing to tell.
-      tasks: what is known of each task.
-      restarts: how often the engine has started each task again; tasks that are not in it were started once.
-      again: whether a job that failed may be submitted again by its own rules, which the engine does not know.
-      pause_s: seconds before a job that is ``crowded`` is to be tried again, so that others get a turn.
+      phase: ``waiting`` for resources; ``running``; ``succeeded``; ``failed`` permanently, by the job's own rules;
+        ``lost`` with its hosts, or unknown to the engine, so that another start may help; ``preempted`` by a job that
+        the engine prefers; ``crowded``: only some of its tasks have been placed for so long that all resources must be
+        given back; ``cancelled`` by a user of the engine.
+      reason: why it waits or ended; may be empty.
+      tasks: the state of each task.
+      restarts: how often the engine has restarted each task; a task that is not in it has not been restarted.
+      again: whether a failed job may be submitted again by its own rules, which the engine does not know.
+      pause_s: seconds before a ``crowded`` job is to be submitted again, so that other jobs can be placed.
     """
 
     phase: Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "crowded", "cancelled"]
@@ -413,7 +413,7 @@ class JobBackend(AnyBackend):
     """Hands whole jobs to an engine that places, restarts and ends their tasks."""
 
     kind: ClassVar[Literal["jobs"]] = "jobs"
-    #: Whether workers of a preemptible job come and go one by one, so that it is submitted with as many as it may have.
+    #: Whether workers of a preemptible job are lost and replaced one by one; it is then submitted with its maximum.
     elastic: ClassVar[bool] = False
 
     @abstractmethod
@@ -426,21 +426,21 @@ class JobBackend(AnyBackend):
 
     @abstractmethod
     def poll_job(self, handle: str) -> JobReport:
-        """What has become of the job; also fetches what its tasks have printed since the last call."""
+        """Returns the state of the job; also fetches its tasks' output since the last call."""
 
     @abstractmethod
     def stop_job(self, handle: str, *, grace_s: float) -> None:
-        """Asks all tasks to end and has them killed ``grace_s`` seconds later; does not wait for either.
+        """Requests a graceful end of all tasks and has them killed ``grace_s`` seconds later; waits for neither.
 
-        To be called again until the job has ended: the engine may end a ``ps`` only when no worker is left.
+        To be called again until the job has ended: the engine may end a ``ps`` only after the last worker.
         """
 
     @abstractmethod
     def delete_job(self, handle: str) -> None:
-        """Removes what the engine keeps of the job. What still runs of it is killed."""
+        """Removes all objects of the job from the engine, and kills its remaining tasks."""
 
     def remove(self, job_id: str, spec: JobSpec) -> None:
-        """Removes what the engine may have of a job for which there is no handle, as of a submission that failed."""
+        """Removes the engine's objects of a job without a handle, for example after a failed submission."""
         del job_id, spec
 
 

@@ -1,4 +1,4 @@
-"""Tasks on hosts that each have an agent: what this machine and hosts over ssh have in common.
+"""Tasks on hosts that each run an agent: common to this machine and hosts over ssh.
 
 Resources are accounted for here; all else is done by the agent of the host (`headwater.platform.host.agent`), which is
 reached through a `HostConnection`.
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 _TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20
-# One poll brings no more of a log than this, so that a task that never stops printing does not hold up the others.
+# One poll fetches at most this many pieces of a log, so that a task that prints without end does not delay the others.
 _MAX_LOG_PIECES = 32
 
 
 class HostConnection(Protocol):
-    """The way to one host's agent. Its methods may be called from any thread.
+    """The connection to one host's agent. Its methods may be called from any thread.
 
     Attributes:
       host: the host's name.
       address: the name or address at which other hosts reach it.
-      labels: what the selectors of jobs are held against.
-      local: whether files of the server are files of the host.
+      labels: the labels that selectors of jobs are matched with.
+      local: whether the server and the host share their files.
     """
 
     host: str
@@ -66,16 +66,16 @@ class HostConnection(Protocol):
         """Calls a method of the agent.
 
         Raises:
-          BackendError: the host does not answer (temporary), or could not do it.
+          BackendError: the host does not answer (temporary), or the call failed there.
         """
         ...
 
     def silence_s(self) -> float:
-        """For how long the host has not answered, in seconds; 0 while it does."""
+        """Returns for how many seconds the host has not answered; 0 while it does."""
         ...
 
     def close(self) -> None:
-        """Ends the connection. Tasks go on."""
+        """Closes the connection. Tasks continue."""
         ...
 
 
@@ -84,9 +84,10 @@ class HostsBackend(TaskBackend):
 
     Args:
       connections: one for each host.
-      lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
-      state_dir: a folder of the server for a secret from which each job's token is made.
-      token_variable: how tasks get the token: ``HEADWATER_TOKEN`` where they listen at addresses that others reach.
+      lost_after_s: seconds without an answer of a host after which its tasks count as lost.
+      state_dir: a folder of the server for the secret from which each job's token is derived.
+      token_variable: the environment variable of the token: ``HEADWATER_TOKEN`` where tasks listen at addresses that
+        other hosts reach.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class HostsBackend(TaskBackend):
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
         problems = self._look_at_hosts()
         with self._lock:
-            hosts = self._hosts_of.setdefault(job_id, set())  # none, where there is no room for it
+            hosts = self._hosts_of.setdefault(job_id, set())  # stays empty if nothing can be placed
             assignments = self._reservations.place(job_id, requests, problems=problems)
             hosts.update(assignment.host for assignment in assignments)
         leased: dict[str, list[int]] = {}
@@ -130,7 +131,7 @@ class HostsBackend(TaskBackend):
             with self._lock:
                 self._reservations.release(job_id, [assignment.task for assignment in assignments])
             for host, ports in leased.items():
-                with contextlib.suppress(BackendError):  # the end of the job gives them back at the latest
+                with contextlib.suppress(BackendError):  # they are returned with the job's release at the latest
                     self._connections[host].call("return_ports", job_id=job_id, ports=ports)
             raise
         return tuple(
@@ -220,11 +221,11 @@ class HostsBackend(TaskBackend):
             connection.close()
 
     def _environment(self, job_id: str) -> dict[str, str]:
-        """Variables for all tasks of a job, besides those of its orders: the same after every restart."""
+        """Returns variables for all tasks of a job, in addition to its orders': the same after every restart."""
         return {self._token_variable: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
 
     def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
-        """What is to be thought of a task whose host did not answer."""
+        """Returns the state to assume for a task whose host did not answer."""
         silence_s = connection.silence_s()
         if silence_s > self._lost_after_s:
             return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")
@@ -240,7 +241,7 @@ class HostsBackend(TaskBackend):
         return connection
 
     def _look_at_hosts(self) -> dict[str, str]:
-        """Tells the reservations of the hosts; the reasons of those that do not answer."""
+        """Updates the reservations with the hosts' resources; returns errors of the hosts that do not answer."""
         problems: dict[str, str] = {}
         for host, connection in self._connections.items():
             try:
@@ -262,9 +263,9 @@ class HostsBackend(TaskBackend):
         return problems
 
     def _call_hosts_of(self, job_id: str, method: str, **arguments: object) -> None:
-        """Calls the hosts that the job ever had places on, also when one of them fails."""
+        """Calls all hosts on which the job has had places, even if one of them fails."""
         with self._lock:
-            # Where a job from before the server's restart was is unknown.
+            # The hosts of a job from before the server's restart are unknown: ask all.
             hosts = set(self._hosts_of.get(job_id, self._connections)) & self._connections.keys()
         errors: list[BackendError] = []
         for host in hosts:
@@ -291,7 +292,7 @@ class HostsBackend(TaskBackend):
 
 
 def _poll(connection: HostConnection, fields: Mapping[str, Json]) -> JsonObject:
-    """The agent's answer; appends to the task's log here what it has printed there."""
+    """Polls the agent, and appends the task's new output to its log here."""
     if "log" not in fields:
         answer: JsonObject = connection.call("poll", handle=fields)
         return answer
@@ -304,7 +305,7 @@ def _poll(connection: HostConnection, fields: Mapping[str, Json]) -> JsonObject:
             return state
         with path.open("ab") as file:
             file.write(piece)
-    # There is more: if the task has ended, that is told when all that it printed is here.
+    # More output follows: report the exit only once all of it is here, since nobody polls an exited task.
     return state if state["state"] != "exited" else {"state": "running", "progress": state["progress"]}
 
 
@@ -336,15 +337,15 @@ def _state(answer: Mapping[str, Json]) -> TaskState:
 
 
 def _log_here(path: Path) -> dict[str, object]:
-    """Where the log of a task elsewhere goes, and where in it that of this attempt begins."""
+    """Returns the path of a remote task's log here, and the size at which this attempt's output begins."""
     return {"log": str(path.absolute()), "log_from": _size(path)}
 
 
 def _secret(path: Path) -> bytes:
-    """The secret that is kept at ``path``, made where there is none."""
+    """Reads the secret at ``path``, or creates it."""
     private_folder(path.parent)
     if not path.exists():
-        # It has its name only once it is whole; the first one counts where two come at once.
+        # The file gets its name only once it is complete; of two concurrent writers, the first one wins.
         written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with open(written, "xb", opener=_private) as file:
             file.write(seal(secrets.token_hex(32).encode() + b"\n"))
