@@ -1,4 +1,4 @@
-"""Which workers are at a ``ps``, which take part in the training, and when that is over."""
+"""Membership of the workers of a ``ps``: which are connected, which take part in the training, and when it is over."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ _log = logging.getLogger("headwater")
 
 
 class Attendance:
-    """Workers that come, take part, finish, are lost, and come back.
+    """Membership of the workers: they connect, take part, finish, are lost, and reconnect.
 
     Args:
-      context: of the host.
-      updates: of what workers give.
-      turns: their waits.
-      seed: of epochs.
+      context: the host's context.
+      updates: holds the state of `headwater.ps.consistency`, which events change.
+      turns: makes workers wait.
+      seed: for the order of the examples of epochs.
 
     Attributes:
-      tickets: which worker does which step.
-      sums: what workers have added up in each epoch.
-      trainings: how many are over.
-      seed: of epochs.
-      lives: by worker the life of its program.
-      away: workers that took part, and are to come back.
-      resting: workers that take part, and that no other waits for: they wait for examples which others hold.
+      tickets: assigns steps to workers.
+      sums: contributions of the workers, by epoch.
+      trainings: number of trainings that are over.
+      seed: for the order of the examples of epochs.
+      lives: the incarnation of each worker's program, by worker.
+      away: workers that took part, were lost, and are expected to return.
+      resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
+        them.
       finished: workers that have finished the present training.
-      stays_s: how long a worker that takes part in rounds may take to come back when its channel has ended, in seconds;
-        it has as long as its task can be reached. Meanwhile others wait for it. 0: it is gone at once.
-      expected: workers that took part elsewhere before, and until when they may come here.
-      began: the latest training that the chief has begun, and with which epoch; None before.
-      chief: the worker that said so.
+      stays_s: how long a member of a round may take to reconnect, in seconds, or longer while its task can be reached.
+        Meanwhile the others wait for it. 0: it leaves as soon as its channel ends.
+      expected: workers that were members on another server, and until when they may connect here.
+      began: the latest training that the chief has begun, with its first epoch; None before.
+      chief: the worker that began it.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -57,7 +58,7 @@ class Attendance:
         self._turns = turns
         self._places = ClaimedPlaces()
         self._shares: dict[str, tuple[int, int]] = {}
-        # Whether the program of a worker has ended.
+        # Whether the program of a worker has ended without an error: not all workers may connect again.
         self._ended = False
         self._talks_ended = False
         self.tickets = Tickets(in_rounds=isinstance(context.choice, Synchronous | KOfN))
@@ -75,49 +76,49 @@ class Attendance:
         self.began: tuple[int, int] | None = None
         self.chief: str = ""
 
-    # Coming -----------------------------------------------------------------------------------------------------------
+    # Connecting -------------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Why a task does not speak for its place; empty where it does."""
+        """Returns why a task has no right to its place in the cluster; empty where it has."""
         with self._changed:
             return self._places.refusal(task, connected=self._has_talk)
 
     def claim(self, claim: Claim) -> str:
-        """Why a task does not get its place; empty where it does."""
+        """Returns why a task is refused the place it claims; empty where it gets the place."""
         with self._changed:
             return self._places.claim(claim, connected=self._has_talk)
 
     def _has_talk(self, holder: Claim) -> bool:
-        """Whether the task that has a place is connected."""
+        """Returns whether the task that holds a place is connected."""
         talk = self._updates.talks.get(holder.task)
         return talk is not None and not talk.channel.peer_gone()
 
     def arrive(self, worker: str, channel: Channel, life: int, trainings: int) -> WorkerTalk:
-        """A worker has come. The lock is held.
+        """Registers the channel of a worker that has connected. The lock is held.
 
         Args:
           worker: its name.
           channel: to it.
-          life: of its program.
-          trainings: that are over as far as it knows, or -1.
+          life: incarnation of its program.
+          trainings: number of finished trainings that the worker knows of, or -1.
 
         Raises:
-          UnavailableError: another copy serves, see `end_talks`.
+          UnavailableError: another server has taken over, see `end_talks`.
         """
         updates = self._updates
         anew = self.lives.get(worker) != life
-        if anew:  # its program numbers anew
+        if anew:  # a new incarnation numbers its requests from the beginning
             self.lives[worker] = life
             updates.latest.pop(worker, None)
         before = updates.talks.get(worker)
         talk = updates.talks[worker] = WorkerTalk(worker, channel, threading.Condition(self._context.lock))
         if self._talks_ended:
-            # Another copy has taken over since the worker was sent here, and no round is made here any more.
+            # Another server has taken over since the worker was sent here; this one makes no more rounds.
             self.end_talks()
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} has come to a copy that serves no more")
-        # Where others wait for it to come back, another channel alone does not make it leave.
+        # A member that others wait for may reconnect within a round; only a new incarnation makes it leave.
         if anew if self._may_stay(worker) else before is not None:
             self.leave(worker, "it was started anew")
         if before is not None:
@@ -125,22 +126,23 @@ class Attendance:
         if anew:
             updates.accounts.begun_anew(worker)
         if 0 <= trainings < self.trainings:
-            # It is in a training that others have finished here before it came: it waits for no others.
+            # The worker is in a training that the others have finished here: it must not wait for them.
             updates.event(NoneToCome())
         elif trainings > self.trainings:
             self.reach_training(trainings)
         return talk
 
     def gone(self, talk: WorkerTalk) -> None:
-        """A worker's channel has ended."""
+        """Handles the end of a worker's channel."""
         talks, worker = self._updates.talks, talk.worker
         with self._changed:
             stays = talks.get(worker) is talk and self._may_stay(worker)
-        # Another part may have made a round with a gradient that has yet to come here.
+        # Another ps may have completed a round with a gradient that has yet to arrive here. Ask without the lock: it
+        # takes long.
         stays = stays and self._context.answers(worker)
         with self._changed:
             if talks.get(worker) is talk:
-                talks.pop(worker, None)  # unless `end_talks` just did
+                talks.pop(worker, None)  # `end_talks`, which runs without the lock, may have removed it
                 if stays:
                     self._expect({*self.expected[0], worker}, self.stays_s)
                 else:
@@ -149,20 +151,20 @@ class Attendance:
                 self._context.agreement.begin()
 
     def known_workers(self) -> list[str]:
-        """All that have asked for something."""
+        """Returns the names of all workers that have connected."""
         with self._changed:
             return sorted(self.lives)
 
     @property
     def travelled(self) -> int:
-        """Bytes that have come and gone on the channels of the workers that are here."""
+        """Bytes sent and received on the channels of the connected workers."""
         counts = [talk.channel.statistics() for talk in list(self._updates.talks.values())]
         return sum(count.bytes_sent + count.bytes_received for count in counts)
 
-    # Taking part ------------------------------------------------------------------------------------------------------
+    # Membership -------------------------------------------------------------------------------------------------------
 
     def request(self, talk: WorkerTalk, number: int) -> tuple[Request, bool]:
-        """What is known of a numbered request, and whether it came before, on a channel that was lost.
+        """Returns the record of a numbered request, and whether the request is a retry after a lost channel.
 
         Raises:
           UnavailableError: see `require_present`.
@@ -179,18 +181,20 @@ class Attendance:
         return request, False
 
     def require_present(self, talk: WorkerTalk) -> None:
-        """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
+        """Raises UnavailableError where the worker has reconnected: it repeats the request on the new channel."""
         if self._updates.talks.get(talk.worker) is not talk:
             raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
 
     def going_on(self) -> set[str]:
-        """The workers that take part, and do not wait here for an update."""
+        """Returns the members that do not wait here for an update."""
         members = self._updates.state.members.items()
         return {worker for worker, member in members if member.waits_since is None} | self.resting
 
     def share(self, worker: str) -> tuple[int, int] | None:
-        """Which part of a batch that several workers share is this worker's: its number, and of how many. None where
-        the batch is all its own, and before all have come that are expected at the beginning."""
+        """Returns the worker's part of a batch that several workers share, as (number, of how many).
+
+        None where each worker takes whole batches, and until the workers expected at the beginning have all connected.
+        """
         state = self._updates.state
         if not state.gathers or not state.formed:
             return None
@@ -200,36 +204,38 @@ class Attendance:
         return self._shares.get(worker)
 
     def rests(self, worker: str) -> None:
-        """A worker takes part, and has no data."""
+        """Marks a member as without data: others do not wait for it."""
         self.resting.add(worker)
         self._updates.event(Left(worker, "it has no data"))
         self._end_data()
 
     def _end_data(self) -> None:
-        """Where all workers rest that take part, what was gathered becomes an update."""
+        """Applies the gathered gradients where no member with data is left to complete the round."""
         if self.resting and not self._updates.state.members:
             self._updates.event(DataEnd())
             self._changed.notify_all()
 
     def reach_training(self, training: int) -> None:
-        """A worker is in a later training than is known here, as this task was started anew meanwhile, or the first
-        ``ps`` knew earlier that all have finished."""
+        """Adopts a later training that a worker reports.
+
+        This task was restarted meanwhile, or the first ``ps`` has heard earlier that all workers have finished.
+        """
         self.trainings = training
         self.finished.clear()
         self._changed.notify_all()
-        if self._updates.way_back is not None:  # the steps that it knows of are those of an earlier one
+        if self._updates.way_back is not None:  # recovered step numbers belong to an earlier training
             self.tickets.begin_training()
 
-    # Going ------------------------------------------------------------------------------------------------------------
+    # Leaving ----------------------------------------------------------------------------------------------------------
 
     def finish(self, talk: WorkerTalk, training: int) -> Frame:
-        """Answers a worker that has finished a training, once all have."""
+        """Answers a worker that has finished a training, once all workers have."""
         worker, updates = talk.worker, self._updates
         with self._changed:
-            self.trainings = max(self.trainings, training)  # less where this task was started anew meanwhile
+            self.trainings = max(self.trainings, training)  # its own is less after a restart
             trainings = self.trainings
             takes_part = worker in updates.state.members or worker in self.away or worker in self.resting
-            if training < trainings:  # it was late: the others have finished that training
+            if training < trainings:  # a late worker: the others have finished that training
                 if takes_part:
                     self.leave(worker, "")
                 return Frame(kinds.DONE)
@@ -237,7 +243,7 @@ class Attendance:
             if takes_part:
                 self.leave(worker, "")
             else:
-                # This task was started anew while others trained: a worker that has finished will not come.
+                # This task was restarted while others trained: the finished workers will not connect again.
                 updates.event(NoneToCome())
             self._turns.wait(
                 talk,
@@ -247,7 +253,7 @@ class Attendance:
         return Frame(kinds.DONE)
 
     def leave(self, worker: str, reason: str) -> None:
-        """A worker does not take part any more; it was lost where there is a ``reason``. The lock is held."""
+        """Removes a worker from the membership; a ``reason`` says that it was lost. The lock is held."""
         updates = self._updates
         if reason and (worker in updates.state.members or worker in self.resting):
             self.away.add(worker)
@@ -260,11 +266,11 @@ class Attendance:
         updates.event(Left(worker, reason))
         self._end_data()
         if not updates.state.members and not self.resting and not reason:
-            # All have finished, perhaps before this task heard that the data end: what was taken becomes an update.
+            # All have finished, perhaps before this task heard that the data end: apply the gathered gradients.
             updates.event(DataEnd())
-            # Whatever comes next begins as this did: with all workers.
-            self.trainings += bool(self.finished)  # else all of them were late
-            # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
+            # The next training begins like this one: once all workers have connected.
+            self.trainings += bool(self.finished)  # else all finishes were late
+            # A worker that is disconnected or has yet to finish must not wait for the finished ones, though.
             late = self.away | (updates.talks.keys() - self.finished)
             updates.state = State(
                 choice=updates.state.choice,
@@ -280,23 +286,28 @@ class Attendance:
         self._changed.notify_all()
 
     def job_over(self) -> None:
-        """The chief's program has ended. A worker that is late waits for no others, which may have ended, too."""
+        """Marks the job as over. A late worker then waits for no others, since these may have ended, too."""
         with self._changed:
             self.is_over = True
             self._updates.event(NoneToCome())
             self._changed.notify_all()
 
     def worker_ended(self) -> None:
-        """The program of a worker has ended without an error: it will not come again, so that no other waits until all
-        are there."""
+        """Notes that the program of a worker has ended without an error.
+
+        It will not connect again, so no worker may wait any more until all are connected.
+        """
         with self._changed:
             self._ended = True
             self._updates.event(NoneToCome())
             self._changed.notify_all()
 
     def expect(self, members: set[str], resting: set[str], come_s: float) -> None:
-        """Workers that took part elsewhere come here within ``come_s`` seconds, or as long as their tasks can be
-        reached; else they are gone. The lock is held."""
+        """Adopts the membership of another server. The lock is held.
+
+        The workers may take ``come_s`` seconds to connect here, or longer while their tasks can be reached; then they
+        are removed.
+        """
         for worker in sorted(members):
             self._updates.event(Joined(worker))
         self.resting = set(resting)
@@ -307,17 +318,21 @@ class Attendance:
         self.expected = workers, self._context.clock() + come_s
 
     def _may_stay(self, worker: str) -> bool:
-        """Whether others wait for a worker whose channel has ended, if its task can be reached. The lock is held."""
+        """Returns whether a worker whose channel has ended stays a member while its task can be reached. The lock is
+        held."""
         return self.stays_s > 0 and self._updates.state.gathers and worker in self._updates.state.members
 
     def leave_absent(self, but: Collection[str] = ()) -> None:
-        """Workers that were to come here from another copy and did not are gone, except for ``but`` and for those whose
-        tasks can be reached: they compute."""
+        """Removes expected workers that did not connect in time.
+
+        Workers in ``but`` stay, and so do those whose tasks can be reached: they are computing a step.
+        """
         with self._changed:
             expected, until = self.expected
             if not expected or self._context.clock() < until:
                 return
             absent = self._absent().difference(but)
+        # The tasks are asked without the lock, so the absent workers are determined once more below.
         computing = {worker for worker in absent if self._context.answers(worker)}
         with self._changed:
             for worker in sorted(self._absent().difference(but, computing)):
@@ -327,13 +342,15 @@ class Attendance:
             _log.warning("%s waits for %s, which has yet to come here and can be reached", self._context.task, worker)
 
     def _absent(self) -> set[str]:
-        """Of the workers that are expected those that take part, and have not come yet. The lock is held."""
+        """Returns the expected members that have not connected yet. The lock is held."""
         there = self._updates.state.members.keys() | self.resting
         return (self.expected[0] & there) - self._updates.talks.keys()
 
     def end_talks(self) -> None:
-        """Ends all conversations, and begins no more: another copy serves, which knows who takes part. Here none has
-        left."""
+        """Closes all connections and accepts no more, because another server has taken over.
+
+        No worker leaves the membership by this: that server has it.
+        """
         self._talks_ended = True
         talks = self._updates.talks
         for worker in list(talks):
@@ -342,6 +359,6 @@ class Attendance:
 
 
 def _place(worker: str) -> tuple[bool, int]:
-    """The order of workers: a chief, then the others by number."""
+    """Sort key of workers: a chief first, then the others by number."""
     task = TaskName.parse(worker)
     return task.job not in CHIEFS, task.index

@@ -1,7 +1,7 @@
-"""The end that has the values: what runs on a ``ps``.
+"""Server side of a set of parameters: the part that runs on a ``ps`` and holds the values.
 
-Each worker has a channel, served by a thread. A lock lets one thread at a time decide and update; waiting for others
-gives it away. Who waits for what is decided by `headwater.ps.consistency`.
+Each worker has a channel, served by a thread of its own. One lock is held by the thread that decides and updates; a
+wait releases it. `headwater.ps.consistency` decides which workers wait, and for which others.
 """
 
 from __future__ import annotations
@@ -43,43 +43,45 @@ from headwater.ps.updates import Updates
 
 _log = logging.getLogger("headwater")
 
-#: What the progress watchdog calls the steps of a worker.
+#: Step number under which the progress watchdog sees every step of a worker.
 _STEP = 0
-#: How long a snapshot waits for an update to end, in seconds.
+#: How long a progress report waits for a running update, in seconds.
 _GLANCE_S = 0.5
 
 
 class HostedParameters:
-    """One set of parameters on this task.
+    """Server of one set of parameters on this task.
 
     Args:
       name: of the set.
-      task: this task's name, for people.
+      task: this task's name, for errors and logs.
       index: its number among the ``ps``. Number 0 hands out steps.
-      layout: what every ``ps`` has.
-      updater: this task's blocks.
-      choice: how closely workers keep together.
-      program: what this task says of its program, which workers must say, too; see `headwater.cluster.task.agreement`.
+      layout: the placement of all blocks on all ``ps``.
+      updater: holds and updates this task's blocks.
+      choice: the consistency between workers.
+      program: this task's description of its program, which the workers' descriptions must match; see
+        `headwater.cluster.task.agreement`.
       staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
-        Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
-        momenta, sees the whole gradient.
+        Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. The optimizer's state, such as
+        momenta, still accumulates the whole gradient.
       log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.ps.accounting.accounts`.
-      round_sums: for synchronous training, what the optimizer needs of the gradients of other ``ps``.
-      clock: seconds that only grow.
+      round_sums: for synchronous training, exchanges with the other ``ps`` the sums over gradients that the optimizer
+        needs.
+      clock: returns monotonic seconds.
       answers: see `ServingContext`.
 
     Attributes:
       name: of the set.
-      counts_steps: whether its version is the job's step, as that of the first ``ps`` is.
-      steps: gradients of workers that it has answered.
-      life: a random number that stands for this object.
-      lock: held by who decides and updates.
-      updates: the values, and what is to become their next update.
-      turns: waits of workers, and what they all wait for.
-      workers: that take part.
-      memory: all of it as a whole, to be kept or to go on with.
-      secured: called before each answer, with its channel and without the lock; returns once what the answer says is
-        safe. Raises UnavailableError where it never will be.
+      counts_steps: whether its version is the job's global step, as on the first ``ps``.
+      steps: number of pushed gradients that were answered.
+      life: random incarnation number of this object.
+      lock: held by the thread that decides and updates.
+      updates: the values and the gradients gathered for their next update.
+      turns: waits of workers for one another.
+      workers: membership of the workers in the training.
+      memory: exports and imports the whole state of this host, for saving and handoff.
+      secured: called before each answer with its channel, without the lock; returns once everything the answer
+        acknowledges is safe. Raises UnavailableError where it never will be.
     """
 
     def __init__(
@@ -142,21 +144,21 @@ class HostedParameters:
         self._steps = Steps(context, specs, self.updates, self.turns, self.workers)
         self.secured: Callable[[Channel], None] | None = None
 
-    # How it fares -----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> int:
-        """How many updates the values have seen."""
+        """Number of updates applied to the values."""
         return self.updates.state.version
 
     @property
     def tables(self) -> Sequence[HostedTable]:
-        """Of its blocks those that are tables."""
+        """The blocks that are tables, in the layout's order."""
         return self._updater.tables
 
     def rows_of_tables(self, nbytes: int) -> Iterator[tuple[int, int, list[Array]]]:
-        """All rows of its tables, with about ``nbytes`` of values at a time: the number of a table, that of the first
-        row, and the rows with what the optimizer keeps of them, as `HostedTable.write` takes them."""
+        """Yields all rows of its tables in pieces of about ``nbytes`` bytes of values: the number of a table, the
+        number of the first row, and the rows with their optimizer state, as `HostedTable.write` takes them."""
         blocks = [(spec, block) for spec, block in self._blocks if spec.table]
         for number, (table, (spec, block)) in enumerate(zip(self.tables, blocks, strict=True)):
             rows = block_shape(spec, block)[0]
@@ -166,16 +168,16 @@ class HostedParameters:
 
     @property
     def signature(self) -> str:
-        """Of the layout."""
+        """Digest of the layout; workers and servers must agree on it."""
         return self._layout.signature()
 
     @property
     def way_back(self) -> WayBack | None:
-        """How it went back to its own state; None where it has not."""
+        """How the host recovered its own saved state; None where it has not recovered."""
         return self.updates.way_back
 
     def sizes(self) -> list[VariableSize]:
-        """What this task holds: its blocks, and the optimizer's state."""
+        """Returns the sizes of this task's blocks and of the optimizer's state; empty before there are values."""
         if not self.updates.filled:
             return []
         made = self.updates.made
@@ -186,7 +188,7 @@ class HostedParameters:
         return found + [_size(*part, made) for part in self._updater.state_sizes()]
 
     def group(self) -> GroupProgress:
-        """How training goes."""
+        """Returns the progress of the training."""
         updates, state, examples = self.updates, self.updates.state, ""
         if self.lock.acquire(timeout=_GLANCE_S):
             try:
@@ -207,7 +209,7 @@ class HostedParameters:
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """Which workers wait here, for what, and since when (`time.monotonic`)."""
+        """Returns the workers that wait here, each with the reason and the start of the wait (`time.monotonic`)."""
         found: list[tuple[str, float]] = []
         for talk in list(self.updates.talks.values()):
             if (wait := talk.waits_for) is not None:
@@ -215,39 +217,42 @@ class HostedParameters:
                 found.append((f"{talk.worker}: {what or waiting_text(self.updates.state, self._clock())}", since))
         return found
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Why a task does not speak for its place; empty where it does."""
+        """Returns why a task has no right to its place in the cluster; empty where it has."""
         return self.workers.refusal(task)
 
     def job_over(self) -> None:
-        """The chief's program has ended."""
+        """Marks the job as over: the chief's program has ended."""
         self.workers.job_over()
 
     def worker_ended(self) -> None:
-        """The program of a worker has ended without an error."""
+        """Notes that the program of a worker has ended without an error."""
         self.workers.worker_ended()
 
     def take(self, channel: Channel, first: Frame) -> None:
-        """Tells another ``ps`` its part of the sums of rounds."""
+        """Serves a request of another ``ps`` for this task's part of the sums of rounds."""
         if self.updates.round_sums is None:
             raise bad_header(first, channel.peer)
         self.updates.round_sums.serve(channel, first)
 
     def hold_until_end(self, what: str) -> None:
-        """The task ends: from now on no gradients are taken, and no answer leaves. Workers wait for ``what``: the next
-        life of the task, which goes on with what is taken of this host after that."""
+        """Stops taking gradients and sending answers because the task shuts down.
+
+        Workers wait for ``what``, the next incarnation of the task, which continues from the state that is exported
+        from this host after the call. A gradient acknowledged later would be missing from that state.
+        """
         self.secured = self.turns.secure
         self.turns.hold(what)
 
     def close(self) -> None:
-        """The task stops."""
+        """Does nothing: the host has no resources to release when the task stops."""
 
-    # A worker's channel -----------------------------------------------------------------------------------------------
+    # Connection of a worker -------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Answers a worker until its channel ends, and tells ``watchdog`` of its steps.
+        """Answers a worker until its channel ends, and reports its steps to ``watchdog``.
 
         Raises:
           UnavailableError, CancelledError: the channel has ended.
@@ -286,11 +291,11 @@ class HostedParameters:
             if talk.watched:
                 watchdog.closed(worker, self.name)
             workers.gone(talk)
-            if self.secured is None:  # else it may say what no other copy has
+            if self.secured is None:  # else the journal would record examples before a backup has them
                 self._accounts.flush()
 
     def _refused(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
-        """Why a worker is not served; None where it is."""
+        """Returns the error with which a worker is refused; None where it is served."""
         mine = without_count(self._choice)
         if signature != self._layout.signature() or choice != mine:
             what = (
@@ -314,7 +319,7 @@ class HostedParameters:
         """Answers a frame; one with gradients is a step of the worker's training."""
         channel, worker, name = talk.channel, talk.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # it was answered meanwhile
+            return  # the awaited answer was sent meanwhile
         if frame.kind == kinds.PUSH:
             if not talk.watched:
                 watchdog.opened(worker, name)
@@ -326,7 +331,7 @@ class HostedParameters:
         try:
             answer = self._handle(talk, frame)
         except Exception as error:
-            # Of whatever kind: a worker that got no answer would ask again and again.
+            # Report errors of every kind: a worker without an answer would repeat its request forever.
             if channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
@@ -390,7 +395,7 @@ class HostedParameters:
     ) -> Frame:
         blocks, workers = len(self._blocks) - self._tables, self.workers
         with self.lock:
-            # The second worker has nothing to add: the values are there.
+            # The values are there already; ignore the FILL of a second worker.
             if not self.updates.filled:
                 if ledger is not None:
                     workers.trainings = max(workers.trainings, self._accounts.restore(ledger, version))
@@ -427,7 +432,7 @@ class HostedParameters:
         return Frame(kinds.DONE, (), [as_travelling(rows, form) for rows in found])
 
     def _agree(self, talk: WorkerTalk, program: Said, data: Said) -> Frame:
-        """Compares a worker's program with this task's, and both with those of the worker that came first."""
+        """Compares a worker's program with this task's program and with the program of the first worker."""
         with self.lock:
             differs = self._agreement.differs(talk.worker, program, data, self.version)
             if differs:

@@ -1,4 +1,4 @@
-"""A worker's steps: it gives gradients, and gets values and its next step, or the examples of that."""
+"""The steps of a worker: it pushes gradients and receives values and its next step, or the examples for it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _log = logging.getLogger("headwater")
 
 
 class Steps:
-    """Answers workers that push gradients and ask for steps, in words of `headwater.ps.protocol`.
+    """Answers workers that push gradients and ask for steps, in the frames of `headwater.ps.protocol`.
 
     Args:
-      context: of the host.
-      specs: of this task's blocks.
-      updates: which have the values.
-      turns: waits of workers.
-      workers: that take part.
+      context: the host's context.
+      specs: of this task's blocks, in the layout's order.
+      updates: holds the values.
+      turns: makes workers wait.
+      workers: membership of the workers.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Steps:
     def pull(
         self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
     ) -> Frame:
-        """Answers a PULL frame with values, and the worker's next step."""
+        """Answers a PULL frame with the values and the worker's next step."""
         worker, workers = talk.worker, self._workers
         with self._changed:
             self._turns.wait_for_values(talk)
@@ -89,7 +89,7 @@ class Steps:
         worker, workers, updates, turns = talk.worker, self._workers, self._updates, self._turns
         given, returned = work_of(work)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
-        # The first ps gets what the worker adds to the sums of its epoch, too.
+        # The first ps also gets the worker's contribution to the sums of its epoch.
         sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
         if len(tensors) != expected + (sums is not None):
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
@@ -125,7 +125,7 @@ class Steps:
                     self._say_uneven()
                 try:
                     updates.perform(decision)
-                except Exception:  # the update could not be made: a repetition is told the same
+                except Exception:  # a retry must not be answered as applied
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()
@@ -139,12 +139,12 @@ class Steps:
                 updates.event(Joined(worker))
                 updates.free.add(worker)
             turns.wait(talk, lambda: worker in updates.free or updates.talks.get(worker) is not talk, "", talk.turn)
-            workers.require_present(talk)  # else its new channel is the one that may go on
+            workers.require_present(talk)  # a retry on the worker's new channel is to use the release instead
             updates.free.discard(worker)
             return self._values(talk, False, extras, wish, keeps, request)
 
     def _judged(self, worker: str, request: Request) -> None:
-        """Other ``ps`` may ask whether the worker's gradient is part of a round here."""
+        """Records whether the worker's gradient was accepted, for other ``ps`` that build the same round."""
         if self._updates.round_sums is not None:
             life = self._workers.lives[worker]
             self._updates.round_sums.judged(worker, life, request.number, taken=request.applied)
@@ -154,7 +154,7 @@ class Steps:
     def _values(
         self, talk: WorkerTalk, everything: bool, extras: Any, wish: Any, keeps: bool, request: Request
     ) -> Frame:
-        """A VALUES frame for a request, with the step that the worker wishes for. The lock is held."""
+        """Returns the VALUES frame for a request, with the step that the worker asked for. The lock is held."""
         worker, workers, tickets = talk.worker, self._workers, self._tickets
         ticket, share = protocol.EPOCH_OVER, None
         match wish:
@@ -171,7 +171,7 @@ class Steps:
                     ticket = protocol.TRAINING_OVER
                 elif len(wish) > 4:
                     ticket = self._hand_out(worker, wish, request)
-                elif request.ticket is not None:  # it has that step already, and not the answer that said so
+                elif request.ticket is not None:  # a retry: the answer with this step was lost
                     ticket = tickets.at_work[worker] = request.ticket
                 else:
                     ticket = tickets.take(worker, epoch, steps, self._updates.state.version)
@@ -194,21 +194,26 @@ class Steps:
 
     def _await_epoch(self, talk: WorkerTalk, epoch: int) -> None:
         """Waits until no worker is more than an epoch behind; in synchronous training, until the chief begins the
-        epoch: it validates after each, and may stop training."""
+        epoch.
+
+        The chief validates after each epoch and may stop the training there.
+        """
         tickets = self._tickets
         tickets.asked[talk.worker] = epoch
         self._changed.notify_all()
-        if isinstance(self._context.choice, Asynchronous):  # the others keep together by themselves
+        if isinstance(self._context.choice, Asynchronous):  # other choices keep the workers together by their updates
             self._turns.wait(talk, lambda: tickets.may_begin(epoch), "others that are more than an epoch behind")
         elif isinstance(self._context.choice, Synchronous):
             chief = self._workers.chief
             self._turns.wait(talk, lambda: tickets.has_begun(chief, epoch), f"{chief} to end the epoch before")
 
     def begin(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
-        """The epoch with which a training begins: from the chief, or, where ``epoch`` is negative, once it has said so.
+        """Answers with the epoch at which a training begins.
 
-        Where others train already, the worker does not wait: this task may have been restarted since the chief said so.
-        The answer is -1 then.
+        The chief sets it; other workers send a negative ``epoch`` and wait for the chief.
+
+        A worker does not wait where others train already, since this task may have been restarted after the chief set
+        the epoch. The answer is -1 then.
         """
         workers, tickets = self._workers, self._tickets
 
@@ -228,7 +233,7 @@ class Steps:
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
     def follow(self, talk: WorkerTalk, training: int, epoch: int) -> Frame:
-        """Waits until an epoch is over, and says whether training is."""
+        """Waits until an epoch is over, and answers whether the training is over."""
         workers, tickets = self._workers, self._tickets
         with self._changed:
             self._turns.wait(
@@ -237,14 +242,15 @@ class Steps:
             return Frame(kinds.DONE, (workers.trainings > training,))
 
     def stop(self) -> Frame:
-        """No worker gets another step of this training."""
+        """Stops the training: no worker gets another step of it."""
         with self._changed:
             self._tickets.stopped = True
             self._changed.notify_all()
         return Frame(kinds.DONE)
 
     def tell_sums(self, talk: WorkerTalk, epoch: int, wait: bool) -> Frame:
-        """What workers have added up in an epoch; with ``wait``, once all others have ended its steps."""
+        """Answers with the sums that workers have contributed in an epoch; with ``wait``, once all others have ended
+        its steps."""
 
         def others() -> list[str]:
             return self._tickets.busy_in(epoch, but=talk.worker)
@@ -257,7 +263,7 @@ class Steps:
             return Frame(kinds.DONE, (), self._workers.sums.of(epoch))
 
     def _say_uneven(self) -> None:
-        """Says once that workers have data of different lengths, which only their ends can tell. The lock is held."""
+        """Warns once that workers have data of different lengths, which shows only when data end. The lock is held."""
         tickets = self._tickets
         if tickets.uneven and not self._uneven_said:
             self._uneven_said = True
@@ -272,12 +278,15 @@ class Steps:
     # Examples ---------------------------------------------------------------------------------------------------------
 
     def _hand_out(self, worker: str, wish: Any, request: Request) -> int:
-        """A range of examples for a worker, noted in its request; the number of the batch, or why there is none."""
+        """Assigns a range of examples to a worker and records it in the request.
+
+        Returns the number of the batch, or the code for why there is none.
+        """
         training, last, steps, _, (first, plan, part) = wish_of(worker, wish)
         self._tickets.ended(worker)
         if isinstance(request.handed, tuple):
             work = Work(*request.handed[:3])
-            if self._accounts.holds(worker, work):  # it has that range already, and not the answer that said so
+            if self._accounts.holds(worker, work):  # a retry: the answer with this range was lost
                 return self._begins(worker, work, plan)
         request.handed = None
         if self._tickets.stopped:
@@ -302,14 +311,14 @@ class Steps:
         return batch
 
     def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
-        """A worker gives ranges back. The lock is held."""
+        """Returns ranges that a worker gives back to the ledger. The lock is held."""
         for work, reason in returned:
             self._accounts.failed(worker, work, reason)
         if returned:
             self._changed.notify_all()
 
     def holds(self, worker: str, spans: Sequence[Any]) -> Frame:
-        """Whether a worker that was away still has ranges."""
+        """Answers whether a worker that was disconnected still holds ranges."""
         works = [range_of(span) for span in spans]
         with self._changed:
             self._accounts.back(worker)
@@ -319,12 +328,13 @@ class Steps:
         return Frame(kinds.DONE, (holds,))
 
     def _tell_dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Says that the gradient of some ranges comes too late."""
+        """Warns that the gradient of some ranges arrived too late."""
         ranges = ", ".join(map(str, works))
         _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
 
     def rest(self, talk: WorkerTalk, wish: Any) -> Frame:
-        """A worker has no data, because others hold what is left: no other waits for it, and it waits for theirs."""
+        """Makes a worker without data wait while others hold the remaining examples; meanwhile no other worker waits
+        for it."""
         worker, workers, accounts, updates = talk.worker, self._workers, self._accounts, self._updates
         with self._changed:
             workers.require_present(talk)

@@ -1,7 +1,8 @@
-"""Who does which step of an epoch. Pure; the first ``ps`` keeps it for all.
+"""Assigns the steps of an epoch to workers. Pure; kept by the first ``ps`` for all.
 
-Steps are handed out one by one, so that an epoch has as many as the program says, however many workers there are and
-whenever they come and go. Where updates take a gradient of several workers, a step is a round: all get the same one.
+Steps are assigned one at a time, so that an epoch has as many as the program asks for, however many workers take part
+and whenever they join or leave. Where an update takes gradients of several workers, a step is a round: all members get
+the same number.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from headwater.ps.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
 
 @dataclass(kw_only=True, slots=True)
 class Tickets:
-    """The steps of the present epoch.
+    """Step numbers of the current epoch.
 
     Attributes:
-      in_rounds: whether a step is a round of all workers, rather than one worker's.
-      epoch: the present one, from 0; -1 before the first.
-      given: steps handed out, where a step is one worker's.
+      in_rounds: whether a step is a round of all workers, rather than a step of one worker.
+      epoch: the current one, from 0; -1 before the first.
+      given: number of steps assigned, where a step belongs to one worker.
       base: the version of the values at which the epoch began.
-      steps: how many the epoch has; `UNKNOWN_STEPS` until somebody says.
-      longest: for how many steps of it some worker had data.
-      ends: how many those of another worker were enough for; None while none has told of an end.
-      stopped: whether training is over before its time.
-      asked: by worker, in which epoch it is.
-      at_work: by worker, which step it is in the middle of.
+      steps: length of the epoch; `UNKNOWN_STEPS` until it is known.
+      longest: the largest number of steps for which a worker has had data.
+      ends: the number of steps after which the data of a worker ended; None while no worker has reported an end.
+      stopped: whether training was stopped early.
+      asked: the epoch of each worker, by name.
+      at_work: the step that each worker is computing, by name.
     """
 
     in_rounds: bool
@@ -44,12 +45,12 @@ class Tickets:
         return version - self.base if self.in_rounds else self.given
 
     def take(self, worker: str, epoch: int, steps: int, version: int) -> int:
-        """The step that ``worker`` is to do next.
+        """Assigns the next step to ``worker``.
 
         Args:
-          worker: who asks; whatever it was at work on is done.
-          epoch: the epoch it is in. The first to ask for a later one begins that.
-          steps: how many steps that has, or `UNKNOWN_STEPS`.
+          worker: the worker that asks; the step it was computing is over.
+          epoch: the epoch it is in. The first worker that asks for a later epoch begins it.
+          steps: number of steps of that epoch, or `UNKNOWN_STEPS`.
           version: of the values.
 
         Returns:
@@ -73,7 +74,7 @@ class Tickets:
             self.longest, self.ends = 0, None
 
     def exhausted(self, epoch: int, step: int) -> None:
-        """There are no data for ``step`` of ``epoch``: that many steps it has."""
+        """Ends ``epoch`` before ``step``, because a worker has no data for it."""
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
             self.steps = self.ends = step
 
@@ -83,26 +84,26 @@ class Tickets:
         return self.ends is not None and self.longest > self.ends
 
     def busy_in(self, epoch: int, *, but: str) -> list[str]:
-        """The workers other than ``but`` that are in the midst of a step of ``epoch``."""
+        """Returns the workers other than ``but`` that are computing a step of ``epoch``."""
         return sorted(other for other in self.at_work if other != but and self.asked.get(other) == epoch)
 
     def ended(self, worker: str) -> None:
-        """A worker has given what came of its step."""
+        """Notes that a worker has completed its step."""
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
     def left(self, worker: str) -> None:
-        """A worker does not go on."""
+        """Forgets a worker that takes part no more."""
         self.at_work.pop(worker, None)
         self.asked.pop(worker, None)
 
     def may_begin(self, epoch: int) -> bool:
-        """Whether all workers are in the epoch before ``epoch``, or further."""
+        """Returns whether all workers have reached the epoch before ``epoch``."""
         return self.stopped or all(other >= epoch - 1 for other in self.asked.values())
 
     def has_begun(self, worker: str, epoch: int) -> bool:
-        """Whether ``worker`` is in ``epoch`` or further, or does not take part."""
+        """Returns whether ``worker`` has reached ``epoch``, or does not take part."""
         return self.stopped or self.asked.get(worker, epoch) >= epoch
 
     def begin_training(self) -> None:
-        """All workers have finished: the next to ask begins a training of its own, with epochs from wherever."""
+        """Resets the steps after all workers have finished: the next request begins a training, at any epoch."""
         self.epoch, self.steps, self.stopped = -1, UNKNOWN_STEPS, False

@@ -1,4 +1,4 @@
-"""How workers wait on a ``ps``: for their turn, for values, for other workers."""
+"""Waits of workers on a ``ps``: for values, for the round, for other workers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from headwater.ps.updates import Updates
 
 
 class Turns:
-    """Waits of workers, each in the thread that serves the worker.
+    """Makes workers wait, each in the thread that serves it.
 
     Args:
-      context: of the host. Where its workers run different programs, no wait goes on.
-      updates: for which workers wait.
+      context: the host's context. Waits fail once its workers are found to run different programs.
+      updates: the updates that workers wait for.
 
     Attributes:
-      held_for: why what the host has stays as it is now, so that workers wait; empty where it does not.
-      pauses_for: why no round begins now, so that workers wait who bring its first gradient; empty where one does.
+      held_for: the event until which the host's state is frozen and workers wait; empty where it is not frozen.
+      pauses_for: the event until which no new round begins; workers with the first gradient of a round wait. Empty
+        where rounds begin.
     """
 
     def __init__(self, context: ServingContext, updates: Updates) -> None:
@@ -36,17 +37,19 @@ class Turns:
         self.pauses_for: str = ""
 
     def hold(self, what: str) -> None:
-        """From now on no gradients are taken, and workers wait for ``what``, until `go_on`. A round may end all the
-        same, where a worker leaves that it waits for; see `secure`."""
+        """Freezes the state: gradients are refused and workers wait for ``what``, until `go_on`.
+
+        A round may complete all the same when a worker leaves that it waits for; see `secure`.
+        """
         with self._changed:
             self.held_for = what
 
     def hold_outside_rounds(self, what: str, within_s: float) -> bool:
-        """As `hold`, once all workers wait here whose gradients are to be part of the next update, so that they can
-        bring them again elsewhere; no round begins meanwhile.
+        """Freezes the state as `hold` does, at a moment when it loses no gradient: all workers with a gathered gradient
+        wait here, so they can push it again elsewhere. Meanwhile no round begins.
 
         Returns:
-          False where that is not so within that time: then nothing is held.
+          False where there was no such moment within that time: then nothing is frozen.
         """
         with self._changed:
             self.pauses_for = what
@@ -64,14 +67,15 @@ class Turns:
             self._changed.notify_all()
 
     def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
-        """Returns once nothing is held: until then, what was answered may not be part of what was taken of the host.
+        """Returns once the state is not frozen: until then, an answer may acknowledge more than the exported state
+        contains.
 
         Args:
           channel: for the answer.
-          is_here: whether this host still serves what it has.
+          is_here: whether this host still owns its state.
 
         Raises:
-          UnavailableError: it does not, or the channel was closed meanwhile, as it is when the task ends.
+          UnavailableError: it does not, or the channel was closed meanwhile, as happens when the task ends.
         """
         with self._changed:
             while self.held_for and is_here() and not channel.closed:
@@ -83,7 +87,7 @@ class Turns:
                 )
 
     def wait_filled(self, timeout_s: float) -> bool:
-        """Whether there are values, after a wait of ``timeout_s`` seconds at most."""
+        """Waits for values for at most ``timeout_s`` seconds, and returns whether there are any."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
 
@@ -103,7 +107,7 @@ class Turns:
         self.wait(talk, lambda: not self.held_for, self.held_for)
 
     def wait_for_round(self, talk: WorkerTalk) -> None:
-        """Waits until a gradient may come: while nothing is held, nor is to be held before another round begins."""
+        """Waits until a gradient may be added: the state is not frozen, and no freeze is waiting for the next round."""
 
         def may_come() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
@@ -113,12 +117,13 @@ class Turns:
     def wait(
         self, talk: WorkerTalk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
     ) -> None:
-        """Waits, with the lock given away meanwhile, and says now and then for what.
+        """Waits with the lock released, and tells the worker from time to time the reason, ``what``.
 
-        ``changed`` is notified when ``ready`` may have come true; unless given, that is at every change.
+        ``changed`` is notified when ``ready`` may have become true; by default the condition that every change
+        notifies.
 
         Raises:
-          UnavailableError: the worker is gone.
+          UnavailableError: the worker is disconnected.
           FailedPreconditionError: workers run different programs.
         """
         changed = changed or self._changed
@@ -153,12 +158,12 @@ class Turns:
 
 
 def other_program(differs: str) -> FailedPreconditionError:
-    """What a worker hears whose program is another one; ``differs`` says how."""
+    """Returns the error for a worker that runs another program; ``differs`` names the difference."""
     return FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
 
 
 def _is_released(channel: Channel) -> bool:
-    """Whether a worker that was told what it waits for says that it is to go on without."""
+    """Returns whether a worker that was told what it waits for asks to continue without waiting."""
     try:
         return channel.recv(0).kind == kinds.RELEASE
     except DeadlineExceededError:

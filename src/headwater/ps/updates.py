@@ -1,4 +1,4 @@
-"""The updates that a ``ps`` makes of what workers give: `headwater.ps.consistency` decides, an `Updater` computes."""
+"""Builds updates from the gradients of workers: `headwater.ps.consistency` decides, an `Updater` computes."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ _SHOWN_NAMES = 5
 
 
 class Updates:
-    """The values of a task's blocks with what is to become their next update. The host's lock is held in all methods.
+    """The values of a task's blocks and the gradients gathered for their next update. All methods need the host's lock.
 
     Args:
-      context: of the host.
+      context: the host's context.
       index: its number among the ``ps``.
-      layout: what every ``ps`` has.
-      updater: this task's blocks.
-      accounts: for the examples of what is applied.
+      layout: the placement of all blocks on all ``ps``.
+      updater: holds and updates this task's blocks.
+      accounts: records which examples the applied gradients have used.
       staleness_aware, round_sums: see `headwater.ps.host.HostedParameters`.
 
     Attributes:
-      updater: this task's blocks.
-      accounts: for the examples of what is applied.
-      state: what `decide` knows of the workers that take part.
+      updater: holds and updates this task's blocks.
+      accounts: records which examples the applied gradients have used.
+      state: the membership and the counters from which `decide` decides.
       round: the gradients of the next update.
       round_sums: see above.
       filled: generation of the values; 0 while there are none.
-      made: how many updates were made.
-      staleness_total: of all gradients that were applied.
-      staleness_max: the largest of these.
-      knobs: those of the latest gradient; empty before the first.
-      way_back: how the values went back to those that were saved; None where they have not.
-      talks: by worker the conversation with it.
-      latest: by worker its latest request.
+      made: number of updates made by this object.
+      staleness_total: sum over all applied gradients.
+      staleness_max: largest staleness of an applied gradient.
+      knobs: hyperparameters sent with the latest gradient; empty before the first.
+      way_back: how the saved values were recovered; None where nothing was recovered.
+      talks: the connection of each worker, by its name.
+      latest: the latest request of each worker, by its name.
       free: the workers that may begin their next step.
     """
 
@@ -77,8 +77,8 @@ class Updates:
         self._staleness_aware = staleness_aware
         self.updater = updater
         self.accounts = accounts
-        # Whether a worker is too far ahead is for one task to say: two might have seen it join at different steps, and
-        # each hold up another one.
+        # One task alone decides whether a worker is too far ahead: two tasks might have seen the worker join at
+        # different steps, and each would hold back another worker.
         choice = context.choice
         self.state = State(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self.round = Round()
@@ -94,11 +94,11 @@ class Updates:
         self.free: set[str] = set()
 
     def event(self, event: Event) -> None:
-        """Has `decide` hear of an event, and does what that asks for."""
+        """Passes an event to `decide`, and performs the decision."""
         self.perform(decide(self.state, event, self._context.clock()))
 
     def perform(self, decision: Decision) -> None:
-        """Does what `decide` has asked for.
+        """Performs a decision of `decide`.
 
         Raises:
           InvalidArgumentError: gradients do not fit together.
@@ -121,7 +121,7 @@ class Updates:
                     reason = self._refused(error)
                     self._spoil(str(reason))
                     raise reason from error
-                # An update of several gradients is counted by what follows.
+                # The version counts an update of several gradients only with the event `Updated` below.
                 self.accounts.applied(self.state.version + self.state.updating)
                 self.made += 1
                 self.staleness_total += action.staleness
@@ -130,15 +130,18 @@ class Updates:
             self.event(Updated())
 
     def gathered_of(self) -> set[str]:
-        """Whose gradients have been gathered for the next update, whether or not they still wait for it here."""
+        """Returns the workers whose gradients are gathered for the next update, whether or not they still wait here."""
         state = self.state
         if not state.gathers:
             return set()
         return {worker for worker, latest in self.latest.items() if latest.applied and latest.version == state.version}
 
     def asked_again(self) -> set[str] | None:
-        """Whose gradients have been gathered for the next update, where each of them waits for it here: they bring it
-        again to who serves them then. None where one of them does not."""
+        """Returns the workers whose gradients are gathered for the next update, if all of them wait here.
+
+        They push these gradients again to the server that takes over. None where one of them does not wait: its
+        gradient would be lost.
+        """
         state = self.state
         waiting = {
             worker
@@ -148,7 +151,7 @@ class Updates:
         return waiting if len(waiting) == state.gathered else None
 
     def _refused(self, error: BaseException) -> BaseException:
-        """What is said of an update that could not be made."""
+        """Returns the error to report for an update that could not be made."""
         if isinstance(error, NO_MEMORY):
             names = sorted(set(self._held))
             shown = ", ".join(names[:_SHOWN_NAMES]) + ", ..." * (len(names) > _SHOWN_NAMES)
@@ -158,7 +161,7 @@ class Updates:
         return error
 
     def _spoil(self, reason: str) -> None:
-        """An update could not be made: the gradients that were to be part of it are not applied."""
+        """Discards the gradients of an update that could not be made, so that they count as not applied."""
         self.accounts.spoiled(reason)
         if self.state.updating:
             for request in self.latest.values():
