@@ -61,7 +61,7 @@ def linear_rate(most: float, columns: int) -> float:
 
 
 def _spread(partitioner: Partitioner) -> Any:
-    """``partitioner``, or one that cuts large tables into a part for each ps; None where there are none."""
+    """Returns ``partitioner``, or a partitioner that cuts large tables into a part per ps; None without ps."""
     count = RunConfig().num_ps_replicas if partitioner is None else 0
     return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
 
@@ -173,7 +173,7 @@ def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
 
 
 class Canned(Estimator):
-    """An estimator made of a head and of what gives its logits."""
+    """An estimator that consists of a head and a function that computes its logits."""
 
     def __init__(
         self,
@@ -392,7 +392,7 @@ class LinearRegressor(Linear):
 
 
 class Together(Canned):
-    """A linear and a deep model whose logits are added up."""
+    """A linear and a deep model with the sum of their logits."""
 
     def __init__(
         self,
@@ -450,7 +450,7 @@ class Together(Canned):
 
 
 class DNNLinearCombinedClassifier(Together):
-    """A linear and a deep model of classes whose logits are added (Cheng et al., Wide & Deep Learning, 2016)."""
+    """Classifier that adds the logits of a linear and a deep model (Cheng et al., Wide & Deep Learning, 2016)."""
 
     def __init__(
         self,
@@ -491,7 +491,7 @@ class DNNLinearCombinedClassifier(Together):
 
 
 class DNNLinearCombinedRegressor(Together):
-    """A linear and a deep model of numbers whose results are added."""
+    """Regressor that adds the results of a linear and a deep model."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ def make_stop_at_checkpoint_step_hook(
     return _StopAtCheckpoint(estimator.model_dir, last_step, wait_after_file_check_secs)
 
 
-# What evaluations found ---------------------------------------------------------------------------------------------
+# Results of evaluations ---------------------------------------------------------------------------------------------
 
 
 def read_eval_metrics(eval_dir: str) -> OrderedDict[int, dict[str, float]]:

@@ -112,10 +112,10 @@ class Estimator:
 
         return public
 
-    # What is in the folder -----------------------------------------------------------------------------------------
+    # Contents of the folder ----------------------------------------------------------------------------------------
 
     def latest_checkpoint(self) -> str | None:
-        """The newest checkpoint; None without any."""
+        """Returns the path of the newest checkpoint; None without any."""
         return latest_checkpoint(self._model_dir)
 
     def _reader(self) -> CheckpointReader:
@@ -186,7 +186,7 @@ class Estimator:
         return self
 
     def _check_distribution(self) -> None:
-        """Refuses to train what a strategy was to share between several replicas on one device.
+        """Refuses a strategy with several replicas: a model function's graph trains on one device of each task.
 
         Raises:
           ValueError: ``train_distribute`` has several replicas.
@@ -418,16 +418,16 @@ class Estimator:
         checkpoint_path: str | None = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """Writes the model for serving into a new folder within ``export_dir_base``, and gives its path.
+        """Exports the model for serving into a new folder within ``export_dir_base``, and returns the folder's path.
 
         Args:
-          serving_input_receiver_fn: gives a `ServingInputReceiver`.
-          assets_extra: files to take along: paths within ``assets.extra`` by their own.
+          serving_input_receiver_fn: returns a `ServingInputReceiver`.
+          assets_extra: files to include: from paths within ``assets.extra`` to paths of the files.
           as_text: not supported.
-          checkpoint_path: whose values to take; the newest when None.
+          checkpoint_path: the checkpoint to export; the newest when None.
 
         Raises:
-          ValueError: there is no checkpoint, the model gives no export outputs, or another ``experimental_mode``.
+          ValueError: there is no checkpoint, the model has no export outputs, or ``experimental_mode`` is another one.
         """
         if experimental_mode != ModeKeys.PREDICT:
             raise ValueError(
@@ -523,12 +523,12 @@ class Estimator:
             return call_input_fn(input_fn, mode, self._input_params(mode), self.config)
 
     def _input_params(self, mode: str) -> Any:
-        """What an input function gets as ``params``."""
+        """Returns the ``params`` argument of input functions."""
         del mode
         return self.params
 
     def _model_params(self, mode: str) -> Any:
-        """What a model function gets as ``params``."""
+        """Returns the ``params`` argument of model functions."""
         del mode
         return self.params
 

@@ -84,12 +84,12 @@ def evaluate_once(
     """Runs ``eval_ops`` for ``steps`` batches and then ``final_ops`` once.
 
     Args:
-      checkpoint_path: what to restore; None initialises.
-      steps: None for all that there are.
-      fill: gives variables other values when the session is there, as from another session.
+      checkpoint_path: the checkpoint to restore; None: initialise instead.
+      steps: number of batches; None: until the input ends.
+      fill: called with the new session to assign other values, such as another session's.
 
     Returns:
-      The values of ``final_ops``, and how many seconds it took.
+      The values of ``final_ops``, and the duration in seconds.
     """
     step = get_or_create_eval_step()
     counted = assign_add(step, 1)

@@ -1,4 +1,4 @@
-"""What an estimator with canned heads reads of examples: its features, label and weight."""
+"""Parsing specifications of examples for canned estimators: features, label and weight."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def classifier_parse_example_spec(
     label_default: str | int | None = None,
     weight_column: str | DenseColumn | None = None,
 ) -> dict[str, object]:
-    """What `parse_example` has to read for a classifier.
+    """Returns the specification with which `parse_example` reads a classifier's examples.
 
     Args:
-      feature_columns: of the features.
+      feature_columns: columns of the features.
       label_key: name of the label in the examples.
-      label_dtype, label_default: its type, and its value where an example lacks it; None where none may.
+      label_dtype, label_default: its type, and its value if an example lacks it; None: it is required.
       weight_column: name of the examples' weight, or its `numeric_column`.
 
     Raises:
-      ValueError: the label or the weight is a feature too, or the weight is no numeric column.
+      ValueError: the label or the weight is a feature, too, or the weight is not a numeric column.
     """
     label = FixedLenFeature((1,), label_dtype, label_default)
     return _with_label_and_weight(make_parse_example_spec(feature_columns), label_key, label, weight_column)
@@ -44,8 +44,9 @@ def regressor_parse_example_spec(
     label_dimension: int = 1,
     weight_column: str | DenseColumn | None = None,
 ) -> dict[str, object]:
-    """What `parse_example` has to read for a regressor with ``label_dimension`` numbers as label; see
-    `classifier_parse_example_spec`.
+    """Returns the specification with which `parse_example` reads a regressor's examples.
+
+    The label has ``label_dimension`` numbers. See `classifier_parse_example_spec`.
     """
     label = FixedLenFeature((label_dimension,), label_dtype, label_default)
     return _with_label_and_weight(make_parse_example_spec(feature_columns), label_key, label, weight_column)

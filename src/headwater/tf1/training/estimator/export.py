@@ -1,4 +1,4 @@
-"""What exported models take and give, and who exports them when."""
+"""Inputs and outputs of exported models, and exporters, which decide when to export."""
 
 from __future__ import annotations
 
@@ -124,14 +124,14 @@ class _Receiver(NamedTuple):
 
 
 class ServingInputReceiver(_Receiver):
-    """Where a served model gets its features from.
+    """Inputs of a served model.
 
     Args:
-      features: what the model function gets: tensors by name; a single tensor has the name ``feature``.
-      receiver_tensors: what a request feeds, by name.
+      features: features for the model function: tensors by name; a single tensor has the name ``feature``.
+      receiver_tensors: tensors that a request feeds, by name.
 
     Raises:
-      ValueError: something is no tensor.
+      ValueError: a feature or receiver is not a tensor.
     """
 
     def __new__(
@@ -171,11 +171,11 @@ def _checked(features: Structure) -> Any:
 def build_parsing_serving_input_receiver_fn(
     feature_spec: Mapping[str, object], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-    """A function that takes serialised examples.
+    """Returns a receiver function for requests with serialised examples.
 
     Args:
-      feature_spec: what is in them; see `parse_example`.
-      default_batch_size: how many; any number when None.
+      feature_spec: features of the examples; see `parse_example`.
+      default_batch_size: number of examples; any number when None.
     """
 
     def receiver() -> ServingInputReceiver:
@@ -188,10 +188,10 @@ def build_parsing_serving_input_receiver_fn(
 def build_raw_serving_input_receiver_fn(
     features: Mapping[str, Tensor], default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
-    """A function that takes the features themselves.
+    """Returns a receiver function for requests with the features themselves.
 
     Args:
-      features: tensors whose types and shapes, but for the batch's size, the requests have.
+      features: tensors with the types and shapes of the requests' features, except for the batch size.
     """
 
     def receiver() -> ServingInputReceiver:
@@ -204,12 +204,12 @@ def build_raw_serving_input_receiver_fn(
 
 
 class SupervisedInputReceiver(NamedTuple):
-    """Where an exported model gets features and labels from.
+    """Inputs of a model exported with labels.
 
     Attributes:
       features: a tensor, or tensors by name.
       labels: likewise.
-      receiver_tensors: what a request feeds, by name.
+      receiver_tensors: tensors that a request feeds, by name.
     """
 
     features: Structure
@@ -220,15 +220,15 @@ class SupervisedInputReceiver(NamedTuple):
 def build_raw_supervised_input_receiver_fn(
     features: Structure, labels: Structure, default_batch_size: int | None = None
 ) -> Callable[[], SupervisedInputReceiver]:
-    """A function that takes features and labels themselves.
+    """Returns a receiver function for requests with features and labels.
 
     Args:
-      features: a tensor, or tensors by name, whose types and shapes, but for the batch's size, the requests have.
+      features: a tensor, or tensors by name, with the types and shapes of the requests', except for the batch size.
       labels: likewise.
       default_batch_size: how many examples; any number when None.
 
     Raises:
-      ValueError: features and labels with the same names.
+      ValueError: a feature and a label have the same name.
     """
 
     def receiver() -> SupervisedInputReceiver:
@@ -263,7 +263,7 @@ class Exporter:
 
     @property
     def name(self) -> str:
-        """Name of the folder of what it exports."""
+        """Name of the folder of its exports."""
         raise NotImplementedError
 
     def export(
@@ -274,7 +274,7 @@ class Exporter:
         eval_result: Any,
         is_the_final_export: bool,
     ) -> Any:
-        """Exports, or does not; what it returns `train_and_evaluate` returns."""
+        """Exports the model if due; `train_and_evaluate` passes on the result."""
         raise NotImplementedError
 
 
@@ -364,11 +364,12 @@ def _loss_smaller(best_eval_result: Mapping[str, float], current_eval_result: Ma
 
 
 class BestExporter(_SavedModelExporter):
-    """Exports when an evaluation is better than all before, those of earlier processes too.
+    """Exports after an evaluation that is better than all earlier evaluations, including earlier processes'.
 
     Args:
-      event_file_pattern: files of events in the estimator's folder, in which the results of earlier processes are.
-      compare_fn: ``f(best_eval_result, current_eval_result)``; by default whether the loss is smaller.
+      event_file_pattern: event files in the estimator's folder with the results of earlier processes.
+      compare_fn: ``f(best_eval_result, current_eval_result)`` returns whether the latter is better; by default
+        whether its loss is smaller.
     """
 
     def __init__(
@@ -405,7 +406,7 @@ class BestExporter(_SavedModelExporter):
         return self._export(estimator, export_path, checkpoint_path)
 
     def _best_before(self, now: Mapping[str, float]) -> Any:
-        """The best result that the event files have of earlier steps than that of ``now``; None without any."""
+        """Returns the best result in the event files of steps before the step of ``now``; None without any."""
         best = None
         for path in files.glob(os.path.join(glob.escape(self._looked_in), self._event_file_pattern)):
             try:

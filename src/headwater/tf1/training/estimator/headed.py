@@ -1,4 +1,4 @@
-"""Estimators that take a head, those that learn nothing but the labels' mean, and further metrics for any."""
+"""Estimators with a given head, estimators that learn only the labels' mean, and `add_metrics`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _BASELINE_RATE = 0.3
 
 
 class BaselineEstimator(Canned):
-    """Learns one number for each logit, whatever the features are: the labels' mean.
+    """Learns one number for each logit, independent of the features: the labels' mean.
 
     Args:
-      head: what the logits mean.
-      optimizer: a name, an optimizer, or a function that gives one.
+      head: interprets the logits.
+      optimizer: a name, an optimizer, or a function that returns one.
       model_dir, config: see `Estimator`.
     """
 
@@ -187,14 +187,15 @@ _METRIC_ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
 def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Metric]]) -> Estimator:
-    """An estimator like ``estimator`` whose evaluations have further metrics.
+    """Returns an estimator like ``estimator`` with further metrics in its evaluations.
 
     Args:
       estimator: the estimator.
-      metric_fn: of ``features``, ``labels``, ``predictions`` and ``config``, whichever it names; gives metrics by name.
+      metric_fn: a function of any of ``features``, ``labels``, ``predictions`` and ``config`` that returns metrics by
+        name.
 
     Raises:
-      ValueError: ``metric_fn`` takes something else.
+      ValueError: ``metric_fn`` has another parameter.
     """
     taken = list(inspect.signature(metric_fn).parameters)
     wrong = [name for name in taken if name not in _METRIC_ARGUMENTS]
@@ -215,10 +216,10 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Metric]
 def call_logit_fn(
     logit_fn: Callable[..., Structure], features: Structure, mode: str, params: Structure, config: RunConfig
 ) -> Structure:
-    """What ``logit_fn`` gives for the features, and for those of the other arguments that it names.
+    """Calls ``logit_fn`` with the features, and with the other arguments that it has parameters for.
 
     Raises:
-      ValueError: it gives no tensor and no dictionary of tensors.
+      ValueError: it returns neither a tensor nor a dictionary of tensors.
     """
     names = inspect.signature(logit_fn).parameters
     given = {"mode": mode, "params": params, "config": config}

@@ -1,4 +1,4 @@
-"""What turns a model's logits into predictions, a loss and metrics: for two classes, several, and numbers."""
+"""Heads: turn a model's logits into predictions, a loss and metrics, for two classes, several, and numbers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _ClassHead(Head):
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryHead(_ClassHead):
-    """Two classes: one logit, that of class 1."""
+    """Head for two classes, with the logit of class 1."""
 
     n_classes: int = 2
 
@@ -171,7 +171,7 @@ class BinaryHead(_ClassHead):
             "recall": counts.recall(labels, ids, weights),
             "prediction/mean": means.mean(logistic, weights),
             "label/mean": share,
-            # That of the commoner class for all.
+            # The accuracy of predicting the more frequent class for all examples.
             "accuracy_baseline": (math.maximum(share[0], 1.0 - share[0]), math.maximum(share[1], 1.0 - share[1])),
             **areas(labels, logistic, weights),
         }

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class InMemoryEvaluatorHook(SessionRunHook):
     """Evaluates an estimator while it trains in this process: at the beginning, every few steps, and at the end.
 
-    Variables go from the session that trains to the one that evaluates; no checkpoint is written or read.
+    Variables are copied from the training session to the evaluation's; no checkpoint is written or read.
 
     Args:
-      estimator: the one that trains.
+      estimator: the estimator that is trained.
       input_fn: as for `tf.estimator.Estimator.evaluate`.
       steps: batches of an evaluation; None until the input ends.
       hooks: of the evaluation's session.
-      name: of the evaluation; its summaries go to ``eval_NAME`` in the estimator's folder.
+      name: of the evaluation; its summaries are written to ``eval_NAME`` in the estimator's folder.
       every_n_iter: steps between two evaluations.
 
     Raises:
       ValueError: ``every_n_iter`` or ``steps`` is not positive, or the estimator trains on several tasks.
-      TypeError: ``hooks`` are none.
+      TypeError: ``hooks`` contains an object that is not a hook.
     """
 
     def __init__(

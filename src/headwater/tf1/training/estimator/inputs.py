@@ -40,17 +40,17 @@ def arguments_of(function: Callable[..., Structure]) -> set[str]:
 
 
 def call_input_fn(input_fn: Callable[..., object], mode: str, params: Structure, config: RunConfig) -> Any:
-    """What ``input_fn`` returns, given those of mode, params and config that it takes."""
+    """Calls ``input_fn`` with those of the arguments mode, params and config that it has parameters for."""
     wanted = arguments_of(input_fn)
     given = {"mode": mode, "params": params, "config": config}
     return input_fn(**{name: value for name, value in given.items() if name in wanted})
 
 
 def features_and_labels(result: Structure) -> tuple[Any, Any, list[SessionRunHook]]:
-    """Features, labels (or None) and hooks of what an input function returned: tensors, or a dataset.
+    """Returns features, labels (or None) and hooks from an input function's result: tensors, or a dataset.
 
     Raises:
-      ValueError: a tuple of more than two.
+      ValueError: the result is a tuple of more than two.
     """
     hooks: list[SessionRunHook] = []
     if hasattr(result, "make_initializable_iterator"):

@@ -1,4 +1,4 @@
-"""Estimators and experiments as ``tf.contrib.learn`` had them, on those of `headwater.tf1.training.estimator`."""
+"""Estimators and experiments of ``tf.contrib.learn``, based on `headwater.tf1.training.estimator`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ if TYPE_CHECKING:
 
 
 class LearnRunConfig(RunConfig):
-    """`RunConfig` with the arguments that it had first.
+    """`RunConfig` with the arguments of ``tf.contrib.learn``.
 
     Args:
-      master, evaluation_master: addresses of the servers whose sessions train and evaluate; what ``TF_CONFIG`` says
-        when not given.
+      master, evaluation_master: addresses of the servers that train and evaluate; from ``TF_CONFIG`` by default.
       num_cores: threads for one operation; 0 for all cores.
-      log_device_placement: say where each operation runs.
-      gpu_memory_fraction: the share of a GPU's memory to take.
+      log_device_placement: log the device of each operation.
+      gpu_memory_fraction: the fraction of a GPU's memory to allocate.
       session_config: a ``ConfigProto`` in place of the last three.
-      save_checkpoints_secs: 0 for 600 seconds where ``save_checkpoints_steps`` is None, else for none.
+      save_checkpoints_secs: 0: 600 seconds if ``save_checkpoints_steps`` is None, else no interval in seconds.
     """
 
     def __init__(
@@ -101,10 +100,10 @@ class _Fits(canned.Estimator):
         monitors: Any = None,
         max_steps: int | None = None,
     ) -> Estimator:
-        """`train`, on what ``input_fn`` gives, or on arrays in random order for ever.
+        """Trains on the data of ``input_fn``, or on arrays in random order without end; see `train`.
 
         Args:
-          x: an array of features, [examples, ...], which columns call ``""``; or arrays by name.
+          x: an array of features, [examples, ...], which columns refer to as ``""``; or arrays by name.
           y: labels, [examples].
           batch_size: examples of a step; all when None.
 
@@ -128,14 +127,14 @@ class _Fits(canned.Estimator):
         hooks: Any = None,
         log_progress: bool = True,
     ) -> dict[str, Any]:
-        """The metrics of a checkpoint, on arrays (once over all; see `fit`) or on what ``input_fn`` gives.
+        """Returns the metrics of a checkpoint, on arrays (one pass; see `fit`) or on the data of ``input_fn``.
 
         ``loss`` is the weighted mean over examples, Σ wᵢ lossᵢ / Σ wᵢ. `fit` minimizes Σ wᵢ lossᵢ / (batch size).
 
         Raises:
           ValueError: both arrays and ``input_fn``, or neither; ``feed_fn`` or ``metrics``, which are not supported.
         """
-        del log_progress  # what is logged says the steps
+        del log_progress  # the log has the steps in any case
         _require_none(feed_fn=feed_fn, metrics=metrics)
         given = _input_fn(x, y, input_fn, batch_size, epochs=1)
         found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
@@ -185,7 +184,7 @@ class _Fits(canned.Estimator):
 def _input_fn(
     x: Any, y: Any, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
 ) -> Callable[..., Structure]:
-    """``input_fn``, or one that gives the arrays: in random order where ``epochs`` is None, which is for ever."""
+    """Returns ``input_fn``, or a function of the arrays: if ``epochs`` is None, in random order without end."""
     if input_fn is not None:
         if x is not None or y is not None or batch_size is not None:
             raise ValueError("Can not provide both input_fn and x, y or batch_size.")
@@ -290,7 +289,7 @@ class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncom
 
 
 class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """A linear and a deep model of classes whose logits are added."""
+    """Classifier that adds the logits of a linear and a deep model."""
 
     def __init__(
         self,
@@ -354,25 +353,25 @@ def _require_none(**settings: object) -> None:
 
 
 class Experiment:
-    """An estimator with its data, and what to do with them.
+    """An estimator with its data, and the schedule of training and evaluation.
 
     Args:
-      estimator: what to train.
+      estimator: the estimator to train.
       train_input_fn, eval_input_fn: see `Estimator.train`.
       train_steps: until this global step.
       eval_steps: batches of an evaluation; None until the input ends.
       train_monitors, eval_hooks: hooks of the sessions.
       eval_delay_secs: seconds before an evaluator begins.
       continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
-      local_eval_frequency, min_eval_frequency: steps between two evaluations at least; here a new checkpoint is
-        evaluated, and ``RunConfig`` says how often there is one.
-      check_interval_secs: how often to look for a checkpoint, where it is looked for.
+      local_eval_frequency, min_eval_frequency: least steps between two evaluations; here each new checkpoint is
+        evaluated, and ``RunConfig`` sets the interval of checkpoints.
+      check_interval_secs: seconds between two checks for a new checkpoint.
       saving_listeners: of `train`'s checkpoints.
       eval_metrics, export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
       checkpoint_and_export: not supported.
 
     Raises:
-      ValueError: an argument that is not supported is given.
+      ValueError: an unsupported argument is given.
     """
 
     def __init__(
@@ -460,11 +459,11 @@ def run(
     run_config: RunConfig | None = None,
     hparams: Any = None,
 ) -> Any:
-    """Makes an experiment, and does with it what this task of the cluster has to do.
+    """Makes an experiment, and calls its method for this task of the cluster.
 
     Args:
-      experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` where ``run_config`` is given.
-      schedule: name of the method to call; by the task's job when None.
+      experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` if ``run_config`` is given.
+      schedule: name of the method to call; chosen by the task's job when None.
 
     Raises:
       ValueError: neither ``output_dir`` nor ``run_config``, or an unknown schedule.

@@ -1,4 +1,4 @@
-"""``tf.estimator``'s heads: what turns logits into predictions, a loss and metrics, for models of a program's own."""
+"""Heads of ``tf.estimator`` for custom models: turn logits into predictions, a loss and metrics."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Head(heads.Head):
 
     @property
     def name(self) -> str | None:
-        """What its metrics' names end in."""
+        """Suffix of the names of its metrics."""
         return self._name
 
     def predictions(self, logits: TensorLike, keys: Sequence[str] | None = None) -> dict[str, Tensor]:
-        """Predictions by their names; those of ``keys`` when given.
+        """Returns predictions by their names, restricted to ``keys`` if given.
 
         Raises:
           ValueError: there is no such prediction.
@@ -90,7 +90,7 @@ class Head(heads.Head):
         update_ops: Any = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> EstimatorSpec:
-        """The model with these logits.
+        """Returns the specification of a model with these logits.
 
         Args:
           features: of the batch, for weights.
@@ -98,10 +98,10 @@ class Head(heads.Head):
           logits: (batch, `logits_dimension`).
           labels: of the batch; may be None for predictions.
           optimizer: minimises the loss; or
-          trainable_variables: what it changes; all trainable variables when None.
-          train_op_fn: gives the operation that trains, from the loss.
-          update_ops: what to run before it.
-          regularization_losses: to add to the loss.
+          trainable_variables: the variables to train; all trainable variables when None.
+          train_op_fn: returns the training operation for a loss.
+          update_ops: operations to run before it.
+          regularization_losses: losses to add to the loss.
 
         Raises:
           ValueError: labels are missing, or both or neither of ``optimizer`` and ``train_op_fn``.
@@ -149,7 +149,7 @@ def at_thresholds(
 def training_op(
     loss: Tensor, optimizer: Any, trainable_variables: Any, train_op_fn: Any, update_ops: Any
 ) -> OpOrTensor:
-    """What trains, after ``update_ops``.
+    """Returns the training operation, which runs after ``update_ops``.
 
     Raises:
       ValueError: both or neither of ``optimizer`` and ``train_op_fn``.
@@ -175,15 +175,15 @@ def reduction_of(value: str) -> str:
 
 
 class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """Two classes: one logit, that of class 1.
+    """Head for two classes, with the logit of class 1.
 
     Args:
       weight_column: key of the examples' weights, or a numeric column.
       thresholds: probabilities from which an example counts as class 1, for further metrics.
-      label_vocabulary: the two classes' names, where labels are these.
+      label_vocabulary: the two classes' names, if labels are names.
       loss_reduction: ``sum_over_batch_size`` or ``sum``.
-      loss_fn: of ``labels`` and ``logits``; gives each example's loss.
-      name: what the metrics' names end in.
+      loss_fn: function of ``labels`` and ``logits`` that returns each example's loss.
+      name: suffix of the names of the metrics.
 
     Raises:
       ValueError: thresholds that are not between 0 and 1, or another reduction.
@@ -297,10 +297,10 @@ class LogisticRegressionHead(RegressionHead):
 
 
 class PoissonRegressionHead(RegressionHead):
-    """Counts: predictions are powers of e, the loss that of Poisson's distribution. See `RegressionHead`.
+    """Head for counts: predictions are exponentials of the logits, with the Poisson loss. See `RegressionHead`.
 
     Args:
-      compute_full_loss: with Stirling's term.
+      compute_full_loss: whether to include Stirling's term.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`RunConfig`: where an estimator runs and what it keeps; what of it is not given follows from ``TF_CONFIG``."""
+"""`RunConfig`: task, intervals and checkpoints of an estimator; omitted settings follow from ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class RunConfig:
       tf_random_seed: of the graph.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps, save_checkpoints_secs: steps or seconds between two checkpoints; every 600 s by default.
-      session_config: a ``ConfigProto``; in a cluster by default one whose ``device_filters`` are the ``ps`` and this
-        task, so that a session waits for no other.
-      keep_checkpoint_max: maximum number of checkpoints that are kept.
-      keep_checkpoint_every_n_hours: one more is kept in each interval of this number of hours.
+      session_config: a ``ConfigProto``; by default, in a cluster, with the ``ps`` and this task as ``device_filters``,
+        so that a session waits for no other task.
+      keep_checkpoint_max: maximum number of checkpoints to keep.
+      keep_checkpoint_every_n_hours: besides, keep one checkpoint in each interval of this number of hours.
       log_step_count_steps: steps between two lines about the speed and the loss.
-      device_fn: says the device of each operation, in place of the replica device setter.
+      device_fn: returns the device of each operation, in place of the replica device setter.
       protocol: of the task's server.
       session_creation_timeout_secs: longest time to wait for the chief, in seconds.
       train_distribute: a strategy of this process; of several devices for Keras models only.
@@ -65,7 +65,7 @@ class RunConfig:
       experimental_max_worker_delay_secs: accepted.
 
     Raises:
-      ValueError: both intervals of checkpoints, a bad number, or a ``TF_CONFIG`` that cannot be right.
+      ValueError: both intervals of checkpoints are given, or a number or ``TF_CONFIG`` is invalid.
     """
 
     _fields: ClassVar[tuple[str, ...]] = (
@@ -184,7 +184,7 @@ class RunConfig:
 
     @property
     def global_id_in_cluster(self) -> int | None:
-        """The number of this task among those that train: the chief is 0; None for an evaluator."""
+        """The index of this task among all tasks but evaluators: the chief is 0; None for an evaluator."""
         if self.task_type == EVALUATOR:
             return None
         if not self.cluster_spec.jobs or self.task_type in CHIEFS:

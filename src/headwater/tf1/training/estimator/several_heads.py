@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MultiLabelHead(Head):
-    """Examples of any number of classes: a logit for each class, whose sigmoid is the probability that it is one.
+    """Head for examples with any number of classes: the sigmoid of a logit is the probability of its class.
 
     Labels are a `SparseTensor` of the classes of each example, as numbers or names, or a matrix of zeros and ones. An
     example's loss is the mean of its classes' cross entropies.
@@ -33,15 +33,14 @@ class MultiLabelHead(Head):
       n_classes: how many classes there are, at least 2.
       weight_column: key of the examples' weights, or a numeric column.
       thresholds: probabilities from which a class counts as predicted, for further metrics.
-      label_vocabulary: the classes' names, where labels are these.
+      label_vocabulary: the classes' names, if labels are names.
       loss_reduction: ``sum_over_batch_size`` or ``sum``.
-      loss_fn: of ``labels`` (a matrix of zeros and ones) and ``logits``; gives each example's loss.
+      loss_fn: function of ``labels`` (a matrix of zeros and ones) and ``logits`` that returns each example's loss.
       classes_for_class_based_metrics: numbers or names of classes that have metrics of their own.
-      name: what the metrics' names end in.
+      name: suffix of the names of the metrics.
 
     Raises:
-      ValueError: a single class, another number of names, thresholds that are not between 0 and 1, or classes that
-        there are not.
+      ValueError: a single class, another number of names, thresholds that are not between 0 and 1, or unknown classes.
     """
 
     _n_classes: int = 0
@@ -141,7 +140,7 @@ class MultiLabelHead(Head):
 
 
 def _numbers(classes: Any, n_classes: int, vocabulary: Sequence[str] | None) -> tuple[tuple[int, ...], bool]:
-    """Classes as numbers, and whether they came as names."""
+    """Returns classes as numbers, and whether they were given as names."""
     if not classes:
         return (), False
     named = isinstance(classes[0], str)
@@ -158,14 +157,14 @@ def _numbers(classes: Any, n_classes: int, vocabulary: Sequence[str] | None) -> 
 
 
 class MultiHead(Head):
-    """Several heads over one model; the loss is the weighted sum of theirs.
+    """Head that combines several heads over one model; the loss is the weighted sum of their losses.
 
     Logits and labels are by the heads' names; logits may also be one tensor, whose last dimension is divided.
     Predictions have keys ``(head, key)``, metrics end in ``/`` and the head's name.
 
     Args:
-      heads: with a name each.
-      head_weights: of their losses; 1 when None.
+      heads: the heads, each with a name.
+      head_weights: weights of their losses; 1 when None.
 
     Raises:
       ValueError: no heads, heads without or with the same names, or another number of weights.
@@ -212,7 +211,7 @@ class MultiHead(Head):
             raise ValueError(f"{what} has missing values for head(s): {missing}")
 
     def predictions(self, logits: TensorLike, keys: Sequence[Any] | None = None) -> dict[Any, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Predictions by head and name; those of ``keys``, which are such pairs, when given."""
+        """Returns predictions by pairs of head and name, restricted to the pairs ``keys`` if given."""
         divided = self._divided(logits)
         found = {
             (head.name, key): value
@@ -233,7 +232,7 @@ class MultiHead(Head):
         return self._losses(labels, self._divided(logits), features, regularization_losses)[0]
 
     def _losses(self, labels: Any, logits: Mapping[str, Tensor], features: Structure, more: Any) -> Any:
-        """The loss, and that of each head by its name."""
+        """Returns the total loss, and the loss of each head by the head's name."""
         if not isinstance(labels, Mapping):
             raise ValueError(f"labels must be a dict by the names of heads. Given: {labels}")
         self._require("labels", labels)

@@ -1,4 +1,4 @@
-"""What a model function returns, and what `train_and_evaluate` is told."""
+"""Specifications: the result of a model function, and the arguments of `train_and_evaluate`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ModeKeys:
-    """What a model is built for."""
+    """The purposes for which a model function builds a graph."""
 
     TRAIN = "train"
     EVAL = "eval"

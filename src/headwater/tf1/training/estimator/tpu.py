@@ -40,10 +40,10 @@ class _TPUConfig(NamedTuple):
 
 
 class TPUConfig(_TPUConfig):
-    """Settings that TPUs would have; they are checked, and are what a program reads back.
+    """TPU settings: they are checked and can be read back, but have no other effect.
 
     Raises:
-      ValueError: a number that is not positive, or not a possible number of cores.
+      ValueError: a number is not positive, or the number of cores is impossible.
     """
 
     def __new__(
@@ -88,12 +88,12 @@ class TPURunConfig(RunConfig):
 
     Args:
       tpu_config: a `TPUConfig`.
-      evaluation_master, master: the task that evaluates and the one that trains, in place of what ``TF_CONFIG`` says.
-      cluster: a resolver, whose master that is.
+      evaluation_master, master: addresses of the evaluating and the training task, in place of ``TF_CONFIG``.
+      cluster: a resolver that returns the master's address.
       **kwargs: see `tf.estimator.RunConfig`.
 
     Raises:
-      ValueError: ``cluster`` beside a master.
+      ValueError: both ``cluster`` and a master are given.
     """
 
     def __init__(
@@ -140,14 +140,14 @@ class _TPUEstimatorSpec(NamedTuple):
 
 
 class TPUEstimatorSpec(_TPUEstimatorSpec):
-    """What a model function of a `TPUEstimator` returns.
+    """Result of a model function of a `TPUEstimator`.
 
     Args:
       mode, predictions, loss, train_op, export_outputs, training_hooks, evaluation_hooks, prediction_hooks: see
         `tf.estimator.EstimatorSpec`.
-      eval_metrics: a function that gives metrics by name, and the tensors, listed or by its arguments, that it takes.
-      scaffold_fn: gives the scaffold.
-      host_call: a function, and the tensors that it takes; what it returns runs with every step.
+      eval_metrics: a function that returns metrics by name, and its arguments: a list, or tensors by parameter.
+      scaffold_fn: returns the scaffold.
+      host_call: a function, and the tensors that it takes; its result is run with every step.
 
     Raises:
       ValueError: ``eval_metrics`` or ``host_call`` is not such a pair.

@@ -36,15 +36,15 @@ class _Evaluator:
 
     @property
     def finished(self) -> bool:
-        """Whether the checkpoint evaluated last is that of the last step."""
+        """Whether the checkpoint of the last step has been evaluated."""
         done = 0 if self.metrics is None else int(self.metrics["global_step"])
         return self._max_steps is not None and done >= self._max_steps
 
     def evaluate(self, *, is_last: bool = False) -> bool:
-        """Whether there was a checkpoint that had not been evaluated.
+        """Evaluates the newest checkpoint, and returns whether it was a new one.
 
         Args:
-          is_last: whether no later one comes.
+          is_last: whether there will be no later checkpoint.
         """
         path = self._estimator.latest_checkpoint()
         if path is None or path == self._last:
@@ -112,15 +112,15 @@ def train_and_evaluate(
 ) -> tuple[dict[str, Any] | None, list[Any]] | None:
     """Trains, and evaluates and exports checkpoints meanwhile.
 
-    Without a cluster in ``TF_CONFIG`` both happen here, in turns. In a cluster each task does its part: chief and
-    workers train, the ps serve variables, an evaluator evaluates.
+    Without a cluster in ``TF_CONFIG`` this process alternates between training and evaluation. In a cluster the chief
+    and the workers train, the ps serve variables, and an evaluator evaluates.
 
     Returns:
-      On a single machine the last metrics, and what the exporters returned.
+      Without a cluster, the last metrics and the results of the exporters.
 
     Raises:
-      TypeError: an argument of another type.
-      ValueError: a job that there is nothing to do for.
+      TypeError: an argument has another type.
+      ValueError: this task's job has no part in training or evaluation.
     """
     for value, kind in ((estimator, Estimator), (train_spec, TrainSpec), (eval_spec, EvalSpec)):
         if not isinstance(value, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -168,10 +168,10 @@ def start_server(config: Any) -> Server:
 
 
 def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec, training_end: TrainingEnd) -> None:
-    """Evaluates each new checkpoint until that of the last step, or the last of a training that has ended before."""
+    """Evaluates each new checkpoint up to the last step's, or until training has ended earlier."""
     pause(spec.start_delay_secs)
     while not evaluator.finished:
-        ended = training_end.read()  # before the last checkpoint is looked for
+        ended = training_end.read()  # before looking for a checkpoint: a later read could miss the last one
         evaluated = evaluator.evaluate(is_last=ended)
         if ended:
             if not evaluated:

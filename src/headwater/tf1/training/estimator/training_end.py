@@ -1,8 +1,8 @@
-"""The note in an estimator's folder by which its evaluator learns that training has ended.
+"""A file in an estimator's folder that tells its evaluator that training has ended.
 
-An evaluator talks to no other task. That the last checkpoint is there it knows by ``max_steps`` alone, which a training
-does not reach whose data end before, or which a hook stops. So the chief writes a note when it has trained, and removes
-that of an earlier training when it begins.
+An evaluator has no connection to other tasks. Otherwise it could recognise the last checkpoint only by ``max_steps``,
+which a training does not reach if its data end earlier or a hook stops it. So the chief writes the file when training
+has ended, and removes the file of an earlier training when it starts.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WarmStartSettings:
-    """Which variables begin with values of a checkpoint; see `headwater.tf1.training.warm_start.warm_start`."""
+    """Variables to initialise from a checkpoint; see `headwater.tf1.training.warm_start.warm_start`."""
 
     def __init__(
         self,
