@@ -1,4 +1,4 @@
-"""Datasets of graphs whose examples are accounted for: each of an epoch is applied exactly once; see `accounted`."""
+"""Graph datasets that apply each example exactly once per epoch; see `accounted`."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 _ACCOUNTED: Final = ("headwater", "examples that are accounted for")
 """Key of the collection of `_Handed`."""
 _ROUNDS: Final = ("headwater", "rounds of examples that are accounted for")
-"""Key of the collection of what takes mean gradients, the `_Handed` that they are of, and the ranges of an update."""
+"""Collection key: tuples of the operations that take mean gradients, their `_Handed`, and the ranges of an update."""
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class _Handed:
-    """The batches of one ``get_next``.
+    """Batches of one ``get_next`` operation.
 
     Attributes:
       name: of the examples.
-      applied: the variable that says which are applied.
-      handed: the range of a step.
+      applied: the variable that records which examples have been applied.
+      handed: the range of examples handed to a step.
       batch: the operation that makes the batch.
-      size: of a whole batch.
-      account: what accounts for the range; None until an optimizer is found.
+      size: number of examples in a full batch.
+      account: the operation that records the range as applied; None until an optimizer is found.
     """
 
     name: str
@@ -67,7 +67,7 @@ def accounted(
     device: str | None = None,
     name: str = "examples",
 ) -> AccountedDataset:
-    """Batches of the job's examples, of which each is applied once in an epoch, whatever becomes of the workers.
+    """Returns batches of the job's examples; each example is applied once per epoch, even if workers are lost.
 
     ::
 
@@ -76,29 +76,29 @@ def accounted(
             x, y = batches.make_one_shot_iterator().get_next()
             train_op = optimizer.minimize(loss(x, y), global_step)
 
-    The first ``ps`` hands a range of examples to each step that asks for a batch. The update that an optimizer makes
-    of its gradients there, and the account of the range, are one: both happen, or neither. The range of a step that
-    ends without one, as its worker was lost or failed, is handed out again, to any worker. Steps end in OutOfRangeError
-    when all epochs are applied. Checkpoints, and own states of the ``ps``, have what is applied in a variable, as they
-    have the parameters.
+    The first ``ps`` hands a range of examples to each step that asks for a batch. The optimizer's update on that ``ps``
+    and the record of the range are atomic: both happen, or neither. If a step ends without an update because its
+    worker failed or was lost, the range is handed out again, to any worker. Steps raise OutOfRangeError when all
+    epochs are applied. The record is a variable, so checkpoints and saved state of the ``ps`` contain it together with
+    the parameters.
 
     Args:
       dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
       batch_size: most examples in a batch of one worker's step.
       epochs: how often to go through all examples; None: without end. One begins when the one before is handed out.
       seed: of the order; by default one that the first ``ps`` has drawn.
-      shuffle: whether every epoch has an order of its own; otherwise all have that of ``dataset``.
+      shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
       size: how many examples there are, where the dataset cannot tell.
-      patience_s: seconds that a worker waits for what others hold. Then it is handed out again, and what those others
-        make of it is dropped. None: it waits until the others come back or are lost.
+      patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then handed out again,
+        and the updates of their previous holders are dropped. None: wait until the holders finish or are lost.
       device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
         without one, the device that the operations around ask for.
       name: of the variable, and of the examples in the journal.
 
     Raises:
-      TypeError: ``dataset`` is none of a graph, or another argument is of a wrong type.
-      ValueError: an argument cannot be right.
+      TypeError: ``dataset`` is not a graph's dataset, or another argument has a wrong type.
+      ValueError: an argument is out of range.
     """
     if not isinstance(dataset, Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"accounted() takes a tf.data.Dataset, not {type(dataset).__name__}")
@@ -117,7 +117,7 @@ def accounted(
 
 
 class AccountedDataset:
-    """What `accounted` gives: batches, for a graph's iterators. What changes examples has to come before it.
+    """Batches returned by `accounted`, for a graph's iterators. Transform the examples before calling `accounted`.
 
     Attributes:
       element_spec: a `TensorSpec` for each component of a batch, in the structure of an example.
@@ -228,15 +228,15 @@ def _first_ps(graph: Graph) -> str | None:
     return ""
 
 
-# What optimizers add --------------------------------------------------------------------------------------------------
+# Operations added by optimizers ---------------------------------------------------------------------------------------
 
 
 def account_for(gradients: Iterable[Any], updates: Sequence[Any]) -> list[Operation]:
-    """What accounts for the examples of some gradients, together with their updates; nothing without any.
+    """Returns the operations that record the examples of some gradients atomically with their updates; may be empty.
 
     Args:
       gradients: tensors, `IndexedSlices`, or None.
-      updates: what updates variables by them.
+      updates: the operations that apply the gradients to variables.
     """
     gradients = list(gradients)
     made: list[Operation] = []
@@ -261,15 +261,16 @@ def _account(kind: str, entry: _Handed, ranges: Tensor, updates: Sequence[Any]) 
 
 
 class Gathered:
-    """The account of examples whose gradients are gathered for one update.
+    """Record of examples whose gradients are gathered for one update.
 
     Args:
-      entry: their batches.
+      entry: the batches of the examples.
 
     Attributes:
       name: of the examples.
-      device: of the variable of what is applied. Gradients are gathered there, too, if only to be counted.
-      handed: the range of a step.
+      device: device of the variable that records applied examples. Gradients are gathered there, too, if only to be
+        counted.
+      handed: the range of examples handed to a step.
     """
 
     def __init__(self, entry: _Handed) -> None:
@@ -279,7 +280,7 @@ class Gathered:
         self.handed: Tensor = entry.handed
 
     def taken(self, takes: Iterable[Operation], ranges: Tensor) -> None:
-        """The optimizer that updates with what ``takes`` give accounts for ``ranges``."""
+        """Makes an optimizer that updates with the outputs of ``takes`` record ``ranges`` as applied."""
         rounds = get_default_graph().get_collection_ref(_ROUNDS)
         rounds.append((frozenset(takes), self._entry, ranges))
 

@@ -152,7 +152,8 @@ class StopAtStepHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         assert self._last_step is not None
-        # The value is from before the step; whether the step counted, and what others did, shows in another look.
+        # The fetched value precedes the step. Read it again: the step may have been dropped, or other workers may have
+        # advanced the global step meanwhile.
         if run_values.results + 1 < self._last_step:
             return
         if run_context.session.run(self._global_step) >= self._last_step:
@@ -230,11 +231,11 @@ class GlobalStepWaiterHook(SessionRunHook):
 
 
 class FinalOpsHook(SessionRunHook):
-    """Runs something at the end.
+    """Evaluates tensors or operations at the end of a session.
 
     Args:
-      final_ops: what to run; any structure that `Session.run` takes.
-      final_ops_feed_dict: what to feed to it.
+      final_ops: tensors and operations to run, in any structure that `Session.run` takes.
+      final_ops_feed_dict: values to feed to them.
     """
 
     def __init__(self, final_ops: Structure, final_ops_feed_dict: FeedDict | None = None) -> None:
@@ -258,10 +259,10 @@ class FinalOpsHook(SessionRunHook):
 
 
 class FeedFnHook(SessionRunHook):
-    """Feeds every step.
+    """Feeds values to every step.
 
     Args:
-      feed_fn: gives what to feed.
+      feed_fn: returns the feed dictionary of the next step.
     """
 
     def __init__(self, feed_fn: Callable[[], FeedDict]) -> None:

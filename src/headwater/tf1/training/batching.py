@@ -209,7 +209,7 @@ def batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of what ``tensors`` give, in order.
+    """Returns batches of the successive values of ``tensors``, in order.
 
     Args:
       tensors: a list or dictionary of tensors and sparse tensors, the components of an element.
@@ -223,7 +223,7 @@ def batch(
       shared_name: of the queue, for several sessions.
 
     Returns:
-      What ``tensors`` is, with batches; a list of one tensor gives the tensor. At run time OutOfRangeError at the end.
+      Batches in the structure of ``tensors``; one tensor for a list of one. Steps raise OutOfRangeError at the end.
 
     Raises:
       ValueError: no tensors, or shapes that are not known and not ``dynamic_pad``.
@@ -341,7 +341,7 @@ def shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Batches of what ``tensors`` give, in random order; see `batch`.
+    """Returns batches of the successive values of ``tensors``, in random order; see `batch`.
 
     Args:
       min_after_dequeue: minimum number of elements that stay in the queue, to choose from.

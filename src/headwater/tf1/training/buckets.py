@@ -43,7 +43,7 @@ def bucket(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Any]:
-    """Batches of elements of the same bucket.
+    """Returns batches of elements of the same bucket.
 
     Args:
       tensors: an element: a list or a dictionary of tensors.
@@ -55,7 +55,7 @@ def bucket(
       bucket_capacities: number of elements that wait in each bucket; ``capacity`` for each when None.
       shapes: of the tensors, where these do not say theirs.
       dynamic_pad: pads the elements of a batch with zeros to one shape.
-      allow_smaller_final_batch: gives what is left in a bucket when the input ends.
+      allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.
       keep_input: False leaves an element out.
       shared_name: of the queues.
       name: of the operations.
@@ -169,7 +169,7 @@ def bucket_by_sequence_length(
         length = convert_to_tensor(input_length, int32)
         above = math.greater_equal(length, convert_to_tensor(list(bucket_boundaries), int32))
         which = reductions.reduce_sum(math.cast(above, int32))
-        # The length goes along as one more component.
+        # Append the length as one more component, so that the caller gets the lengths of the batch.
         if isinstance(tensors, Mapping):
             named = cast("Mapping[str, Any]", tensors)
             keys = sorted(named)

@@ -25,12 +25,12 @@ _MAX_STATE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundCheckpoints:
-    """What a folder has.
+    """Checkpoints found in a folder.
 
     Attributes:
-      newest: path of the newest whole checkpoint; None where none is whole.
-      damaged: what is wrong with each of the others, one sentence each, beginning with the path of a file.
-      without_index: data files without an index, a sentence each. An interrupted save leaves these, too.
+      newest: path of the newest complete checkpoint; None if there is none.
+      damaged: one sentence about the damage of each other checkpoint, beginning with the path of a file.
+      without_index: one sentence for each data file without an index. An interrupted save leaves these, too.
     """
 
     newest: str | None
@@ -39,7 +39,7 @@ class FoundCheckpoints:
 
 
 def find_checkpoints(folder: str, named: Iterable[str], state_name: str) -> FoundCheckpoints:
-    """Looks for checkpoints in a folder. Those that another state file of the folder names belong to that one.
+    """Returns the checkpoints in a folder, except for checkpoints named by another state file of the folder.
 
     Args:
       folder: the folder.
@@ -47,7 +47,7 @@ def find_checkpoints(folder: str, named: Iterable[str], state_name: str) -> Foun
       state_name: name of the state file that should have named the newest.
 
     Raises:
-      DataLossError: there are whole checkpoints, but which is the newest is not certain.
+      DataLossError: there are complete checkpoints, but it is not certain which is the newest.
     """
     try:
         names = files.listdir(folder or ".")
@@ -77,7 +77,7 @@ def find_checkpoints(folder: str, named: Iterable[str], state_name: str) -> Foun
 
 
 def damage_of(prefix: str) -> str | None:
-    """What is missing of a checkpoint, or cut off; None where nothing is. Checksums of values are not computed."""
+    """Returns a description of missing or truncated parts of a checkpoint; None if complete. Computes no checksums."""
     try:
         with BundleReader(prefix) as reader:
             reader.check_sizes()

@@ -1,4 +1,4 @@
-"""Which checkpoints a folder has, and which is the newest: the text file ``checkpoint`` beside them.
+"""The text file ``checkpoint``, which lists the checkpoints of its folder and names the newest.
 
 The file is a ``CheckpointState`` message in text form, with a checksum in a comment line (`headwater.data.io.sealed`).
 A path in it that is not absolute is relative to its folder.
@@ -33,7 +33,7 @@ _ANY_DATA_FILE: Final = ".data-?????-of-?????"
 _VERSION_2: Final = 2
 
 _said: Final[dict[str, str]] = {}
-"""What was logged last of each state file that cannot be used."""
+"""The last warning logged about each unusable state file, by path; avoids repeating it."""
 
 
 def checkpoint_state_path(save_dir: Path, latest_filename: str | None = None) -> str:
@@ -92,7 +92,7 @@ def update_checkpoint_state(
     *,
     save_relative_paths: bool = False,
 ) -> None:
-    """Writes the state file of a folder, whole or not at all.
+    """Writes the state file of a folder atomically.
 
     Args:
       save_dir: the folder.
@@ -106,7 +106,7 @@ def update_checkpoint_state(
     Raises:
       RuntimeError: the newest checkpoint has the name of the state file.
       NotFoundError: there is no such folder.
-      ResourceExhaustedError: the disk is full; the file is what it was.
+      ResourceExhaustedError: the disk is full; the file is unchanged.
     """
     path = checkpoint_state_path(save_dir, latest_filename)
     newest = as_path(model_checkpoint_path)
@@ -125,11 +125,11 @@ def update_checkpoint_state(
 
 
 def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = None) -> Any:
-    """The state of a folder, with paths that can be opened.
+    """Returns the state of a folder, with paths that can be opened.
 
-    A state file that is missing or damaged while there are checkpoints does not make a program begin anew over them:
-    the newest whole one is found without it, which is logged. The state then names that one only, so that nothing
-    deletes the others.
+    If the state file is missing or damaged while there are checkpoints, the newest complete checkpoint is searched for
+    and a warning is logged, so that a program does not start over and overwrite them. The returned state then names
+    only that checkpoint, so that no caller deletes the others.
 
     Args:
       checkpoint_dir: the folder.
@@ -140,7 +140,7 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
 
     Raises:
       DataLossError: the file is missing or damaged and no checkpoint is whole, or it is not certain which is the
-        newest; or it was changed by hand to name another one than the newest, and still has its checksum.
+        newest; or it was edited by hand to name an older checkpoint, and still has its checksum.
       ValueError: the file names no newest checkpoint, and there is none.
     """
     folder = as_path(checkpoint_dir)
@@ -222,7 +222,7 @@ def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointStat
         )
     message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
     if _said.get(path) != message:
-        _said[path] = message  # who polls the folder hears of it once
+        _said[path] = message  # warn a caller that polls the folder only once
         _logger.warning("%s: it is used instead, and the others stay where they are", message)
     return CheckpointState(model_checkpoint_path=found.newest, all_model_checkpoint_paths=[found.newest])
 
@@ -250,7 +250,7 @@ def checkpoint_exists(checkpoint_prefix: Path) -> bool:
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Path]) -> list[float]:
-    """When each of the checkpoints was saved, in whole seconds since 1970; those that do not exist are left out."""
+    """Returns when the checkpoints were saved, in whole seconds since 1970; omits missing checkpoints."""
     times: list[float] = []
     for prefix in map(as_path, checkpoint_prefixes):
         found = files.glob([index_path(prefix), prefix])
@@ -267,7 +267,7 @@ def meta_graph_filename(checkpoint_filename: Path, meta_graph_suffix: str = "met
 def remove_checkpoint(
     checkpoint_prefix: Path, checkpoint_format_version: int = _VERSION_2, meta_graph_suffix: str = "meta"
 ) -> None:
-    """Deletes the files of a checkpoint and its graph; those that do not exist are no error.
+    """Deletes the files of a checkpoint and its graph; missing files are ignored.
 
     Args:
       checkpoint_prefix: the checkpoint.
@@ -278,7 +278,7 @@ def remove_checkpoint(
     escaped = glob.escape(prefix)
     found = files.glob(glob.escape(meta_graph_filename(prefix, meta_graph_suffix)))
     if checkpoint_format_version == _VERSION_2:
-        # The index first: from then on there is no checkpoint, rather than a damaged one.
+        # Remove the index first: without it an interrupted removal leaves no checkpoint instead of a damaged one.
         found += files.glob([index_path(escaped), escaped + _ANY_DATA_FILE])
     else:
         found += files.glob(escaped)

@@ -44,7 +44,7 @@ _STRICTEST_FIRST = (Synchronous, KOfN, BoundedStaleness, Asynchronous)
 
 
 class ConsistentOptimizer(Optimizer):
-    """Wraps an optimizer, so that workers wait for each other as much as wanted, and no more.
+    """Wraps an optimizer and synchronises its workers as a consistency model requires.
 
     ::
 
@@ -53,20 +53,20 @@ class ConsistentOptimizer(Optimizer):
         hook = opt.make_session_run_hook(is_chief)
         with tf.train.MonitoredTrainingSession(master, is_chief, hooks=[hook]) as sess: ...
 
-    A worker counts as there from its first step to the end of its session, or of its process. How stale gradients are
-    is in the summaries ``<name>/<choice>/staleness`` (the mean of all so far) and ``.../staleness_max``, and in
+    A worker is a member from its first step to the end of its session or of its process. The staleness of gradients is
+    recorded in the summaries ``<name>/<choice>/staleness`` (the mean so far) and ``.../staleness_max``, and in
     `statistics`.
 
     Args:
       opt: the optimizer.
       consistency: a choice such as ``KOfN(k=3, workers=5)``, a text such as ``"k=3 of 5"`` that
-        `headwater.ps.consistency.from_text` reads, or a function of a variable that gives one of both, for different
-        choices for different variables. The global step counts the updates of the strictest.
-      worker: name of this worker; where its operations are, when None.
-      name: name of the operations, and of what is shared between the workers.
+        `headwater.ps.consistency.from_text` parses, or a function that maps a variable to either, to choose per
+        variable. The global step counts the updates of the strictest choice.
+      worker: name of this worker; None: the task of its operations.
+      name: name of the operations, and of the state shared between the workers.
 
     Raises:
-      ValueError: the text names no choice.
+      ValueError: the text is not a valid choice.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ConsistentOptimizer(Optimizer):
         self.ready_for_local_init_op: OpOrTensor | None = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
-        """As that of the wrapped optimizer."""
+        """Computes gradients with the wrapped optimizer."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
@@ -151,11 +151,13 @@ class ConsistentOptimizer(Optimizer):
         graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
         return train_op
 
-    # What a worker runs besides ---------------------------------------------------------------------------------
+    # Operations that a worker runs beside its steps -------------------------------------------------------------
 
     def get_queue_runners(self) -> list[UpdateRunner]:
-        """What makes the updates where gradients are gathered. One worker has to run them; all may, and then training
-        goes on whichever of them is lost."""
+        """Returns the runners that apply updates of gathered gradients.
+
+        One worker has to run them. If all workers do, training continues after the loss of any of them.
+        """
         return list(self._runners)
 
     def make_session_run_hook(self, is_chief: bool) -> SessionRunHook:
@@ -163,35 +165,35 @@ class ConsistentOptimizer(Optimizer):
         return _ConsistencyHook(self, is_chief)
 
     def statistics(self) -> dict[str, Tensor]:
-        """For each choice: updates, staleness of the latest gradient, the greatest and the sum of all, as int64 [4].
+        """Returns, by choice, [updates, latest staleness, greatest staleness, sum of staleness] as int64 [4].
 
-        Where the variables of a choice are on several tasks, that of the first of them.
+        If the variables of a choice are on several tasks, the record of the first of these tasks is returned.
         """
         return {choice: convert_to_tensor(records[0]) for choice, records in self._records.items()}
 
     # Slots ------------------------------------------------------------------------------------------------------
 
     def get_slot(self, var: GraphTensor, name: str) -> Any:
-        """As that of the wrapped optimizer."""
+        """Returns a slot of the wrapped optimizer; None without one."""
         found = (opt.get_slot(var, name) for opt in self._inner)
         return next((slot for slot in found if slot is not None), None)
 
     def get_slot_names(self) -> list[str]:
-        """As that of the wrapped optimizer."""
+        """Returns the slot names of the wrapped optimizer."""
         return sorted({name for opt in self._inner for name in opt.get_slot_names()})
 
     def variables(self) -> list[Any]:
-        """As that of the wrapped optimizer."""
+        """Returns the variables of the wrapped optimizer."""
         return sorted((var for opt in self._inner for var in opt.variables()), key=lambda var: var.name)
 
 
 class _Part:
-    """The variables of one choice.
+    """Variables with the same consistency choice.
 
     Attributes:
       records: for each task that has some of them, a variable [updates, latest, greatest, sum of staleness].
-      local_inits: what each worker runs first; start_overs: what the chief runs first.
-      runners: what makes the updates.
+      local_inits: operations that each worker runs first; start_overs: operations that the chief runs first.
+      runners: the runners that apply the updates.
     """
 
     def __init__(
@@ -308,7 +310,7 @@ def _element(vector: Tensor, index: int) -> Any:
 
 
 def _task_of(device: str) -> str:
-    """The task of a device's name; what a worker without one is called."""
+    """Returns the task part of a device's name, or a name for a worker without a device."""
     task = parse_device(device)._replace(device_type=None, device_index=None, replica=None)
     return task.name() or "this process"
 

@@ -142,15 +142,15 @@ class Coordinator:
 
 
 class LooperThread(threading.Thread):
-    """A thread that calls a function again and again until the coordinator stops.
+    """A thread that calls a function repeatedly until the coordinator stops.
 
     Subclasses override `start_loop`, `run_loop` and `stop_loop`.
 
     Args:
       coord: the coordinator; the thread registers with it.
-      timer_interval_secs: seconds from the begin of one call to that of the next; None: without a pause.
-      target: what to call.
-      args, kwargs: its arguments.
+      timer_interval_secs: seconds between the starts of two calls; None: without a pause.
+      target: the function to call.
+      args, kwargs: arguments of the function.
 
     Raises:
       ValueError: ``coord`` is no coordinator, or there are arguments without ``target``.

@@ -101,10 +101,10 @@ def replica_device_setter(
     ps_ops: Iterable[str] | None = None,
     ps_strategy: Strategy | None = None,
 ) -> Callable[[Operation], str] | None:
-    """A function for `tf.device` that places the graph of one worker among several (between-graph replication).
+    """Returns a function for `tf.device` that places one worker's graph (between-graph replication).
 
-    Operations that hold state go to the ``ps`` tasks as ``ps_strategy`` says, all others to ``worker_device``. What a
-    device scope within asks for counts more.
+    Operations that hold state are placed on the ``ps`` tasks that ``ps_strategy`` chooses, all others on
+    ``worker_device``. Inner device scopes take precedence.
 
     >>> from headwater import tf
     >>> with tf.Graph().as_default():
@@ -115,19 +115,19 @@ def replica_device_setter(
     /job:ps/task:0 /job:ps/task:1 /job:worker/task:1
 
     Args:
-      ps_tasks: number of ``ps`` tasks; read off ``cluster`` where that is given.
+      ps_tasks: number of ``ps`` tasks; ignored if ``cluster`` is given.
       ps_device: device of the ``ps`` job; the task is added. Empty: state stays on the worker.
       worker_device: this worker's device.
-      merge_devices: complete a device that is asked for in part; with False, one asked for at all stays as it is.
-      cluster: a `ClusterSpec`, or what makes one.
+      merge_devices: complete partially specified devices; False: leave any specified device unchanged.
+      cluster: a `ClusterSpec`, or an argument of its constructor.
       ps_ops: operation types that hold state; `PS_OPS` when None.
-      ps_strategy: gives the ``ps`` task of an operation; round robin when None.
+      ps_strategy: returns the ``ps`` task of an operation; round robin when None.
 
     Returns:
       The function, or None where there is no ``ps`` task, so that `tf.device` changes nothing.
 
     Raises:
-      TypeError: ``cluster`` is no cluster, or ``ps_strategy`` cannot be called.
+      TypeError: ``cluster`` is not a cluster, or ``ps_strategy`` is not callable.
     """
     if cluster is not None:
         job = parse_device(ps_device).job

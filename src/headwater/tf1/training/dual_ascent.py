@@ -1,4 +1,4 @@
-"""What programs that train by stochastic dual coordinate ascent use beside it: ``tf.train.sdca_*``."""
+"""Helpers for programs that train by stochastic dual coordinate ascent: ``tf.train.sdca_*``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sdca_fprint(input: Any, name: str | None = None) -> Tensor:
 
 
 def sdca_shrink_l1(weights: Sequence[Any], l1: float, l2: float, name: str | None = None) -> Operation:
-    """What moves each of ``weights`` towards 0 by ``l1 / l2``, and no further, when it runs.
+    """Returns an operation that moves each of ``weights`` towards 0 by ``l1 / l2``, but not beyond 0.
 
     Args:
       weights: variables of float32.

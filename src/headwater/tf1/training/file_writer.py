@@ -105,7 +105,7 @@ class _BackgroundWriter:
         return many or self._attempts.due or self._flushes_asked > self._flushes_done or self._closing
 
     def _write(self, events: list[bytes], dropped: int) -> list[bytes]:
-        """Writes events; those that are to be tried again."""
+        """Writes events and returns the events to retry later."""
         if dropped:
             _logger.warning("%d events were dropped, because the disk did not take those before in time", dropped)
         if not events:
@@ -151,13 +151,13 @@ def _close_writers() -> None:
 class FileWriter:
     """Writes summaries, graphs and more into an event file of a folder, which TensorBoard reads.
 
-    The folder is made at once, the file with the first event. Adding never waits for the disk.
+    The folder is created immediately, the file with the first event. Adding an event never waits for the disk.
 
     Args:
       logdir: the folder; it is made if it is missing.
-      graph: anything that has ``as_graph_def``; written at once, as a graph and as a meta graph.
+      graph: an object with ``as_graph_def``; written immediately, as a graph and as a meta graph.
       max_queue: how many events may wait before they are written.
-      flush_secs: after how many seconds those that wait are written.
+      flush_secs: seconds after which waiting events are written.
       graph_def: old form of ``graph``: a ``GraphDef``.
       filename_suffix: end of the file's name.
       session: accepted for programs that pass one; events need none.
@@ -193,9 +193,9 @@ class FileWriter:
         return self._logdir
 
     def add_summary(self, summary: Any, global_step: TensorLike | None = None) -> None:
-        """Adds a ``Summary`` message, or its bytes, as a summary operation gives them.
+        """Adds a ``Summary`` message, or its bytes as computed by a summary operation.
 
-        What describes a tag (its ``metadata``) is written with the first summary of that tag only.
+        The ``metadata`` of a tag is written with the first summary of that tag only.
         """
         if isinstance(summary, bytes):
             summary = summary_pb2.Summary.FromString(summary)
@@ -231,7 +231,7 @@ class FileWriter:
         self._add(event_pb2.Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
     def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: TensorLike | None = None) -> None:
-        """Adds what a step told about itself, under a tag of its own.
+        """Adds the ``RunMetadata`` of a step under a tag of its own.
 
         Raises:
           ValueError: the tag was used before.
@@ -309,7 +309,7 @@ def _as_graph_def(graph: Any, graph_def: GraphDef) -> GraphDef:
 
 
 class FileWriterCache:
-    """One `FileWriter` for each folder, shared by all who write there."""
+    """Cache with one `FileWriter` per folder, shared by all callers that write there."""
 
     _cache: ClassVar[dict[str, FileWriter]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()

@@ -1,4 +1,4 @@
-"""What optimizers share that update with the mean gradient of several replicas: accumulators, and who updates."""
+"""Gradient accumulators and update threads of optimizers that apply the mean gradient of several replicas."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def local_step_variable(name: str, *, with_start: bool = False) -> Variable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathering:
-    """What gathers the gradients of several replicas.
+    """Operations that gather the gradients of several replicas.
 
     Attributes:
-      given: what gives this replica's gradients.
-      takes: what takes the mean gradients, on each task.
+      given: operations that add this replica's gradients to the accumulators.
+      takes: operations that take the mean gradients, one on each task.
       means: the mean gradients with their variables.
       step: the step that begins when the means are taken.
-      joins: what a replica runs before its first gradient in a session.
-      starts: what starts the training: it forgets gradients of before, and sets the step that the next are to be of.
-      begins: the step that ``starts`` begin at.
-      elsewhere: how many times the training was started, as far as any task knows.
-      name: a random number for the start that ``starts`` make.
-      examples: of the gradients, where they are accounted for.
+      joins: operations that a replica runs before its first gradient in a session.
+      starts: operations that start the training: they discard earlier gradients and set the step of the next ones.
+      begins: the step at which ``starts`` begin.
+      elsewhere: the greatest number of starts of the training known to any task.
+      name: a random number that identifies the start made by ``starts``.
+      examples: the record of the gradients' examples, if they are accounted for.
     """
 
     given: list[Operation]
@@ -72,8 +72,11 @@ class Gathering:
     examples: Gathered | None
 
     def all_taken(self) -> AbstractContextManager[None]:
-        """Has the update that is made in it wait until all tasks have taken their gradients: it is made everywhere or
-        nowhere, if one has forgotten some, or who makes the update is lost while it waits for the last of them."""
+        """Returns a context in which updates wait until all tasks have taken their gradients.
+
+        So the update is applied on all tasks or on none, even if a task has lost gradients, or the updating task is
+        lost while it waits for the last of them.
+        """
         several = len(self.takes) > 1
         return self.takes[0].graph.control_dependencies([group(*self.takes)] if several else [])
 
@@ -88,21 +91,20 @@ def gather(
     lives: Sequence[Tensor] = (),
     start: Tensor | None = None,
 ) -> Gathering:
-    """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
+    """Adds an accumulator to every task that holds variables, for the gradients of all of them.
 
     Args:
       pairs: this replica's gradients with their variables.
-      local_step: the step that the gradients are of, or that and the start of the training; see
+      local_step: the step of the gradients, or this step and the start of the training; see
         `local_step_variable`.
-      required: how many gradients make an update.
-      now: makes a tensor of the step that there is.
-      renews: whether all replicas have to join again when the training starts once more.
-      start: the start of the training since which they are counted; None: any.
-      lives: how many times it was started as far as others know than the accumulators.
+      required: number of gradients per update.
+      now: makes a tensor of the current step.
+      renews: whether all replicas have to join again when the training restarts.
+      start: the start of the training since which gradients are counted; None: any.
+      lives: numbers of starts known to other operations than the accumulators.
 
     Raises:
-      ValueError: there are no gradients, or they are of examples that are accounted for, and these are of several
-        datasets.
+      ValueError: there are no gradients, or their examples are accounted for and belong to several datasets.
     """
     graph = get_default_graph()
     examples = gathered_examples(grad for grad, _ in pairs)
@@ -152,9 +154,10 @@ def gather(
     if examples is not None:
         examples.taken(takes, ranges[0])
     name = graph.create_op("StartName", []).outputs[0]
-    # Read once for all: an update may be on its way.
+    # Read the step once for all tasks: a concurrent update may change it between two reads.
     begins = now()
-    # All is asked for before anything is started. What a task has forgotten counts as an earlier start.
+    # Read the starts known to all tasks before any task starts. A restarted task that has lost gradients counts as one
+    # more start, so that its earlier ones are not taken for current.
     if members:
         lives.append(graph.create_op("GatherForgotten", members).outputs[0])
     elsewhere = graph.create_op("AddN", lives).outputs[0]

@@ -20,7 +20,7 @@ _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 
 def _node_name(text: str) -> str:
-    """The node that an input, such as ``^x`` or ``x:1``, comes from."""
+    """Returns the name of the node that produces an input such as ``^x`` or ``x:1``."""
     return text.removeprefix("^").partition(":")[0]
 
 

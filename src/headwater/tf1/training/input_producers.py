@@ -69,13 +69,13 @@ def input_producer(
     name: str | None = None,
     cancel_op: OpOrTensor | None = None,
 ) -> FIFOQueue:
-    """A queue of the rows of a tensor, and a queue runner that fills it.
+    """Returns a queue of the rows of a tensor, and adds a queue runner that fills it.
 
     Args:
       input_tensor: a tensor with at least one dimension.
       element_shape: shape of a row, where the tensor does not say it.
-      num_epochs: how often each row comes; without end when None. Needs `local_variables_initializer`.
-      shuffle: give the rows in random order, another one each time.
+      num_epochs: how often each row is produced; None: without end. Needs `local_variables_initializer`.
+      shuffle: produce the rows in random order, a different one in each epoch.
       seed: of the order.
       capacity: of the queue.
       shared_name: of the queue, for several sessions.

@@ -1,4 +1,4 @@
-"""Which checkpoints of a run are kept."""
+"""Retention of checkpoints: the recent ones, and one per interval for good."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class KeptCheckpoints:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of those that are kept, oldest first."""
+        """Paths of the kept checkpoints, oldest first."""
         return [path for path, _ in self._entries]
 
     def set(self, entries: Iterable[tuple[str, float]]) -> None:
-        """Says what there is: pairs of path and time saved, in seconds since 1970, oldest first."""
+        """Sets the kept checkpoints: pairs of path and time saved, in seconds since 1970, oldest first."""
         self._entries = list(entries)
 
     def find(self, paths: Iterable[str]) -> None:
-        """As `set`, with the files' own times; those that are gone are left out."""
+        """Sets the kept checkpoints with the times of their files; omits missing checkpoints."""
         found = [(path, get_checkpoint_mtimes([path])) for path in paths]
         self.set((path, times[0]) for path, times in found if times)
 

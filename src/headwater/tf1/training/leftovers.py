@@ -1,11 +1,12 @@
 """What savers leave behind that were killed while they saved, and how it is told from what a living one needs.
 
-A saver holds a lock on the file ``.BASENAME.saving`` beside its checkpoints while it saves. The kernel lets go of it
-when the process ends, however that does. So one that gets the lock knows that no other saver of these checkpoints is at
-work, and what lies there from before belongs to none: temporary folders of shards, files without their final name.
+A saver holds a lock on the file ``.BASENAME.saving`` beside its checkpoints while it saves. The kernel releases the
+lock when the process ends, even after a crash. So a saver that gets the exclusive lock knows that no other saver of
+these checkpoints is running, and that existing temporary folders of shards and files without their final name are
+leftovers.
 
-Not every file system that machines share keeps locks for all of them. On one that is not this machine's own, what is
-deleted has also to have been there, unchanged, for ten minutes by this process's monotonic clock.
+Not every shared file system propagates locks between machines. On a file system that is not local to this machine,
+leftovers are deleted only if they have also been unchanged for ten minutes by this process's monotonic clock.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _UNNAMED: Final = re.compile(r"(-\d+)?\.(index|meta|data-\d{5}-of-\d{5})\.[0-9a-
 
 
 class Leftovers:
-    """Deletes what dead savers left behind.
+    """Deletes files that dead savers left behind.
 
     Args:
-      clock: gives seconds of any origin.
+      clock: returns seconds since any origin.
       is_own: whether a folder is on a file system of this machine alone.
     """
 
@@ -48,7 +49,7 @@ class Leftovers:
 
     @contextlib.contextmanager
     def saving(self, save_path: str) -> Generator[None]:
-        """A block that saves a checkpoint; before it, what dead savers of such checkpoints left is deleted.
+        """Returns a context for saving a checkpoint; deletes leftovers of dead savers of these checkpoints on entry.
 
         Args:
           save_path: path of the checkpoints, without the step.
@@ -61,7 +62,7 @@ class Leftovers:
         path = os.path.join(folder, f".{base}.saving")
         try:
             lock, alone = _lock(path)
-        except OSError as error:  # a full disk, one without locks: nothing is deleted
+        except OSError as error:  # a full disk, or a file system without locks: delete nothing
             _logger.debug("%s: no lock: %s", path, error)
             yield
             return
@@ -104,9 +105,9 @@ class Leftovers:
 
 
 def _lock(path: str) -> tuple[int, bool]:
-    """A lock on the file at ``path``: its descriptor, and whether it is the only one.
+    """Locks the file at ``path`` and returns its descriptor and whether the lock is exclusive.
 
-    All savers at work share the lock; the one that looks for leftovers has it alone for that time.
+    Concurrent savers share the lock; a saver holds it exclusively while it searches for leftovers.
     """
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -142,14 +143,14 @@ def _is_at(lock: int, path: str) -> bool:
 
 
 def _is_left(name: str, base: str) -> bool:
-    """Whether a file or folder of this name is made while a checkpoint is saved, and gone or renamed then."""
+    """Returns whether a name is one of the temporary files or folders of a save, which are renamed or deleted."""
     if name.startswith(base):
         return _TEMPORARY.fullmatch(name[len(base) :]) is not None
     return name.startswith(f".{base}") and _UNNAMED.fullmatch(name[len(base) + 1 :]) is not None
 
 
 def _state(path: str) -> object:
-    """What changes when a file or folder does."""
+    """Returns a value that changes when a file or folder changes: sizes, modification times and inodes."""
     names = sorted(os.listdir(path)) if os.path.isdir(path) else []
     changed: list[object] = []
     for each in (path, *(os.path.join(path, name) for name in names)):

@@ -25,7 +25,7 @@ def basic_train_loop(
 ) -> None:
     """Calls ``train_step_fn(session, *args, **kwargs)`` in a managed session until the supervisor stops.
 
-    After an AbortedError, which a lost task may bring, it goes on in a new session.
+    After an AbortedError, which a lost task may cause, the loop continues in a new session.
     """
     again = True
     while again:
@@ -44,13 +44,13 @@ def checkpoints_iterator(
     timeout: float | None = None,
     timeout_fn: Callable[[], bool] | None = None,
 ) -> Iterator[str]:
-    """Gives the newest checkpoint of a folder, and then each newer one that it finds.
+    """Yields the newest checkpoint of a folder, and then each newer one that appears.
 
     Args:
       checkpoint_dir: the folder.
-      min_interval_secs: least seconds between two.
-      timeout: how many seconds to wait for a newer one; None: for ever.
-      timeout_fn: called after that time; goes on waiting unless it returns True.
+      min_interval_secs: least seconds between two checkpoints.
+      timeout: how many seconds to wait for a newer checkpoint; None: forever.
+      timeout_fn: called after the timeout; waiting continues unless it returns True.
     """
     last: str | None = None
     while True:

@@ -29,7 +29,7 @@ class LossScale(ABC):
 
     @abstractmethod
     def update(self, grads: Any) -> tuple[Any, Any]:
-        """What to do after gradients: an operation, and whether they may be applied."""
+        """Returns an operation that adapts the scale to the gradients, and whether these may be applied."""
 
     @abstractmethod
     def get_config(self) -> dict[str, Any]:
@@ -71,12 +71,12 @@ class FixedLossScale(LossScale):
 
 
 class DynamicLossScale(LossScale):
-    """A number that grows while gradients are finite, and shrinks where one is not.
+    """A scale that grows while gradients are finite, and shrinks when one is not.
 
     Args:
-      initial_loss_scale: the first number.
-      increment_period: steps with finite gradients after which it grows.
-      multiplier: what it grows or shrinks by.
+      initial_loss_scale: the initial scale.
+      increment_period: number of steps with finite gradients after which the scale grows.
+      multiplier: the factor by which the scale grows or shrinks.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class DynamicLossScale(LossScale):
         scale, steps = self._scale.read_value(), self._good_steps.read_value()
         grows = math.greater_equal(steps + 1, constant(self._period, dtypes.int64))
         larger = scale * self._multiplier
-        # One that would be infinite stays as it is.
+        # Do not let the scale overflow to infinity.
         grown = conditions.cond(math.logical_and(grows, math.is_finite(larger)), lambda: larger, lambda: scale)
         shrunk = math.maximum(scale / self._multiplier, constant(1.0))
         next_scale = conditions.cond(finite, lambda: arrays.identity(grown), lambda: arrays.identity(shrunk))
@@ -140,7 +140,7 @@ def _loss_scale(value: Any) -> LossScale:
 
 
 class MixedPrecisionLossScaleOptimizer(Optimizer):
-    """Wraps an optimizer: gradients are those of a loss that is scaled up, and scaled down again.
+    """Wraps an optimizer: scales the loss up before its gradients are computed, and the gradients down again.
 
     Args:
       opt: the optimizer.
@@ -166,7 +166,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> GradsAndVars:
-        """As that of the wrapped optimizer."""
+        """Computes gradients of the scaled loss with the wrapped optimizer, and divides them by the scale."""
         scale = self._loss_scale()
         value: Any = loss() if callable(loss) else loss
         scaled: Any = value * math.cast(scale, value.dtype)
@@ -181,7 +181,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """As that of the wrapped optimizer, where the gradients are finite or the scale does not ask."""
+        """Applies gradients with the wrapped optimizer; skips gradients that the loss scale rejects as not finite."""
         pairs = list(grads_and_vars)
         update, applies = self._loss_scale.update([grad for grad, _ in pairs])
         if applies is True:
@@ -194,15 +194,15 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         return group(done, update, name=name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of the wrapped optimizer."""
+        """Returns a slot of the wrapped optimizer."""
         return self._optimizer.get_slot(*args, **kwargs)
 
     def get_slot_names(self) -> list[str]:
-        """As that of the wrapped optimizer."""
+        """Returns the slot names of the wrapped optimizer."""
         return self._optimizer.get_slot_names()
 
     def variables(self) -> list[Any]:
-        """As that of the wrapped optimizer."""
+        """Returns the variables of the wrapped optimizer."""
         return self._optimizer.variables()
 
 
@@ -215,17 +215,17 @@ def _divided(grad: Any, scale: Tensor) -> Any:
 
 
 def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: Any = "dynamic") -> Optimizer:
-    """An optimizer whose gradients are those of a loss that is scaled up, as float16 needs it.
+    """Returns an optimizer that scales the loss, as float16 gradients need.
 
-    Which operations compute in fewer bits is what the program says: the graph is not rewritten, as TensorFlow does not
-    rewrite what runs on a CPU.
+    The graph is not rewritten: the program chooses which operations compute in fewer bits, as with TensorFlow on a
+    CPU.
 
     Args:
       opt: an optimizer.
       loss_scale: a number, "dynamic", or a `LossScale`.
 
     Raises:
-      ValueError: ``opt`` is no optimizer, or scales already.
+      ValueError: ``opt`` is not an optimizer, or already scales the loss.
     """
     if isinstance(opt, MixedPrecisionLossScaleOptimizer):
         raise ValueError(

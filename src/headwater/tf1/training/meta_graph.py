@@ -50,7 +50,7 @@ _kinds: dict[str, tuple[type[Message], FromProto]] = {
 def register_proto_function(
     collection_name: str, proto_type: Any = None, to_proto: object = None, from_proto: Any = None
 ) -> None:
-    """Says how the items of a collection become messages; what they are turned into by their own ``to_proto``.
+    """Registers how messages become the items of a collection; items are exported by their own ``to_proto``.
 
     Raises:
       TypeError: ``from_proto`` cannot be called.
@@ -99,7 +99,7 @@ def make_meta_graph(
 
 
 def _keep_scope(graph_def: GraphDef, prefix: str) -> None:
-    """Leaves out what is not in the scope, and takes the scope off the names of the rest."""
+    """Removes nodes outside the scope, and the scope from the names of the rest."""
     whole = graph_pb2.GraphDef()
     whole.CopyFrom(graph_def)
     del graph_def.node[:]
@@ -163,7 +163,7 @@ def export_meta_graph(
     save_debug_info: bool = False,
     **kwargs: object,
 ) -> MetaGraphDef:
-    """A graph with its collections as a ``MetaGraphDef``, also written to a file.
+    """Returns a graph with its collections as a ``MetaGraphDef``, and writes it to a file on request.
 
     Args:
       filename: the file; None: none is written.
@@ -173,13 +173,13 @@ def export_meta_graph(
       collection_list: names of the collections; all when None.
       as_text: in the text form of protobuf, else binary.
       graph: the graph; the default one when None.
-      export_scope: only what is in this name scope, with the scope taken off the names.
+      export_scope: export only operations in this name scope, with the scope removed from their names.
       clear_devices: leave out the devices.
-      strip_default_attrs: leave out attributes of operations that have their default, so that older programs read it.
+      strip_default_attrs: leave out attributes with default values, so that older programs can read the file.
       clear_extraneous_savers, save_debug_info: not supported.
 
     Raises:
-      TypeError: ``graph`` is of another type, or an argument that there is not.
+      TypeError: ``graph`` is not a `Graph`, or there is an unknown argument.
       ValueError: ``clear_extraneous_savers`` or ``save_debug_info``.
     """
     if kwargs:

@@ -58,22 +58,23 @@ _FIELDS: Final[Mapping[str, str]] = {
     "micros": "exec_micros",
     "bytes": "requested_bytes",
 }
-"""For what ``select`` and ``order_by`` may name the field of a node."""
+"""Fields of a node by the names that ``select`` and ``order_by`` accept."""
 
 
 @dataclass(kw_only=True)
 class GraphNode:
-    """An operation or a name scope, with what is within it.
+    """An operation or a name scope, with its contents.
 
     Attributes:
       name: the full name.
-      parameters: numbers in the variable that it is.
+      parameters: number of elements, if it is a variable.
       float_ops: operations on floats in one run.
-      exec_micros: how long it ran in the step that is looked at, in microseconds.
-      requested_bytes: size of what it gave in that step.
-      total_parameters, total_float_ops, total_exec_micros, total_requested_bytes: with all that counts within.
-      total_definition_count: operations and scopes within, with this.
-      children: what is within.
+      exec_micros: how long it ran in the analysed step, in microseconds.
+      requested_bytes: size of its outputs in that step.
+      total_parameters, total_float_ops, total_exec_micros, total_requested_bytes: sums over it and all counted nodes
+        within.
+      total_definition_count: number of operations and scopes within, including itself.
+      children: the operations and scopes directly within.
     """
 
     name: str
@@ -140,7 +141,7 @@ def ran(run_meta: Any) -> dict[str, tuple[int, int]]:
     """For each operation of a step how long it ran, in microseconds, and the bytes that it gave."""
     found: dict[str, tuple[int, int]] = {}
     for device in run_meta.step_stats.dev_stats if run_meta is not None else ():
-        if not device.device.endswith("/executables"):  # what these took is told of their operations, too
+        if not device.device.endswith("/executables"):  # their times are also reported by operation
             for node in device.node_stats:
                 time, size = found.get(node.node_name, (0, 0))
                 given = sum(memory.total_bytes for memory in node.memory)
@@ -183,7 +184,7 @@ def _matches(patterns: Any, text: str) -> bool:
 
 
 def _shown(node: GraphNode, options: Mapping[str, Any], depth: int) -> GraphNode:
-    """The node, with what of its parts is asked for, and the totals of that."""
+    """Returns the node with the requested parts of its subtree, and totals over these."""
     types: set[str] = node._types  # pyright: ignore[reportPrivateUsage]
     counts = node.name == ROOT or any(_matches(options["account_type_regexes"], kind) for kind in types)
     made = GraphNode(

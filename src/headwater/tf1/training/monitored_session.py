@@ -38,15 +38,15 @@ class SessionCreator:
     """Makes sessions; a monitored session asks for one at its begin and after each loss."""
 
     def create_session(self) -> Any:
-        """A new session whose model is ready."""
+        """Returns a new session whose model is ready."""
         raise NotImplementedError(f"create_session is not implemented for {self}.")
 
 
 class ChiefSessionCreator(SessionCreator):
-    """For the chief: restores the newest checkpoint, or initialises.
+    """Creates sessions of the chief: restores the newest checkpoint, or initialises the model.
 
     Args:
-      scaffold: what to initialise and restore with.
+      scaffold: has the operations that initialise, and the saver.
       master: the target of the master.
       config: a ``ConfigProto``.
       checkpoint_dir: folder whose newest checkpoint to restore.
@@ -85,10 +85,10 @@ class ChiefSessionCreator(SessionCreator):
 
 
 class WorkerSessionCreator(SessionCreator):
-    """For all but the chief: waits until the model is ready.
+    """Creates sessions of the other workers: waits until the model is ready.
 
     Args:
-      scaffold: what says whether it is.
+      scaffold: has the operations that report whether the model is ready.
       master: the target of the master.
       config: a ``ConfigProto``.
       max_wait_secs: longest time to wait, in seconds.
@@ -125,7 +125,7 @@ def _manager(scaffold: Scaffold) -> SessionManager:
 
 
 class _Monitored:
-    """What `MonitoredSession` and `SingularMonitoredSession` share."""
+    """Base of `MonitoredSession` and `SingularMonitoredSession`."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Monitored:
 
     def _create(self) -> CoordinatedSession:
         self._raw = self._session_creator.create_session()
-        # Every error of a thread counts: hooks decide what the end of the input is.
+        # Report every error of a thread, also OutOfRangeError: hooks decide whether it is a regular end.
         coord = Coordinator(clean_stop_exception_types=[])
         if self._graph.get_collection(GraphKeys.QUEUE_RUNNERS):
             start_queue_runners(sess=self._raw, coord=coord)
@@ -176,7 +176,7 @@ class _Monitored:
         """Runs one step that a function describes.
 
         Args:
-          step_fn: ``f(step_context)``; what it returns is returned.
+          step_fn: ``f(step_context)``; its result is returned.
 
         Raises:
           ValueError: ``step_fn`` takes other arguments.
@@ -189,7 +189,7 @@ class _Monitored:
             )
 
         def step(context: StepContext) -> Any:
-            return step_fn(StepContext(self._raw, context.run_with_hooks))  # another session may be there after a loss
+            return step_fn(StepContext(self._raw, context.run_with_hooks))  # recovery may have replaced it
 
         return self._sess.run_step_fn(step, self._raw, None)
 
@@ -271,7 +271,7 @@ class SingularMonitoredSession(_Monitored):
 
     Args:
       hooks: the hooks.
-      scaffold: what to initialise and restore with.
+      scaffold: has the operations that initialise, and the saver.
       master: the target of the master.
       config: a ``ConfigProto``.
       checkpoint_dir: folder whose newest checkpoint to restore.
@@ -314,13 +314,13 @@ def MonitoredTrainingSession(
     save_checkpoint_steps: Any = USE_DEFAULT,
     summary_dir: str | None = None,
 ) -> MonitoredSession:
-    """A `MonitoredSession` for training: the chief initialises, saves and summarises, the others wait for it.
+    """Returns a `MonitoredSession` for training: the chief initialises, saves and summarises, the others wait for it.
 
     Args:
       master: the target of the master.
       is_chief: whether this task is the chief.
       checkpoint_dir: folder of the checkpoints; None: none are written.
-      scaffold: what to initialise and restore with.
+      scaffold: has the operations that initialise, and the saver.
       hooks: hooks of all tasks.
       chief_only_hooks: hooks of the chief.
       save_checkpoint_secs: seconds between two checkpoints; 600 unless ``save_checkpoint_steps`` is given.

@@ -58,7 +58,7 @@ class WrappedSession:
         return False
 
     def close(self) -> None:
-        """Closes the inner session; nothing more happens to one that is lost."""
+        """Closes the inner session; ignores errors if a task was lost."""
         if self._sess is not None:
             try:
                 self._sess.close()
@@ -85,7 +85,7 @@ class WrappedSession:
 
 
 class StepContext:
-    """What ``step_fn`` of `MonitoredSession.run_step_fn` gets.
+    """Argument of a ``step_fn`` of `MonitoredSession.run_step_fn`.
 
     Attributes:
       session: the session without hooks.
@@ -147,7 +147,7 @@ class HookedSession(WrappedSession):
     def _ask(
         self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: FeedDict | None, options: RunOptions
     ) -> Mapping[Any, Any] | None:
-        """Adds to ``wanted`` and ``options`` what the hooks ask for; what to feed."""
+        """Adds the hooks' fetches and options to ``wanted`` and ``options``; returns the merged feed dictionary."""
         fed: dict[Any, Any] = {}
         for hook in self._hooks:
             request = hook.before_run(context)
@@ -212,23 +212,23 @@ class CoordinatedSession(WrappedSession):
         except LOST:
             raise
         except Exception:
-            # A thread's error may be why: that a queue is closed is less interesting than who closed it.
+            # A thread's error may be the cause: it tells more than the error of the queue that the thread closed.
             self._coord.raise_requested_exception()
             raise
 
 
 class RecoverableSession(WrappedSession):
-    """Makes a new session, and tries again, when a task was lost.
+    """A session that is replaced, and whose run is retried, after a task was lost.
 
-    The first session is not tried again where a task did not come before its deadline. After a loss it is, for a
-    machine that starts anew may not answer for longer than a firewall is waited for. A run that has waited for a task
-    until the deadline is not tried again: that task may have ended for good.
+    Creating the first session is not retried if a task does not connect before the deadline. Creating a session after
+    a loss is, since a machine that restarts may be unreachable for longer than the timeout for a firewall. A run that
+    has waited for a task until the deadline is not retried: that task may have ended for good.
 
     Args:
       create: makes a session.
-      give_up_after_s: how many seconds to try to make one; then the error is raised. None: as long as the process
+      give_up_after_s: for how many seconds to retry ``create``; then the error is raised. None: as long as the process
         waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
-      clock: seconds that only grow.
+      clock: returns monotonic seconds.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ def assign_moving_average(
 
 
 def _debiased_delta(variable: Any, value: Any, weight: Any) -> Any:
-    """How far the average is from what it should be after this update."""
+    """Returns the difference between the average and its bias-corrected value after this update."""
     graph = variable.graph
     dtype = variable.dtype.base_dtype
     with variable_scope(variable.op.name, values=[value]), graph.colocate_with(variable.op):
@@ -103,11 +103,11 @@ class ExponentialMovingAverage:
         return self._name
 
     def apply(self, var_list: Iterable[Any] | None = None) -> Operation:
-        """Makes the averages where they are not there yet, and the operation that updates all of them.
+        """Creates missing averages, and returns the operation that updates all of them.
 
         Args:
           var_list: variables and tensors; all trainable variables when None. The average of a variable begins at the
-            variable's initial value, that of a tensor at zero.
+            variable's initial value, the average of a tensor at zero.
 
         Raises:
           TypeError: one is of no floating type.

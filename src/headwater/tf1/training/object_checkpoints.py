@@ -161,11 +161,11 @@ class Checkpoint(Trackable):
         return path
 
     def restore(self, save_path: Path | None) -> LoadStatus:
-        """Takes values from a checkpoint, when the status that this returns is told to.
+        """Returns a status whose methods restore values from a checkpoint.
 
         Args:
-          save_path: its path: of one that `save`, `write`, a `CheckpointManager` or a `Saver` made, the latter by the
-            variables' names; None: there is none, and the status initialises.
+          save_path: path of a checkpoint written by `save`, `write`, a `CheckpointManager` or a `Saver`; values of the
+            latter are matched by variable names. None: the status initialises instead.
 
         Raises:
           NotFoundError: there is no such checkpoint.
@@ -183,10 +183,10 @@ class Checkpoint(Trackable):
 
 
 class LoadStatus:
-    """What is to be restored. Subclasses say which variables take which value.
+    """A pending restore. Subclasses define which variables take which value.
 
     Args:
-      root: the objects that take values.
+      root: the objects whose variables are restored.
       path: the checkpoint.
     """
 
@@ -317,14 +317,14 @@ class InitializationOnlyStatus(LoadStatus):
 class CheckpointManager:
     """Saves checkpoints in a folder, and deletes old ones.
 
-    What an earlier manager of the folder kept is taken over.
+    Checkpoints kept by an earlier manager of the folder are managed, too.
 
     Args:
-      checkpoint: what is saved.
+      checkpoint: the objects to save.
       directory: the folder.
       max_to_keep: how many checkpoints to keep; None: all.
-      keep_checkpoint_every_n_hours: besides, one is kept for good when as many hours have passed since the last such.
-      checkpoint_name: begin of the names of the checkpoints.
+      keep_checkpoint_every_n_hours: besides, keep a checkpoint for good when as many hours have passed since the last.
+      checkpoint_name: prefix of the names of the checkpoints.
 
     Raises:
       ValueError: ``max_to_keep`` is not positive.
@@ -364,14 +364,14 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """Paths of the checkpoints that are kept, oldest first, without those that are kept for good."""
+        """Paths of the recent checkpoints, oldest first, without the checkpoints kept for good."""
         return list(self._kept)
 
     def save(self, checkpoint_number: Any = None) -> str:
         """Saves a checkpoint in the default session.
 
         Args:
-          checkpoint_number: with what its name ends: a number, a tensor or a variable; the number of saves when None.
+          checkpoint_number: suffix of its name: a number, a tensor or a variable; the number of saves when None.
 
         Returns:
           Its path.
@@ -387,7 +387,8 @@ class CheckpointManager:
         self._kept.pop(path, None)
         self._kept[path] = time.time()
         self._latest = path
-        # Before anything is deleted, so that the newest is known if this ends in between; and once more after it.
+        # Record the new checkpoint before deleting old ones, so that a crash in between does not lose track of it;
+        # record again after deleting.
         self._record()
         while self._most is not None and len(self._kept) > self._most:
             self._drop(next(iter(self._kept)))

@@ -1,8 +1,8 @@
-"""The graph of a program's objects that an object-based checkpoint holds: who has which variable, and by what name.
+"""The graph of a program's objects in an object-based checkpoint: which object has which variable, by which name.
 
-Nodes are objects: variables, optimizers, layers, modules, lists, dicts and whatever says that it has parts
-(`Trackable`). Edges are the names by which one object has another. A variable's value is stored under the names on the
-shortest way to it; that of a slot of an optimizer beside the variable that it belongs to.
+Nodes are objects: variables, optimizers, layers, modules, lists, dicts and other objects with parts (`Trackable`).
+Edges are the attribute names by which objects refer to others. A variable's value is stored under the names on the
+shortest path to it; the value of an optimizer's slot is stored beside the slot's variable.
 
 Source: the protocol message ``TrackableObjectGraph`` of TensorFlow, and checkpoints that TensorFlow 1.15 wrote.
 """
@@ -61,7 +61,7 @@ _KINDS: Final = (Variable, PartitionedVariable, Optimizer, Layer, Module, Tracka
 
 
 def is_trackable(value: Any) -> bool:
-    """Whether ``value`` is an object that says what its parts are; see `parts_of` for lists and dicts of these."""
+    """Returns whether ``value`` is an object with declared parts; see `parts_of` for lists and dicts of these."""
     return isinstance(value, _KINDS)
 
 
@@ -87,11 +87,11 @@ def parts_of(value: Any) -> list[tuple[str, Any]]:
 
 @dataclass(kw_only=True)
 class ObjectGraph:
-    """The objects that can be reached from one.
+    """Objects reachable from a root object.
 
     Attributes:
-      objects: in the order in which they are found, breadth first; slots of optimizers come last.
-      values: what is saved, by its name in the checkpoint: a variable, or a `PythonState`.
+      objects: in breadth-first order; slots of optimizers are last.
+      values: variables and `PythonState` objects to save, by their names in the checkpoint.
       proto: the message.
     """
 
@@ -158,7 +158,7 @@ def _escaped(name: str) -> str:
 
 
 def keys_by_name(path: str) -> dict[str, str]:
-    """By the names that variables had, what a checkpoint of objects holds them as; empty for another checkpoint."""
+    """Returns an object checkpoint's keys by variable names; empty for other checkpoints."""
     reader = CheckpointReader(path)
     if not reader.has_tensor(OBJECT_GRAPH_KEY):
         return {}

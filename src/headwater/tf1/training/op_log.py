@@ -1,4 +1,4 @@
-"""``tf.profiler.write_op_log``: a file that tells TensorFlow's profiler what it cannot see in a graph itself."""
+"""``tf.profiler.write_op_log``: a file with data for TensorFlow's profiler that a graph does not contain."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def write_op_log(
     Args:
       graph: the graph; the default one when None.
       log_dir: the folder, which exists.
-      op_log: an `OpLogProto` with entries of one's own, which stand before what the graph says; it is not changed.
-      run_meta: a ``RunMetadata`` of a step: only operations that ran in it are told of, when given.
-      add_trace: whether each operation has the line of the program that made it.
+      op_log: an `OpLogProto` with further entries, which take precedence over the graph's; it is not changed.
+      run_meta: a ``RunMetadata`` of a step: if given, only operations that ran in it are included.
+      add_trace: whether to include the line of the program that made each operation.
     """
     graph = get_default_graph() if graph is None else graph
     log = OpLogProto()

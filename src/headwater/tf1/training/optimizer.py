@@ -1,9 +1,9 @@
-"""`Optimizer`: the base of all optimizers. What one must know to write one:
+"""`Optimizer`: the base of all optimizers. Subclasses override:
 
-- ``_create_slots(var_list)`` makes the variables it keeps beside the ones it changes (`_zeros_slot` and its kin);
-- ``_prepare()`` makes tensors of its settings;
-- ``_apply_dense(grad, var)`` and ``_apply_sparse(grad, var)`` give the operation that updates one variable;
-- ``_finish(update_ops, name_scope)`` joins these, and may add what has to come after them.
+- ``_create_slots(var_list)``: creates slot variables (with `_zeros_slot` and similar methods);
+- ``_prepare()``: makes tensors of the settings;
+- ``_apply_dense(grad, var)`` and ``_apply_sparse(grad, var)``: return the operation that updates one variable;
+- ``_finish(update_ops, name_scope)``: joins these, and may add operations that run after them.
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ class Optimizer:
         global_step: Tensor | Variable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """An operation that updates variables by their gradients, and then increments ``global_step``.
+        """Returns an operation that updates variables by their gradients, and then increments ``global_step``.
 
         Args:
-          grads_and_vars: pairs of gradient (None: leave the variable alone) and variable.
-          global_step: a variable to increment once all others are updated; it is incremented where it lives.
+          grads_and_vars: pairs of gradient (None: leave the variable unchanged) and variable.
+          global_step: a variable to increment once all others are updated; incremented on its own device.
           name: name of the operation; the optimizer's when None.
 
         Raises:
@@ -214,7 +214,7 @@ class Optimizer:
         with var.graph.control_dependencies([update]):
             return var.assign(var.constraint(var.read_value())).op
 
-    # What subclasses say ----------------------------------------------------------------------------------------
+    # Overridden by subclasses -----------------------------------------------------------------------------------
 
     def _valid_dtypes(self) -> set[DType]:
         return {float16, bfloat16, float32, float64}
@@ -239,10 +239,10 @@ class Optimizer:
         return self._resource_apply_dense(grad, var)
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        """The operation that updates ``var`` by the `IndexedSlices` ``grad``, whose indices are all different.
+        """Returns the operation that updates ``var`` by the `IndexedSlices` ``grad`` with distinct indices.
 
-        Rows that were added up leave others without use: their index lies outside the variable, and updates of rows
-        leave them out.
+        Summing rows with equal indices leaves unused rows: their index is outside the variable, and sparse updates
+        ignore them.
         """
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 

@@ -1,4 +1,4 @@
-"""SIGTERM before a process is taken away: what was learned is saved, then the process ends as it would have."""
+"""Preemption: saves a checkpoint on SIGTERM, then ends the process by the signal's default action."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class SaveOnSigterm:
-    """Saves when SIGTERM comes, and then lets it do what it does by default.
+    """Handler of SIGTERM: saves, then restores the signal's default action and lets it end the process.
 
-    Only in the main thread, and only where the program does nothing else at SIGTERM. The program runs on meanwhile; a
-    second SIGTERM ends it at once. Where several are installed all of them save, one after the other.
+    It is installed only in the main thread, and only if the program has no other handler of SIGTERM. The program
+    continues while it saves; a second SIGTERM ends the process at once. Several installed instances save one after
+    the other.
 
     Args:
       save: saves; errors are logged.
-      session: of which it saves; `forget_session` removes it with others of the same session.
+      session: the session that is saved; `forget_session` removes all instances of the same session.
     """
 
     def __init__(self, save: Callable[[], None], session: object = None) -> None:
@@ -29,14 +30,14 @@ class SaveOnSigterm:
         self.session = session
 
     def install(self) -> None:
-        """From now on."""
+        """Registers the handler; does nothing outside the main thread or if the program handles SIGTERM itself."""
         main = threading.current_thread() is threading.main_thread()
         if main and self not in _installed and signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, _on_signal):
             _installed.append(self)
             signal.signal(signal.SIGTERM, _on_signal)
 
     def remove(self) -> None:
-        """Ends it."""
+        """Unregisters the handler; the last one restores the default action."""
         if self in _installed and threading.current_thread() is threading.main_thread():
             _installed.remove(self)
             if not _installed and signal.getsignal(signal.SIGTERM) == _on_signal:
@@ -47,7 +48,7 @@ _installed: Final[list[SaveOnSigterm]] = []
 
 
 def forget_session(session: object) -> None:
-    """Ends what saves of a session that is closed, also where an error has closed it."""
+    """Removes the handlers of a closed session, also if an error has closed it."""
     for one in _installed[:]:
         if one.session is session:
             one.remove()

@@ -29,10 +29,10 @@ ALL_ADVICE: Final[Mapping[str, object]] = {
 
 
 class ProfileOptionBuilder:
-    """Makes options for `profile`, each method changing one and giving the builder.
+    """Builds options for `profile`; each method changes an option and returns the builder.
 
     Args:
-      options: to begin with; those of TensorFlow when None.
+      options: initial options; TensorFlow's defaults when None.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -141,7 +141,7 @@ class ProfileOptionBuilder:
         hide_name_regexes: Sequence[str] | None = None,
         trim_name_regexes: Sequence[str] | None = None,
     ) -> ProfileOptionBuilder:
-        """Which names are shown, and below which nothing is."""
+        """Sets regular expressions of the names to show, hide, start at or stop below."""
         given = {
             "start_name_regexes": start_name_regexes,
             "show_name_regexes": show_name_regexes,
@@ -151,7 +151,7 @@ class ProfileOptionBuilder:
         return self._with(**{key: list(value) for key, value in given.items() if value is not None})
 
     def account_displayed_op_only(self, is_true: bool) -> ProfileOptionBuilder:
-        """Whether totals are those of what is shown."""
+        """Sets whether totals include displayed nodes only."""
         return self._with(account_displayed_op_only=is_true)
 
     def with_empty_output(self) -> ProfileOptionBuilder:
@@ -177,7 +177,7 @@ class ProfileOptionBuilder:
 
 @dataclass(kw_only=True)
 class TypeNode:
-    """What all operations of one type have together.
+    """Totals of all operations of one type.
 
     Attributes:
       name: the type.
@@ -205,7 +205,7 @@ def profile(
     cmd: str = "scope",
     options: Any = 0,
 ) -> Any:
-    """Writes what a graph has and what a step took, and returns the same.
+    """Writes a profile of a graph and a step, and returns it.
 
     Args:
       graph: the graph; the default one when None.
@@ -215,7 +215,7 @@ def profile(
       options: of `ProfileOptionBuilder`.
 
     Raises:
-      ValueError: something that this cannot do.
+      ValueError: an unsupported command or option.
     """
     graph = get_default_graph() if graph is None else graph
     chosen: dict[str, Any] = {**_BEGIN, **(options or {})}
@@ -255,7 +255,7 @@ def _by_type(graph: Graph, run_meta: RunMetadata, options: Mapping[str, Any]) ->
 
 @dataclass(kw_only=True)
 class Checker:
-    """What one kind of advice says, a line each."""
+    """Reports of one kind of advice, one line each."""
 
     reports: list[str] = field(default_factory=list[str])
 
@@ -268,7 +268,7 @@ class Advice:
 
 
 def advise(graph: Graph | None = None, run_meta: object = None, options: Any = 0) -> Advice:
-    """What stands out in a step: types and operations that take the most time, and layouts that a GPU is slow with.
+    """Reports the types and operations that take the most time in a step, and layouts that are slow on a GPU.
 
     Args:
       graph: the graph; the default one when None.

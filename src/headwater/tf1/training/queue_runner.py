@@ -133,12 +133,12 @@ class QueueRunner:
 
         Args:
           sess: the session they run in.
-          coord: stops them, and learns of their errors.
-          daemon: the process does not wait for them at its end.
-          start: start them at once.
+          coord: stops the threads; their errors are reported to it.
+          daemon: the process does not wait for the threads at its end.
+          start: start the threads at once.
 
         Returns:
-          The threads; none where those of an earlier call in this session still run.
+          The threads; none if threads of an earlier call in this session are still running.
         """
         with self._lock:
             if self._running.get(sess):
@@ -192,7 +192,7 @@ class QueueRunner:
 
     @staticmethod
     def _quietly(sess: Any, op: Any) -> None:
-        """Closes a queue whose session, or task, may be gone already."""
+        """Closes a queue; ignores errors if its session is closed or its task was lost."""
         try:
             sess.run(op)
         except (OpError, RuntimeError) as error:
@@ -216,7 +216,7 @@ class QueueRunner:
 
     @staticmethod
     def from_proto(queue_runner_def: QueueRunnerDef, import_scope: str | None = None) -> QueueRunner:
-        """What a ``QueueRunnerDef`` describes; its operations must be in the default graph."""
+        """Returns a queue runner described by a ``QueueRunnerDef``; its operations must be in the default graph."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
 

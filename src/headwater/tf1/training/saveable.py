@@ -1,4 +1,4 @@
-"""What a checkpoint holds: tensors with their names, and how a restored value gets back to where it belongs."""
+"""Objects saved in checkpoints: named tensors, and the operations that restore them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.types import AnyVariable
 
 Saveable: TypeAlias = "AnyVariable | SaveableObject"
-"""What a checkpoint can hold."""
+"""An object that can be saved in a checkpoint."""
 
 SaveableList: TypeAlias = "Sequence[Saveable] | Mapping[str, Saveable | Sequence[Variable]]"
-"""What a `Saver` saves: things by the names that they have, or by those of a mapping, also parts of one tensor."""
+"""The ``var_list`` of a `Saver`: objects saved by their own names, or a mapping from names to objects or lists of
+parts of one tensor."""
 
 
 class VariableSaveable(SaveableObject):
@@ -48,15 +49,15 @@ class VariableSaveable(SaveableObject):
 
 
 def saveables_of(var_list: SaveableList) -> list[SaveableObject]:
-    """What to save for the ``var_list`` of a `Saver`, sorted by name.
+    """Returns the objects to save for the ``var_list`` of a `Saver`, sorted by name.
 
     Args:
       var_list: a list of variables, partitioned variables and `SaveableObject`; or a dict from names in the checkpoint
         to these, or to a list of parts of one tensor.
 
     Raises:
-      TypeError: something else.
-      ValueError: a name or variable twice, or parts of different tensors under one name.
+      TypeError: ``var_list`` has another type, or contains an object of another type.
+      ValueError: a name or variable occurs twice, or parts of different tensors have one name.
     """
     if not isinstance(var_list, dict | list | tuple | set):
         raise TypeError(f"Variables to save should be passed in a dict or a list: {var_list}")
@@ -155,11 +156,11 @@ def add_restore_ops(filename: Tensor, saveables: Sequence[SaveableObject], devic
 def assign_restored(
     saveables: Sequence[SaveableObject], restored: Sequence[Sequence[Tensor]], reshape: bool, sequentially: bool
 ) -> list[Operation]:
-    """Adds what puts restored tensors in place.
+    """Adds the operations that assign restored tensors.
 
     Args:
-      reshape: give them the variables' shapes first.
-      sequentially: one after the other.
+      reshape: reshape the tensors to the variables' shapes first.
+      sequentially: restore one after the other, to save memory.
     """
     graph = get_default_graph()
     done: list[Operation] = []

@@ -116,7 +116,7 @@ def classification_signature_def(examples: TensorLike, classes: object, scores: 
 
 
 def is_valid_signature(signature_def: SignatureDef) -> bool:
-    """Whether a signature has what its method asks for: classification, regression or prediction.
+    """Returns whether a signature has the inputs and outputs of its method: classification, regression or prediction.
 
     Args:
       signature_def: a ``SignatureDef``; None is not valid.

@@ -49,15 +49,15 @@ _CPU: Final = "/device:CPU:0"
 class Saver:
     """Saves variables to checkpoints and restores them.
 
-    A checkpoint is there whole or not at all, whenever the process ends. TensorFlow reads them, and this reads
-    TensorFlow's.
+    Checkpoints are written atomically, even if the process is killed. They are compatible with TensorFlow in both
+    directions.
 
     Args:
-      var_list: what to save: a list of variables, or a dict from names in the checkpoint to variables; all global
+      var_list: the variables to save: a list, or a dict from names in the checkpoint to variables; all global
         variables and ``SAVEABLE_OBJECTS`` when None.
       reshape: restore tensors of another shape but the same number of elements.
-      sharded: every device writes the variables it holds, in a file of its own; the paths must be in a folder that all
-        tasks share. Otherwise one task writes, and reads, all.
+      sharded: every device writes its variables in a file of its own; the paths must be in a folder shared by all
+        tasks. Otherwise one task reads and writes all variables.
       max_to_keep: how many checkpoints to keep; 0 or None: all.
       keep_checkpoint_every_n_hours: besides, one in each interval of this number of hours is kept for good.
       name: name scope of the operations it adds; ``save`` when None.
@@ -65,16 +65,16 @@ class Saver:
       saver_def: a ``SaverDef`` of operations that are in the graph already.
       builder: accepted for compatibility.
       defer_build: add the operations when `build` is called, for variables made until then.
-      allow_empty: no variables are no error.
-      write_version: `V2`; there is no other.
+      allow_empty: do not raise an error if there are no variables.
+      write_version: `V2`, the only supported version.
       pad_step_number: write the step with eight digits.
       save_relative_paths: name checkpoints in the state file relative to it, so that the folder can move.
       filename: path of checkpoints where `save` is run as an operation.
 
     Raises:
       ValueError: ``builder``, or ``write_version`` `V1`.
-      TypeError: ``var_list`` is of another type, or has what is no variable.
-      ValueError: there are no variables, or two of one name.
+      TypeError: ``var_list`` has another type, or contains an object that is not a variable.
+      ValueError: there are no variables, or two have the same name.
     """
 
     V1: Final = 1
@@ -300,7 +300,7 @@ class Saver:
             file.write(self._meta_graph_cache[1])
 
     def _record(self, path: str, folder: str, latest_filename: str, meta_graph_suffix: str) -> None:
-        """Notes a new checkpoint, and deletes the one that is too old now."""
+        """Records a new checkpoint, and deletes the oldest if there are too many."""
         old = self._kept.add(path)
         update_checkpoint_state(
             folder or ".", path, self.last_checkpoints, latest_filename, save_relative_paths=self._save_relative_paths
@@ -396,7 +396,7 @@ class Saver:
         self._kept.set(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
-        """As `set_last_checkpoints_with_time`, with the files' own times; those that are gone are left out."""
+        """Calls `set_last_checkpoints_with_time` with the files' modification times; omits missing checkpoints."""
         self._kept.find(checkpoint_paths)
 
     # Serialised form --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Saving again, and again, where the disk is full: training goes on meanwhile."""
+"""Retries of saves while the disk is full; training continues meanwhile."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LONGEST_PAUSE_S: Final = 300.0
 
 
 class SavingAttempts:
-    """Saves that may fail because the disk is full. What was saved before stays whole; it is tried again.
+    """Retries saves that fail because the disk is full. Earlier saved files stay intact.
 
-    After each failure the pause is twice as long, from 5 to 300 seconds.
+    The pause before a retry doubles after each failure, from 5 to 300 seconds.
 
     Args:
-      what: what is saved and where, in words.
-      clock: gives seconds of any origin.
-      troubles: takes note.
+      what: describes the saved object and its place, for messages.
+      clock: returns seconds since any origin.
+      troubles: records failures and recoveries.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SavingAttempts:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to try again what failed."""
+        """Returns whether a failed save is to be retried now."""
         return self._again_at is not None and self._clock() >= self._again_at
 
     def pause_s(self, otherwise: float) -> float:
@@ -47,7 +47,7 @@ class SavingAttempts:
         return otherwise if self._again_at is None else max(0.0, self._again_at - self._clock())
 
     def attempt(self, save: Callable[[], object]) -> bool:
-        """Calls ``save``; whether it could save. Other errors than those of a full disk are raised."""
+        """Calls ``save`` and returns whether it succeeded; raises its errors other than a full disk."""
         try:
             save()
         except Exception as error:

@@ -34,7 +34,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class CheckpointSaverListener:
-    """Is told of every checkpoint of a `CheckpointSaverHook`; override what is needed."""
+    """Receives callbacks around every save of a `CheckpointSaverHook`; override the methods you need."""
 
     def begin(self) -> None:
         """Called once, before the session is made."""
@@ -50,20 +50,19 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint at the begin, at an interval of seconds or steps, at the end, and when SIGTERM comes.
+    """Saves a checkpoint at the beginning, at an interval of seconds or steps, at the end, and on SIGTERM.
 
-    Where the disk is full, training goes on, and saving is tried again (`headwater.tf1.training.saving_attempts`). At
-    the
-    end there is nothing that could go on: the error is raised.
+    If the disk is full, training continues and the save is retried (`headwater.tf1.training.saving_attempts`). At the
+    end of the session there is no training left to continue, so the error is raised.
 
     Args:
-      checkpoint_dir: folder.
-      save_secs: seconds between.
-      save_steps: steps between.
-      saver: saves; the scaffold's, else the graph's only one, when None.
+      checkpoint_dir: folder of the checkpoints.
+      save_secs: seconds between checkpoints.
+      save_steps: steps between checkpoints.
+      saver: the saver; the scaffold's, else the graph's only one, when None.
       checkpoint_basename: file name of the checkpoints.
       scaffold: has the saver.
-      listeners: are told of every checkpoint.
+      listeners: called before and after every save.
 
     Raises:
       ValueError: both ``saver`` and ``scaffold``, or not exactly one of the intervals.
@@ -137,7 +136,7 @@ class CheckpointSaverHook(SessionRunHook):
             listener.end(session, step)
 
     def _save_at_sigterm(self, session: SessionLike, coord: Any) -> None:
-        """From now on SIGTERM saves what ``session`` has, until ``coord`` says that it is over."""
+        """Installs a SIGTERM handler that saves ``session``'s variables until ``coord`` requests a stop."""
 
         def over() -> bool:
             return coord is not None and coord.should_stop()
@@ -146,10 +145,10 @@ class CheckpointSaverHook(SessionRunHook):
             if over():
                 return
             try:
-                # No listener hears of it: what they do, as evaluating, may take longer than the time that is left.
+                # Listeners are not called: their work, such as an evaluation, may outlast the time left after SIGTERM.
                 self._write(session, int(session.run(self._global_step)))
             except (OpError, RuntimeError):
-                if not over():  # else the program has come to its end meanwhile, which saves, too
+                if not over():  # otherwise the session is ending, which saves, too
                     raise
 
         if self._at_sigterm is not None:
@@ -324,13 +323,13 @@ class SummarySaverHook(SessionRunHook):
 class ProfilerHook(SessionRunHook):
     """Traces a step at an interval of steps or seconds.
 
-    The files ``timeline-<step>.json`` show what every task did in the step, in the format of Chrome's trace viewer; the
-    ``RunMetadata`` goes to the events of the folder, where TensorBoard's graph shows its times.
+    The files ``timeline-<step>.json`` show the work of every task in the step, in the format of Chrome's trace viewer;
+    the ``RunMetadata`` is written to the event file of the folder, where TensorBoard's graph shows its times.
 
     Args:
-      save_steps: steps between.
-      save_secs: seconds between.
-      output_dir: folder.
+      save_steps: steps between traces.
+      save_secs: seconds between traces.
+      output_dir: folder of the traces and events.
       show_dataflow, show_memory: as for `headwater.cluster.telemetry.timeline.Timeline`.
     """
 
@@ -364,7 +363,7 @@ class ProfilerHook(SessionRunHook):
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         step = int(run_values.results) + 1
         if self._next_step is None:
-            # The first step compiles; what it takes says nothing.
+            # Skip the first step: it compiles, so its times are not representative.
             self._timer.update_last_triggered_step(step)
         elif self._due:
             self._timer.update_last_triggered_step(step)

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 class Scaffold:
     """Initialisers, readiness, summaries and saver of a graph.
 
-    What is left out is taken from the graph's collection of that name, else made, when `finalize` is called.
+    `finalize` takes omitted parts from the graph's collection of the same name, or else makes them.
 
     Args:
       init_op: initialises the model.
-      init_feed_dict: what to feed to it.
-      init_fn: ``init_fn(scaffold, session)``, called after it.
-      ready_op: gives the names of variables without a value.
-      ready_for_local_init_op: the same for what ``local_init_op`` needs.
-      local_init_op: initialises what belongs to this task, in every session.
-      summary_op: all summaries.
+      init_feed_dict: values to feed to ``init_op``.
+      init_fn: ``init_fn(scaffold, session)``, called after ``init_op``.
+      ready_op: computes the names of variables without a value.
+      ready_for_local_init_op: computes the names of variables without a value that ``local_init_op`` needs.
+      local_init_op: initialises the state that belongs to this task, in every session.
+      summary_op: computes all summaries.
       saver: saves and restores.
-      copy_from_scaffold: takes what is left out here.
-      local_init_feed_dict: what to feed to ``local_init_op``.
+      copy_from_scaffold: a scaffold whose parts are used where they are omitted here.
+      local_init_feed_dict: values to feed to ``local_init_op``.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Scaffold:
         self._saver = choose(saver, "saver")
 
     def finalize(self) -> Scaffold:
-        """Makes what is left out, and finalizes the graph; changes nothing when called again."""
+        """Makes omitted parts, and finalizes the graph; idempotent."""
         graph = get_default_graph()
         require_accounted(graph)
         get = self.get_or_default
@@ -99,7 +99,7 @@ class Scaffold:
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], object]) -> Any:
-        """What the collection has, or a new one, which is added to it.
+        """Returns the collection's only item, or a new one, which is added to the collection.
 
         Raises:
           RuntimeError: the collection has several.

@@ -1,17 +1,17 @@
-"""Whether the parameter servers still have the state of a training, all of it and of one piece.
+"""Seals: detect whether the parameter servers still hold the complete, consistent state of a training.
 
-When a chief has initialised or restored a model, it leaves a *seal* on every task that holds variables: the same one on
-all. It breaks the seals before it does so again. So equal seals mean that each of these tasks is in the same life as
-then, and that no restore has been left half done. A chief that finds them, and a value in every variable, goes on with
-what is there; the checkpoint is for when it is lost.
+When a chief has initialised or restored a model, it writes the same *seal* on every task that holds variables. It
+removes the seals before it initialises or restores again. So equal seals mean that none of these tasks has lost its
+state since, and that no restore was left unfinished. A chief that finds equal seals, and a value in every variable,
+continues with this state; it restores the checkpoint only if state was lost.
 
-Before it gives the variables values, a chief says on each of these tasks that they are *being prepared*, until they are
-sealed. Other workers do not take such a model for ready, though each variable may have a value: the chief, or its next
-life, might give them all their first values once more, and updates made meanwhile would be gone.
+Before it assigns values, a chief marks the variables on each of these tasks as *being prepared*, until they are sealed.
+Other workers do not consider such a model ready, though each variable may have a value: the chief, or its next
+incarnation, might initialise all variables again, and updates made meanwhile would be lost.
 
-A program may train again and again on the same servers, each time from the beginning. So a process goes on only with a
-training that another process has sealed (the chief's former life), or with the very one that it has sealed itself and
-goes on with after a loss.
+A program may train repeatedly on the same servers, each time from the beginning. So a process continues only with a
+training that another process has sealed (the chief's previous incarnation), or with a training that it has sealed
+itself and resumes after a loss.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ _GATHERING: Final = {
     "SparseConditionalAccumulator",
     "StepBarrierWait",
 }
-"""Operations whose state on a ``ps`` belongs to one life of a training of all tasks."""
+"""Operations that synchronise all ``ps``: after a loss all ``ps`` have to return to the same checkpoint."""
 _TABLES: Final = {"MutableHashTableOfTensorsV2", "MutableHashTableV2"}
-"""Operations that hold what checkpoints have and the state of a ``ps`` has not."""
+"""Operations whose state is in checkpoints but not in the saved state of a ``ps``: all ``ps`` restore together."""
 
 RESTORE: Final = "HEADWATER_RESTORE"
-"""``lost`` (the default): a chief restores what is lost; ``always``: it restores whenever it begins."""
+"""``lost`` (the default): a chief restores only if state was lost; ``always``: it restores whenever it starts."""
 
 THIS_PROCESS: Final = secrets.token_hex(8)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seal:
-    """What a chief leaves on a task.
+    """Record that a chief writes on a task whose variables are ready.
 
     Attributes:
-      training: a random name for what the chief has prepared.
+      training: a random name of the prepared training.
       process: a random name of the chief's process.
-      source: where its checkpoints are; empty without.
+      source: folder or path of its checkpoints; empty without checkpoints.
     """
 
     training: str
@@ -75,17 +75,17 @@ class Seal:
 
     @staticmethod
     def decode(text: bytes) -> Seal | None:
-        """What `encode` wrote; None where nothing was written."""
+        """Parses the result of `encode`; None if empty."""
         return Seal(**json.loads(text)) if text else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Whether to go on with what the tasks hold.
+    """Decision whether to continue with the state that the tasks hold.
 
     Attributes:
-      keep: go on with it, which is the training of this name; None: prepare the model.
-      reason: why not, in words; empty where nothing was to be expected.
+      keep: name of the training to continue; None: prepare the model.
+      reason: why the training cannot be continued; empty if there is none.
     """
 
     keep: str | None = None
@@ -93,13 +93,13 @@ class Decision:
 
 
 def decide(found: Mapping[str, Seal | None], *, process: str, own: str | None, source: str, always: bool) -> Decision:
-    """Whether to go on with what the tasks hold.
+    """Decides whether to continue with the state that the tasks hold.
 
     Args:
       found: the seals, by the names of the tasks that hold variables.
       process: the name of this process.
       own: the training that this chief has prepared already, if any.
-      source: where its checkpoints are.
+      source: folder or path of its checkpoints.
       always: restore in any case.
     """
     seals = [seal for seal in found.values() if seal is not None]
@@ -122,10 +122,10 @@ def decide(found: Mapping[str, Seal | None], *, process: str, own: str | None, s
 
 
 def always_restores(environ: Mapping[str, str] = os.environ) -> bool:
-    """What `RESTORE` says.
+    """Returns whether the environment variable `RESTORE` is ``always``.
 
     Raises:
-      InvalidArgumentError: something else than ``lost`` or ``always``.
+      InvalidArgumentError: its value is neither ``lost`` nor ``always``.
     """
     text = environ.get(RESTORE, "").strip() or "lost"
     if text not in ("lost", "always"):
@@ -134,10 +134,10 @@ def always_restores(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def together(types: Mapping[str, str]) -> str:
-    """Why no ``ps`` of a graph may go back by itself, in words; empty where it may.
+    """Returns why a ``ps`` of a graph may not restore its state independently of the others; empty if it may.
 
     Args:
-      types: the types of its operations, with the name of one of each.
+      types: the types of the graph's operations, with the name of one operation of each.
     """
     gathering = sorted(types.keys() & _GATHERING)
     if gathering:
@@ -179,15 +179,15 @@ class Seals:
         )
 
     def read(self) -> dict[str, Seal | None]:
-        """The seal on each task."""
+        """Returns the seal on each task."""
         return {task: Seal.decode(text) for task, text in self._asked("TrainingSealRead").items()}
 
     def being_prepared_on(self) -> list[str]:
-        """The tasks whose variables are being prepared by a chief."""
+        """Returns the tasks whose variables are being prepared by a chief."""
         return [task for task, prepares in self._asked("TrainingBeingPrepared").items() if prepares]
 
     def _asked(self, operation: str) -> dict[str, Any]:
-        """What an operation gives on each task."""
+        """Returns the results of an operation without inputs on each task, by task."""
         if not self.tasks:
             return {}
         with Graph().as_default() as graph:
@@ -199,11 +199,11 @@ class Seals:
                 return dict(zip(self.tasks, sess.run(found), strict=True))
 
     def write(self, seal: Seal | None, *, prepares: bool = False) -> None:
-        """Leaves a seal on all tasks; None: breaks what is there.
+        """Writes a seal on all tasks.
 
         Args:
-          seal: the seal.
-          prepares: the variables are being prepared, until there is another seal.
+          seal: the seal; None: remove existing seals.
+          prepares: mark the variables as being prepared until the next seal.
         """
         if not self.tasks:
             return

@@ -1,4 +1,4 @@
-"""`SessionManager`: opens a session whose model is ready, by restoring, initialising, or waiting for who does."""
+"""`SessionManager`: opens sessions with a ready model, by restoring, initialising, or waiting for the chief."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _NAMES_SHOWN: Final = 5
 
 
 class SessionManager:
-    """Opens sessions, restores or initialises what they need, and waits for it.
+    """Opens sessions, and restores, initialises or waits for the model.
 
     Args:
-      local_init_op: initialises what belongs to this task; runs in every new session.
-      ready_op: gives the names of variables that have no value yet, a vector of strings; None: always ready.
-      ready_for_local_init_op: the same for what ``local_init_op`` needs.
+      local_init_op: initialises the state that belongs to this task; runs in every new session.
+      ready_op: computes the names of variables without a value, a vector of strings; None: always ready.
+      ready_for_local_init_op: as ``ready_op``, for the variables that ``local_init_op`` needs.
       graph: the graph; the default one when None.
-      recovery_wait_secs: most seconds between two looks whether the model is ready.
+      recovery_wait_secs: most seconds between two checks whether the model is ready.
       local_init_run_options: ``RunOptions`` of ``local_init_op``.
-      local_init_feed_dict: what to feed to it.
-      global_step: the variable or tensor that counts steps, to say how far a restored checkpoint goes back.
+      local_init_feed_dict: values to feed to ``local_init_op``.
+      global_step: the variable or tensor that counts steps, to log how many steps a restored checkpoint loses.
     """
 
     def __init__(
@@ -82,17 +82,16 @@ class SessionManager:
         init_feed_dict: FeedDict | None = None,
         init_fn: Callable[..., Structure] | None = None,
     ) -> SupervisedSession:
-        """A session with a model that is ready: as the parameter servers still have it, else restored from a checkpoint
-        where there is one, else initialised.
+        """Returns a session with a ready model: still on the parameter servers, else restored, else initialised.
 
-        A chief that was started anew goes on with what the parameter servers hold, if all of them are in the life in
-        which its former life had prepared the model, and every variable has a value; see
+        A restarted chief continues with the state of the parameter servers if none of them has lost its state since the
+        chief's previous incarnation prepared the model, and every variable has a value; see
         `headwater.tf1.training.seals`. ``HEADWATER_RESTORE=always`` in the environment restores or initialises in any
         case.
 
         Args:
           master: the target of the master.
-          init_op: initialises the model; run only where nothing was restored.
+          init_op: initialises the model; run only if no checkpoint was restored.
           saver: restores; None: nothing is restored.
           checkpoint_dir: folder whose newest checkpoint to restore.
           checkpoint_filename_with_path: a checkpoint to restore, in place of ``checkpoint_dir``.
@@ -103,7 +102,7 @@ class SessionManager:
           init_fn: ``init_fn(session)``, called after ``init_op``.
 
         Raises:
-          RuntimeError: there is nothing to initialise with, or the model is not ready after it; names the variables.
+          RuntimeError: there is no way to initialise, or the model is not ready afterwards; names the variables.
         """
         sess, restored = self._restored_session(
             master,
@@ -165,7 +164,7 @@ class SessionManager:
         return sess, True
 
     def rejoin_session(self, master: str, config: ConfigProto | None = None) -> SupervisedSession | None:
-        """A session whose model is ready as it is, without initialisation; None where it is not.
+        """Returns a session if the model is ready without initialisation, else None.
 
         Args:
           master: the target of the master.
@@ -173,7 +172,7 @@ class SessionManager:
         """
         sess = SupervisedSession(master, self._graph, config)
         try:
-            # A restore that was left half done has given each variable a value, too.
+            # Values alone are no evidence of readiness: an interrupted restore may have assigned each variable, too.
             if self._is_whole(master, config) and self._run_local_init(sess) is None and self._missing(sess) is None:
                 return sess
         except BaseException:
@@ -185,9 +184,9 @@ class SessionManager:
     def wait_for_session(
         self, master: str, config: ConfigProto | None = None, max_wait_secs: float = math.inf
     ) -> SupervisedSession:
-        """A session whose model is ready, made so by another task: the chief.
+        """Returns a session once the chief has made the model ready.
 
-        Every few seconds a line says what is missing and where.
+        Every few seconds a log line names the missing variables and their tasks.
 
         Args:
           master: the target of the master.
@@ -195,9 +194,9 @@ class SessionManager:
           max_wait_secs: longest time to wait, in seconds.
 
         Raises:
-          DeadlineExceededError: it is not ready after that time; says what is missing.
-          OutOfRangeError: it is not ready, and this task has heard that the job is over.
-          UnavailableError: a task that is needed could not be reached for ``HEADWATER_CONNECT_DEADLINE_S``.
+          DeadlineExceededError: the model is not ready after that time; names the missing variables.
+          OutOfRangeError: the model is not ready, and this task was notified that the job has ended.
+          UnavailableError: a required task could not be reached for ``HEADWATER_CONNECT_DEADLINE_S``.
         """
         here = local_master(master)
         lost_since: float | None = None
@@ -287,14 +286,16 @@ class SessionManager:
         return sess, True
 
     def _is_whole(self, master: str, config: ConfigProto) -> bool:
-        """Whether the parameter servers hold what this chief has prepared; of another worker: what no chief prepares
-        now."""
+        """Returns whether the parameter servers hold the model that this chief has prepared.
+
+        In a process that has prepared none: whether no chief is preparing the model.
+        """
         if self._training is None:
             return self._being_prepared(master, config) is None
         return self._decide(Seals(master, self._graph, config).read(), None).keep == self._training
 
     def _being_prepared(self, master: str, config: ConfigProto | None) -> str | None:
-        """Which variables a chief prepares now, though they may have values; None where there are none."""
+        """Returns a message that names tasks whose variables a chief is preparing; None if there are none."""
         tasks = Seals(master, self._graph, config).being_prepared_on()
         return f"The chief is preparing the variables on {', '.join(tasks)}" if tasks else None
 
@@ -305,8 +306,11 @@ class SessionManager:
     def _keeps(
         self, sess: SessionLike, master: str, config: ConfigProto, source: str | None, *, prepares: bool
     ) -> bool:
-        """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole, and,
-        where this one ``prepares`` it, no worker for ready."""
+        """Returns whether to continue with the state that the parameter servers hold.
+
+        If not, the seals are removed, so that no other chief considers the state complete, and, if ``prepares``, the
+        variables are marked, so that no worker considers the model ready.
+        """
         seals = Seals(master, self._graph, config)
         found = seals.read()
         decision = self._decide(found, source)
@@ -327,7 +331,7 @@ class SessionManager:
         return False
 
     def _seal(self, master: str, config: ConfigProto, source: str | None) -> None:
-        """The model is ready: a chief that is started anew may go on with it."""
+        """Seals the ready model, so that a restarted chief may continue with it."""
         self._training = self._training or secrets.token_hex(8)
         seal = Seal(training=self._training, process=THIS_PROCESS, source=source or "")
         Seals(master, self._graph, config).write(seal)
@@ -378,7 +382,7 @@ class SessionManager:
             pause(min(left, self._recovery_wait_secs))
 
     def _run_local_init(self, sess: BaseSession) -> str | None:
-        """Runs ``local_init_op`` once the model is ready for it; what it waits for, or None."""
+        """Runs ``local_init_op`` if the variables that it needs are ready, else returns a message that names them."""
         if self._local_init_op is None:
             return None
         missing = self._without_value(sess, self._ready_for_local_init_op)
@@ -388,7 +392,7 @@ class SessionManager:
         return missing
 
     def _missing(self, sess: SessionLike) -> str | None:
-        """What the model waits for, or None when it is ready."""
+        """Returns a message that names the variables without a value; None if the model is ready."""
         return self._without_value(sess, self._ready_op)
 
     def _without_value(self, sess: SessionLike, op: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""`SessionRunHook`: what runs before and after every step of a monitored session, and what it gets and gives."""
+"""`SessionRunHook`: callbacks before and after every step of a monitored session, and their arguments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class SessionRunHook:
-    """Base of all hooks; override what is needed."""
+    """Base of all hooks; override the methods you need."""
 
     def begin(self) -> None:
         """Called once, before the session is made: the last moment to add to the graph."""
 
     def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
-        """Called after every new session, the first one and those that follow a lost one.
+        """Called after every new session is created: the first, and each replacement of a lost session.
 
         Args:
           session: the new session.
@@ -27,15 +27,15 @@ class SessionRunHook:
         """
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Called before every step; what it returns is fetched and fed in addition."""
+        """Called before every step; returns further tensors to fetch and values to feed."""
         return None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Called after every step, unless there was an error.
 
         Args:
-          run_context: tells of the step; its ``request_stop`` ends the loop.
-          run_values: the values of what `before_run` asked for.
+          run_context: the step; its ``request_stop`` ends the loop.
+          run_values: results of the fetches that `before_run` returned.
         """
 
     def end(self, session: SessionLike) -> None:
@@ -49,12 +49,12 @@ class _RunArgs(NamedTuple):
 
 
 class SessionRunArgs(_RunArgs):
-    """What a hook adds to a step.
+    """Fetches and feeds that a hook adds to a step.
 
     Attributes:
-      fetches: what `Session.run` takes.
+      fetches: any structure that `Session.run` takes.
       feed_dict: values to feed.
-      options: a ``RunOptions``, merged with those of the step.
+      options: a ``RunOptions``, merged into the step's options.
     """
 
     __slots__ = ()
@@ -69,7 +69,7 @@ class SessionRunContext:
     """A step that is about to run, or just ran.
 
     Attributes:
-      original_args: what the caller asked for, a `SessionRunArgs`.
+      original_args: the caller's fetches and feeds, a `SessionRunArgs`.
       session: the session, without hooks.
       stop_requested: whether a hook asked to stop.
     """
@@ -97,10 +97,10 @@ class SessionRunContext:
 
 
 class SessionRunValues(NamedTuple):
-    """What came of a hook's `SessionRunArgs`.
+    """Results of a hook's `SessionRunArgs`.
 
     Attributes:
-      results: values in the structure of its ``fetches``; None where there were none.
+      results: values in the structure of its ``fetches``; None without fetches.
       options: the ``RunOptions`` of the step.
       run_metadata: the ``RunMetadata`` of the step.
     """

@@ -72,9 +72,9 @@ def train(
     """Trains until ``number_of_steps``, with checkpoints and summaries in ``logdir``.
 
     Args:
-      train_op: what to compute again and again; `create_train_op` gives such.
-      train_step_fn: ``f(session, train_op, global_step, train_step_kwargs)`` gives the loss and whether to stop.
-      train_step_kwargs: for it.
+      train_op: the tensor to compute in each step, as returned by `create_train_op`.
+      train_step_fn: ``f(session, train_op, global_step, train_step_kwargs)`` returns the loss and whether to stop.
+      train_step_kwargs: passed to ``train_step_fn``.
       log_every_n_steps: steps between two lines of the log; 0 for none.
       master, is_chief: of this task.
       init_op, init_feed_dict, local_init_op, init_fn, ready_op, summary_op, summary_writer, saver: see `Supervisor`.
@@ -83,7 +83,7 @@ def train(
       sync_optimizer: a `SyncReplicasOptimizer`.
 
     Returns:
-      The last loss; None where there was no step.
+      The last loss; None if no step ran.
 
     Raises:
       ValueError: ``train_op`` is None, or a delay together with ``sync_optimizer``.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def create_slot(primary: GraphTensor, val: Any, name: str, colocate_with_primary: bool = True) -> AnyVariable:
-    """A slot whose initial value is the tensor ``val``.
+    """Creates a slot with the initial value ``val``, a tensor.
 
     Args:
       primary: the variable, or a tensor.

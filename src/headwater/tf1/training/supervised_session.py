@@ -33,15 +33,15 @@ LOST: Final = (AbortedError, UnavailableError)
 class SupervisedSession(Session):
     """A session for training loops.
 
-    Runs of what is in ``TRAIN_OP`` are training steps; they are reported where a launcher listens. A floating scalar
-    that is fetched in a list together with such an operation is reported as the loss.
+    Runs of operations in ``TRAIN_OP`` are training steps, which are reported to a launcher, if one listens. A floating
+    scalar fetched in a list together with such an operation is reported as the loss.
 
-    A step outlives the connections to its tasks: when one is lost, the step waits for that task and goes on where it
-    was, so that each of its updates happens once. It fails when the task has lost its state.
+    A step survives lost connections: it waits until the task reconnects and resumes, so that each of its updates is
+    applied once. It fails if the task has lost its state.
 
-    After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
-    anew. The program that holds the session notices only that the step took long; or gets an error, where a task is not
-    back before the deadline.
+    After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is
+    retried. The calling program notices only that the step took long, or gets an error if a task does not return
+    before the deadline.
     """
 
     _steps_resume = True
@@ -58,12 +58,12 @@ class SupervisedSession(Session):
         self._lives: dict[object, tuple[int, int]] = {}
 
     def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float | None = None) -> None:
-        """From now on, outlives lost tasks.
+        """Makes subsequent steps recover from lost tasks.
 
         Args:
-          open_again: gives another session whose model is ready, and waits until it is.
-          give_up_after_s: how many seconds to try that after a loss; then the error is raised. None: as long as the
-            process waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
+          open_again: waits until the model is ready, and returns another session.
+          give_up_after_s: for how many seconds to retry ``open_again`` after a loss; then the error is raised. None:
+            as long as the process waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
         """
         self._recover = open_again
         self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s

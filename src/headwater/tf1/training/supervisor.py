@@ -1,7 +1,7 @@
-"""`Supervisor`: looks after a training run, from the first session to the last checkpoint.
+"""`Supervisor`: manages a training run, from the first session to the last checkpoint.
 
 The chief initialises or restores the model and runs services: summaries, the step counter, checkpoints. The other
-workers wait until the model is ready, and say what they wait for.
+workers wait until the model is ready, and log which variables are missing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Looks after a training run.
+    """Manages a training run.
 
     ::
 
@@ -59,28 +59,29 @@ class Supervisor:
             while not sv.should_stop():
                 sess.run(train_op)
 
-    What is given as ``USE_DEFAULT`` is taken from the graph's collection of that name, else made. After that the graph
-    cannot grow any more.
+    Arguments with the value ``USE_DEFAULT`` are taken from the graph's collection of the same name, or else made. The
+    graph is then finalized.
 
     Args:
       graph: the graph; the default one when None.
-      ready_op: gives the names of variables without a value, a vector of strings; `report_uninitialized_variables` by
-        default. None: the model counts as ready.
-      ready_for_local_init_op: the same for what ``local_init_op`` needs; None by default.
+      ready_op: computes the names of variables without a value, a vector of strings; by default
+        `report_uninitialized_variables`. None: the model counts as ready.
+      ready_for_local_init_op: as ``ready_op``, for the variables that ``local_init_op`` needs; None by default.
       is_chief: whether this task initialises, restores, saves and summarises.
       init_op: initialises the model where there is no checkpoint; all global variables by default.
-      init_feed_dict: what to feed to ``init_op``.
-      local_init_op: initialises what belongs to this task alone, in every session; all local variables by default.
+      init_feed_dict: values to feed to ``init_op``.
+      local_init_op: initialises the state of this task alone, in every session; all local variables by default.
       logdir: folder of checkpoints and events; None: neither is written.
-      summary_op: what `SVSummaryThread` records; all summaries of the graph by default. None: no such thread.
-      saver: saves and restores; a `Saver` of everything by default. None: neither.
+      summary_op: the summaries that `SVSummaryThread` records; all summaries of the graph by default. None: no such
+        thread.
+      saver: saves and restores; a `Saver` of all variables by default. None: neither.
       global_step: counts the steps of all workers; the graph's ``global_step`` by default.
       save_summaries_secs: seconds between two summaries; 0: none.
       save_model_secs: seconds between two checkpoints; 0: none.
-      recovery_wait_secs: most seconds between two looks of a waiting worker.
+      recovery_wait_secs: most seconds between two checks of a waiting worker.
       stop_grace_secs: seconds that threads may take to stop.
       checkpoint_basename: file name of the checkpoints in ``logdir``.
-      session_manager: opens the sessions; a `SessionManager` of all this by default.
+      session_manager: opens the sessions; a `SessionManager` with these settings by default.
       summary_writer: writes events; a `FileWriter` to ``logdir`` by default, on the chief only. None: no events.
       init_fn: ``init_fn(session)``, called after ``init_op``.
       local_init_run_options: ``RunOptions`` of ``local_init_op``.
@@ -156,11 +157,11 @@ class Supervisor:
         self._verify_setup()
         self._graph.finalize()
 
-    # What it was given, or made ---------------------------------------------------------------------------------
+    # Arguments and their defaults -------------------------------------------------------------------------------
 
     def _chosen(self, given: Any, collection: str, make: Callable[[], object] | None) -> Any:
-        """``given``, or what the collection has first, or a new one, which is added to the collection."""
-        # Not by ==: a variable or tensor may stand here.
+        """Returns ``given`` unless it is ``USE_DEFAULT``, else the collection's first item, or adds a new one."""
+        # Check the type first: for a variable or tensor, == would add an operation.
         if not (isinstance(given, int) and given == self.USE_DEFAULT):
             return given
         collected = self._graph.get_collection(collection)
@@ -260,15 +261,15 @@ class Supervisor:
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
     ) -> SupervisedSession:
-        """A session whose model is ready: the chief makes it so, the others wait.
+        """Returns a session whose model is ready: the chief prepares the model, the others wait.
 
-        When a task is lost, a step waits until the model is ready once more, and is run again: the chief restores the
-        newest checkpoint if variables are gone with the task, or initialises where there is none.
+        When a task is lost, a step waits until the model is ready again, and is retried: if variables were lost with
+        the task, the chief restores the newest checkpoint, or initialises if there is none.
 
         Args:
           master: the target of the master: empty, or a server's.
           config: a ``ConfigProto``.
-          wait_for_checkpoint: the chief waits for a checkpoint rather than initialise.
+          wait_for_checkpoint: the chief waits for a checkpoint instead of initialising.
           max_wait_secs: longest time to wait, in seconds.
           start_standard_services: start the chief's services, and all queue runners.
 
@@ -315,7 +316,7 @@ class Supervisor:
         )
 
     def _session_after_loss(self, master: str, config: ConfigProto, max_wait_secs: float) -> SupervisedSession:
-        """A session after a task was lost: on with what is there, if it is all there, else as at the begin."""
+        """Returns a new session after a loss: continues with complete state, otherwise prepares the model again."""
         if self._is_chief:
             sess = self._session_manager.rejoin_session(master, config)
             if sess is not None:
@@ -348,7 +349,7 @@ class Supervisor:
             try:
                 self.stop(close_summary_writer=close_summary_writer)
             finally:
-                # Ends what still waits in the session.
+                # Closing the session ends steps that still wait in it, such as a service's.
                 if sess is not None:
                     try:
                         sess.close()

@@ -1,18 +1,18 @@
 """`SyncReplicasOptimizer`: updates from the mean of several replicas' gradients.
 
-Every replica adds its gradients to accumulators beside the variables, and then waits at a barrier beside the global
-step. When ``replicas_to_aggregate`` gradients are there, the chief's queue runner takes their mean, updates the
-variables with it, increments the global step, and opens the barrier for the next step. A gradient carries the step at
-which its replica was let through; one of an earlier step than the accumulators' is stale: it is dropped, and counted.
-Where fewer gradients are asked for than there are replicas, further ones that arrive before the mean is taken are part
-of it, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
+Every replica adds its gradients to accumulators on the variables' tasks, and then waits at a barrier on the global
+step's task. When ``replicas_to_aggregate`` gradients have arrived, the chief's queue runner takes their mean, updates
+the variables with it, increments the global step, and opens the barrier for the next step. A gradient carries the step
+at which its replica passed the barrier; a gradient of an earlier step than the accumulators' is stale: it is dropped
+and counted. If fewer gradients are required than there are replicas, gradients that arrive before the mean is taken are
+included, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
 
-With as many gradients as replicas, n replicas give after k steps what one process gives with n times the batch.
+With as many gradients as replicas, n replicas compute in k steps the same result as one process with n times the batch.
 
-A chief that gives tokens (``num_tokens``) has TensorFlow's meaning of these: a replica waits for the first token in a
-queue, not for the next step, and each step brings as many as there are replicas. So a run may end before the update
-that its gradient is for, and one replica may do the work of another one; the gradients of replicas that took the first
-tokens are stale once, and are dropped. That is why there are none unless a program asks for them by number.
+A chief with tokens (``num_tokens``) behaves as in TensorFlow: a replica waits for the first token in a queue, not for
+the next step, and each step adds as many tokens as there are replicas. So a run may end before the update that uses its
+gradient, and one replica may take another replica's token; the gradients of replicas that took the initial tokens are
+stale once, and are dropped. Therefore tokens are used only if a program sets their number.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SyncReplicasOptimizer(Optimizer):
         )
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
-        """As that of the wrapped optimizer."""
+        """Computes gradients with the wrapped optimizer."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
@@ -161,13 +161,15 @@ class SyncReplicasOptimizer(Optimizer):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [of], attrs).outputs[0]
             (joined,) = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier}).outputs
-            # Who hears of this start at the barrier finds that the others have heard of it.
+            # Start the barrier last: a replica that sees this start at the barrier can rely on the accumulators having
+            # started, too.
             with graph.control_dependencies(gathering.starts if several else []):
                 barrier_start = self._begin_step(
                     "StepBarrierStart", gathering.begins, gathering.elsewhere, gathering.name
                 )
         train_op = assign(self._local_step, step).op
-        # A replica joins before it reads the step: one that the chief starts the training anew in between is void.
+        # A replica joins before it reads the step: if the chief restarts the training in between, the replica's
+        # membership is void, and it has to join again.
         with graph.control_dependencies([joined.op, *gathering.joins]):
             local_inits = [assign(self._local_step, self._now())]
         chief_inits = [assign(self._local_step, gathering.begins)]
@@ -180,7 +182,7 @@ class SyncReplicasOptimizer(Optimizer):
         return train_op
 
     def _now(self) -> Tensor:
-        """The global step as of when it is asked for here."""
+        """Returns the global step, read where this is called in the graph."""
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
@@ -189,7 +191,7 @@ class SyncReplicasOptimizer(Optimizer):
         attrs = {"shared_name": self._barrier, "extra": extra, **more}
         return get_default_graph().create_op(how, inputs, attrs)
 
-    # What the chief runs ----------------------------------------------------------------------------------------
+    # Operations of the chief ------------------------------------------------------------------------------------
 
     def get_chief_queue_runner(self) -> QueueRunner:
         """The queue runner with which the chief updates the variables.
@@ -233,15 +235,15 @@ class SyncReplicasOptimizer(Optimizer):
     # Slots ------------------------------------------------------------------------------------------------------
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of the wrapped optimizer."""
+        """Returns a slot of the wrapped optimizer."""
         return self._opt.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: object, **kwargs: object) -> list[str]:
-        """As that of the wrapped optimizer."""
+        """Returns the slot names of the wrapped optimizer."""
         return self._opt.get_slot_names(*args, **kwargs)
 
     def variables(self) -> list[Any]:
-        """As that of the wrapped optimizer."""
+        """Returns the variables of the wrapped optimizer."""
         return self._opt.variables()
 
 

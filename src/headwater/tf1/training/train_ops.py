@@ -1,4 +1,4 @@
-"""One operation that trains: gradients, what is done to them, updates beside them (slim's and contrib's ways)."""
+"""Training operations of slim and contrib: gradients, their transformations, and further updates in one tensor."""
 
 from __future__ import annotations
 
@@ -116,20 +116,20 @@ def create_train_op(
     check_numerics: bool = True,
     transform_grads_fn: Callable[[Gradients], Gradients] | None = None,
 ) -> Tensor:
-    """A tensor that trains when a step computes it, and gives the loss.
+    """Returns a tensor whose computation performs a training step, with the loss as its value.
 
     Args:
-      total_loss: what to make small.
-      optimizer: makes it small.
-      global_step: counts; the graph's, made if it is not there, unless said; None for none.
-      update_ops: run before; the collection ``UPDATE_OPS`` when None.
+      total_loss: the loss to minimise.
+      optimizer: the optimizer.
+      global_step: the variable that counts steps; by default the graph's, created if missing; None: no counting.
+      update_ops: operations to run before; the collection ``UPDATE_OPS`` when None.
       variables_to_train: ``TRAINABLE_VARIABLES`` when None.
       clip_gradient_norm: the largest norm of a gradient; 0 for any.
       summarize_gradients: add summaries of the gradients.
       gate_gradients, aggregation_method, colocate_gradients_with_ops: see `Optimizer.compute_gradients`.
       gradient_multipliers: factors, by variables or their names.
-      check_numerics: fail where the loss is no finite number.
-      transform_grads_fn: changes the pairs of gradients and variables.
+      check_numerics: fail if the loss is not finite.
+      transform_grads_fn: maps the pairs of gradients and variables to the pairs to apply.
     """
     if global_step is _USE_GLOBAL_STEP:
         global_step = get_or_create_global_step()
@@ -183,24 +183,24 @@ def optimize_loss(
     colocate_gradients_with_ops: bool = False,
     increment_global_step: bool = True,
 ) -> Tensor:
-    """A tensor that trains when a step computes it, and gives the loss.
+    """Returns a tensor whose computation performs a training step, with the loss as its value.
 
     Args:
-      loss: what to make small.
-      global_step: counts; the graph's when None.
-      learning_rate: a number, a tensor, or None where the optimizer has its own.
+      loss: the loss to minimise.
+      global_step: the variable that counts steps; the graph's when None.
+      learning_rate: a number, a tensor, or None if the optimizer has its own.
       optimizer: one of `OPTIMIZER_CLS_NAMES`, a class, an optimizer, or a function of the learning rate.
       gradient_noise_scale: deviation of the noise added to gradients.
       gradient_multipliers: factors, by variables or their names.
       clip_gradients: the largest global norm of the gradients, or a function of the pairs.
       learning_rate_decay_fn: ``f(learning_rate, global_step)``.
-      update_ops: run before; the collection ``UPDATE_OPS`` when None.
-      variables: ``TRAINABLE_VARIABLES`` when None.
+      update_ops: operations to run before; the collection ``UPDATE_OPS`` when None.
+      variables: the variables to train; ``TRAINABLE_VARIABLES`` when None.
       summaries: which of `OPTIMIZER_SUMMARIES` to make.
-      increment_global_step: count the step.
+      increment_global_step: whether to increment ``global_step``.
 
     Raises:
-      ValueError: another optimizer, or a bad learning rate or summary.
+      ValueError: an unknown optimizer, or an invalid learning rate or summary.
     """
     loss = convert_to_tensor(loss)
     step = get_global_step() if global_step is None else global_step
@@ -321,7 +321,7 @@ def summarize_tensors(tensors: Sequence[object], summarizer: Callable[[Any], Any
 def summarize_collection(
     collection: str, name_filter: str | None = None, summarizer: Callable[[Any], Any] = summarize_tensor
 ) -> list[Any]:
-    """Summaries of what a collection holds."""
+    """Returns summaries of the items of a collection."""
     return [summarizer(item) for item in get_collection(collection, name_filter)]
 
 

@@ -32,13 +32,13 @@ def global_step(sess: Any, global_step_tensor: GraphTensor) -> int:
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The graph's global step: the one in ``GLOBAL_STEP``, else what is called ``global_step:0``, else None.
+    """Returns the graph's global step: the item of ``GLOBAL_STEP``, else the tensor ``global_step:0``, else None.
 
     Args:
-      graph: the default one when None.
+      graph: the graph; the default one when None.
 
     Raises:
-      TypeError: it is no integer scalar.
+      TypeError: the global step is not an integer scalar.
     """
     graph = graph or get_default_graph()
     collected = graph.get_collection(GraphKeys.GLOBAL_STEP)
@@ -122,10 +122,10 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
 
 
 def global_step_value(asked_by: str) -> Any:
-    """The tensor that hooks read the global step of the default graph with.
+    """Returns the tensor from which hooks read the global step of the default graph.
 
     Args:
-      asked_by: who needs it, for the error.
+      asked_by: name of the hook, for the error.
 
     Raises:
       RuntimeError: there is no global step.

@@ -1,4 +1,4 @@
-"""Values of a checkpoint whose rows or columns stand for words, for a variable with other words in another order."""
+"""Remapping of checkpoint values whose rows or columns stand for words to a variable with another vocabulary."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from headwater.tf1.training.checkpoint_reader import load_checkpoint
 
 
 class VocabInfo(NamedTuple):
-    """Which words the rows or columns of a variable stand for, and which those of its values in a checkpoint.
+    """Vocabularies of the rows or columns of a variable, and of its values in a checkpoint.
 
     Attributes:
       new_vocab: path of a file with the variable's words, one a line.
-      new_vocab_size: how many of its lines to take.
+      new_vocab_size: how many of its lines to use.
       num_oov_buckets: number of further rows or columns, which stand for no word.
       old_vocab: path of the file with the words of the checkpoint.
-      old_vocab_size: how many of its lines to take; -1 for all.
-      backup_initializer: ``f(shape, dtype)`` gives the values of new words; zeros when None.
-      axis: 0 where rows stand for words, 1 where columns do.
+      old_vocab_size: how many of its lines to use; -1 for all.
+      backup_initializer: ``f(shape, dtype)`` returns the values of new words; zeros when None.
+      axis: 0 if rows stand for words, 1 if columns do.
     """
 
     new_vocab: str
@@ -51,17 +51,17 @@ def words_of(path: str, count: int) -> list[bytes]:
 
 
 def places(info: VocabInfo) -> np.ndarray[Any, Any]:
-    """For each row or column of the variable its place in the checkpoint; -1 for those that are new."""
+    """Returns, for each row or column of the variable, its index in the checkpoint; -1 for new words."""
     old = {word: place for place, word in enumerate(words_of(info.old_vocab, info.old_vocab_size))}
     found = [old.get(word, -1) for word in words_of(info.new_vocab, info.new_vocab_size)]
     return np.array(found + [-1] * info.num_oov_buckets, np.int64)
 
 
 def remapped(path: str, name: str, info: VocabInfo, shape: Sequence[int], dtype: dtypes.DType) -> Tensor:
-    """The value of a variable of ``shape``: what the checkpoint has for its words, and the backup for others.
+    """Returns the value of a variable of ``shape``: from the checkpoint for its words, else from the initializer.
 
     Raises:
-      ValueError: the shape is not that of the vocabulary.
+      ValueError: the shape does not match the vocabulary.
     """
     where = places(info)
     if info.axis not in (0, 1) or len(shape) <= info.axis or shape[info.axis] != len(where):
@@ -70,7 +70,7 @@ def remapped(path: str, name: str, info: VocabInfo, shape: Sequence[int], dtype:
         )
 
     def read() -> np.ndarray[Any, Any]:
-        """The checkpoint's rows or columns in the new order; where there is none, its first stands in."""
+        """Returns the checkpoint's rows or columns in the new order, with its first as a placeholder for new words."""
         stored = load_checkpoint(path).get_tensor(name)
         return np.take(stored, np.maximum(where, 0), info.axis)
 

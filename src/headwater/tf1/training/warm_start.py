@@ -49,15 +49,15 @@ def _checkpoint_path(path: Path) -> str:
 
 
 def init_from_checkpoint(ckpt_dir_or_file: Path, assignment_map: Mapping[str, object]) -> None:
-    """From now on the initializers of some variables take their values from a checkpoint.
+    """Replaces the initializers of some variables by their values in a checkpoint.
 
     Args:
-      ckpt_dir_or_file: a checkpoint, or a folder whose newest one to take.
+      ckpt_dir_or_file: a checkpoint, or a folder, of which the newest checkpoint is used.
       assignment_map: from names in the checkpoint to variables, their names, or lists of parts; from a scope that ends
         in ``/`` to another such scope, for all variables in it.
 
     Raises:
-      ValueError: a name that the checkpoint or the graph does not have, or another shape there.
+      ValueError: a name is missing in the checkpoint or the graph, or shapes differ.
     """
     path = _checkpoint_path(ckpt_dir_or_file)
     reader = load_checkpoint(path)
@@ -114,12 +114,12 @@ def _begin(path: str, shapes: Mapping[str, Sequence[int]], name: str, parts: Seq
 def assign_from_checkpoint(
     model_path: Path, var_list: Sequence[Variable], ignore_missing_vars: bool = False
 ) -> tuple[Any, dict[Any, Any]]:
-    """An operation that gives variables values of a checkpoint, and what to feed to it.
+    """Returns an operation that assigns values of a checkpoint to variables, and the values to feed to it.
 
     Args:
       model_path: the checkpoint.
       var_list: variables, or a dictionary from names in the checkpoint to variables.
-      ignore_missing_vars: leave out what the checkpoint does not have.
+      ignore_missing_vars: omit variables that are missing in the checkpoint.
 
     Raises:
       ValueError: the checkpoint lacks a variable, or has it with another shape.

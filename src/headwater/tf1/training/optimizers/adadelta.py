@@ -23,9 +23,9 @@ class AdadeltaOptimizer(SettingsOptimizer):
     a thousand times less than PyTorch's.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       rho: ρ, how slowly the averages change.
-      epsilon: ε, also what makes the first step possible: u starts at zero.
+      epsilon: ε, without which the first step would be zero: u starts at zero.
       use_locking: accepted; updates are always atomic.
       name: name of the operations it adds.
 

@@ -25,11 +25,11 @@ class AdamOptimizer(SettingsOptimizer):
     corrected for its bias; Keras does the same, while PyTorch and optax add it after the correction, so that their ε
     is smaller in the first steps by the factor √(1−β₂ᵗ).
 
-    A sparse gradient counts as a dense one with zeros: m and v of all rows decay, and all rows move by what is left of
-    m. The powers β₁ᵗ and β₂ᵗ are variables, on the task of the variable that comes first by name.
+    A sparse gradient is treated as a dense gradient with zeros: m and v of all rows decay, and all rows move by their
+    decayed m. The powers β₁ᵗ and β₂ᵗ are variables, on the task of the variable that is first by name.
 
     Args:
-      learning_rate: η; a number, a tensor, or a function that gives one.
+      learning_rate: η; a number, a tensor, or a function that returns one.
       beta1: β₁, how slowly the average of gradients changes.
       beta2: β₂, how slowly the average of squares changes.
       epsilon: ε; keeps steps finite where v is near zero. Larger values, such as 0.1 or 1, suit some networks better.

@@ -1,4 +1,4 @@
-"""What the optimizers share: settings as tensors, and the operation that updates one variable."""
+"""Common parts of the optimizers: settings as tensors, and the operation that updates one variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SettingsOptimizer(Optimizer):
-    """An optimizer whose settings are numbers, tensors, or functions without arguments that give one of these."""
+    """Base of optimizers with settings that are numbers, tensors, or functions without arguments that return these."""
 
     def __init__(self, use_locking: bool, name: str) -> None:
         super().__init__(use_locking, name)

@@ -44,12 +44,12 @@ class GradientDescentOptimizer(SettingsOptimizer):
 
 
 class MomentumOptimizer(SettingsOptimizer):
-    """Gradient descent that keeps its direction (Polyak, 1964).
+    """Gradient descent with momentum (Polyak, 1964).
 
     a ← μ·a + g, then θ ← θ − η·a; with Nesterov's momentum θ ← θ − (η·g + η·μ·a).
 
     The learning rate scales the step, not the accumulated gradient, so that a change of η acts at once; PyTorch does
-    the same, while Sutskever et al. (2013) and Caffe scale what is accumulated. Nesterov's form here evaluates the
+    the same, while Sutskever et al. (2013) and Caffe scale the accumulated value. Nesterov's form here evaluates the
     gradient at θ, as Sutskever et al. rewrite it.
 
     Args:
