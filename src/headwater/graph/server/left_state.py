@@ -1,16 +1,16 @@
-"""A ``ps`` of graphs that is told to end leaves what it has with the chief, and is as before when it is started anew.
+"""Handoff at a drain: a ``ps`` of graphs hands its state to the chief, and its next incarnation restores it from there.
 
-What is left (`headwater.cluster.task.left_states`) is a text in JSON, then arrays: the variables as a saved state has
-them (`headwater.graph.server.own_state`), the seal of the training, what else the task keeps
-(`headwater.graph.resources.keeping`), and
-all by which masters know it: its generation, their sessions with the plans, answers that they may not have, steps that
-wait, each with what it has by then, and transfers that no step has taken. Then the next life is, for the others, the
-same life, of which they have lost the connections for a while: a step goes on where it was, by the protocol of
-`headwater.graph.master.protocol`, and each is applied once on every ``ps``.
+The handed-over state (`headwater.cluster.task.left_states`) is a text in JSON, followed by arrays: the variables in the
+format of saved states (`headwater.graph.server.own_state`), the seal of the training, the task's other resources
+(`headwater.graph.resources.keeping`), and all that masters know the task by: its generation, their sessions with the
+plans, answers that may not have arrived, waiting steps with their intermediate values, and transfers that no step has
+taken. The next incarnation keeps the generation, so for other tasks only the connections were lost for a while: a step
+resumes where it was, by the protocol of `headwater.graph.master.protocol`, and is applied once on every ``ps``.
 
-Where the task keeps what cannot be said (iterators, readers), which is as new after each start, the masters have to
-know: the next life has a generation of its own, sessions are made anew, and the chief finds the seals, and restores
-nothing, as with saved states. Without a seal, or where all ``ps`` go back together, nothing is left then.
+Some resources cannot be serialised (iterators, readers) and start afresh. Masters have to notice that, so the next
+incarnation then has a new generation: sessions are created again, and the chief finds the seals and restores no
+checkpoint, as with saved states. Without a seal, or where all ``ps`` have to restore together, nothing is handed over
+in that case.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from headwater.graph.server.steps import StepService
 
 _log = logging.getLogger("headwater")
 
-#: How long steps that run have to end, in seconds.
+#: Time that running steps have to end, in seconds.
 _END_S: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftState:
-    """What a ``ps`` has left.
+    """The state that a ``ps`` has handed to the chief.
 
     Attributes:
-      former: the life that the next one goes on as; None where that has a generation of its own.
-      facts: all but arrays.
-      arrays: in the order in which the facts speak of them.
+      former: the incarnation that the next one continues; None if the next one has a new generation.
+      facts: everything except arrays.
+      arrays: in the order in which the facts refer to them.
     """
 
     former: FormerLife | None
@@ -71,7 +71,7 @@ class LeftState:
 
     @staticmethod
     def of(tensors: Sequence[Any]) -> LeftState:
-        """What `left_of` has given."""
+        """Parses the arrays that `left_of` returned."""
         text, *arrays = tensors
         facts = json.loads(text.tobytes())
         former = None
@@ -80,7 +80,7 @@ class LeftState:
         return LeftState(former=former, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
-        """Makes a task that has just begun what its former life was."""
+        """Restores the state of the previous incarnation in a task that has just started."""
         facts, rest = self.facts, iter(self.arrays)
         told = facts["cells"]
         unpack_cells(runtime.resources, told, [next(rest) for _ in told])
@@ -116,18 +116,18 @@ class LeftState:
 
 
 def _unsayable(runtime: TaskRuntime) -> set[type]:
-    """The classes of what a task keeps that cannot be left."""
+    """Returns the classes of the task's resources that cannot be handed over."""
     return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
 def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
-    """Arrays of all that a task leaves, from which nothing is taken any more.
+    """Returns the task's state as arrays; the task must not accept anything from then on.
 
     Args:
       runtime: its state and plans.
       steps: that it serves; they are held.
-      generation: of its life.
-      come: tasks that have come to it.
+      generation: of this incarnation.
+      come: tasks that have connected to it.
     """
     known, is_all = steps.freeze(), not _unsayable(runtime)
     with runtime.resources.lock:
@@ -175,14 +175,14 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
 
 
 def _is_left(key: Key, theirs: Collection[str]) -> bool:
-    """Whether what is kept at a place is left: ``theirs`` are the containers of the sessions that are."""
+    """Whether the resource at ``key`` is handed over; ``theirs`` are the containers of the sessions handed over."""
     return key.container in theirs or not is_of_session(key.container)
 
 
 def _midst(
     midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
-    """Where a step is to go on, as `LeftState` reads it: what JSON takes, and arrays."""
+    """Encodes the point where a step resumes, as `LeftState` reads it: values for JSON, and arrays."""
     position, slots = midst.stopped
     before = runtime.plan(session, midst.plan).slots()
     filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
@@ -198,7 +198,7 @@ def _array(data: bytes) -> Array:
 
 
 def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftState | None:
-    """What a ``ps`` that begins has left with the chief; None where it has left nothing there.
+    """Fetches the state that the previous incarnation of a ``ps`` handed to the chief; None if there is none.
 
     Args:
       cluster: the cluster.
@@ -208,7 +208,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
     chief = chief_of(cluster)
     if chief.job not in cluster.jobs:
         return None
-    # It has no shell yet: that has the generation of what was left.
+    # The shell does not exist yet: it takes its generation from the state fetched here.
     wiring = Wiring(me=Identity(task=str(task), generation=new_generation()), inside_grpc=inside_grpc)
     link = WaitingLink(wiring, chief, parse_address(cluster.task_address(chief.job, chief.index)))
     try:
@@ -228,7 +228,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
 
 
 class Leaving:
-    """On a ``ps``: leaves all that it has with the chief when it is told to end.
+    """Hands all state of a ``ps`` to the chief when the ``ps`` is drained.
 
     Args:
       shell: the task.
@@ -242,7 +242,7 @@ class Leaving:
         self._steps = steps
 
     def leave(self) -> None:
-        """Takes no step from now on, ends those that run, and leaves the rest; where there is something to leave."""
+        """Stops accepting steps, ends the running ones and hands over the state, if there is any."""
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
             return
@@ -271,7 +271,7 @@ class Leaving:
             _log.warning("%s has left its state of %d variables with %s until it is back", shell.me, count, chief)
 
     def _why_not(self) -> str:
-        """Why its variables are of no use without what else it keeps; empty where they are."""
+        """Returns why the variables are of no use without the task's other resources; empty if they are of use."""
         more = _unsayable(self._runtime)
         if not more:
             return ""

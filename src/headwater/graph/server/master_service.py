@@ -1,4 +1,4 @@
-"""The master of a server: for the program in its own process, and for clients elsewhere."""
+"""The master of a server, for the program in its own process and for clients in other processes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from headwater.graph.passes.prune import Request
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
 
-#: How long a client has to hold a session that it has created, in seconds.
+#: Time in which a client has to hold a session that it has created, in seconds.
 _HOLD_WITHIN_S = 60.0
 
 
 class _ClientSession:
-    """A session of a client elsewhere: its graph came over the network."""
+    """A session of a client in another process, which has sent its graph."""
 
     def __init__(self, session: MasterSession) -> None:
         self.session = session
@@ -43,11 +43,11 @@ class MasterService:
     Args:
       runtime: the server's task.
       peers: the other tasks.
-      clock: gives seconds that only grow.
-      refuses: why this task has no sessions of its own; empty where it has.
+      clock: returns monotonic time in seconds.
+      refuses: why this task may not open sessions; empty if it may.
 
     Attributes:
-      sessions: how many were ever opened.
+      sessions: number of sessions opened so far.
       over: see `headwater.graph.master.targets.Master`.
     """
 
@@ -68,10 +68,10 @@ class MasterService:
     # For this process -------------------------------------------------------------------------------------------
 
     def open(self, graph: Graph, options: SessionOptions) -> MasterSession:
-        """A session that runs operations of ``graph``, which the caller goes on building.
+        """Opens a session that runs operations of ``graph``; the caller may add to the graph later.
 
         Raises:
-          FailedPreconditionError: this task has no sessions.
+          FailedPreconditionError: this task may not open sessions.
         """
         if self._refuses:
             raise FailedPreconditionError(None, None, self._refuses)
@@ -79,14 +79,14 @@ class MasterService:
         return MasterSession(self._runtime, graph, options, self._peers)
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state of this task and of its peers, and ends their sessions."""
+        """Discards the state of this task and of its peers, and ends their sessions."""
         self._runtime.reset(list(containers))
         self._peers.reset(containers)
 
     # For clients elsewhere --------------------------------------------------------------------------------------
 
     def create_session(self, config: bytes, graph_def: bytes) -> str:
-        """Starts a session for a client elsewhere; gives its handle."""
+        """Creates a session for a client in another process; returns its handle."""
         graph = _checked(lambda: load_graph(graph_pb2.GraphDef.FromString(graph_def)))
         session = self.open(graph, SessionOptions.decode(config))
         now = self._clock()
@@ -106,7 +106,7 @@ class MasterService:
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes = b""
     ) -> int:
-        """Plans a request; gives the number to call it by."""
+        """Plans a request; returns the number to call it by."""
         del options
         client = self._client(session)
         graph = client.session.graph
@@ -127,11 +127,11 @@ class MasterService:
         self._client(session).callables.pop(number, None)
 
     def session_devices(self, session: str) -> list[str]:
-        """Full names of the devices that a session may use."""
+        """Returns the full names of the devices that a session may use."""
         return [device.name() for device in self._client(session).session.devices()]
 
     def close_session(self, session: str) -> None:
-        """Ends a session; one that is not there is over already."""
+        """Ends a session; does nothing if it has ended already."""
         with self._lock:
             client = self._clients.pop(session, None)
             self._not_held.pop(session, None)
@@ -144,7 +144,7 @@ class MasterService:
             self.close_session(session)
 
     def hold(self, channel: Channel, frame: Frame) -> None:
-        """Takes a HOLD frame: the session ends when `let_go` is called for the channel."""
+        """Handles a HOLD frame: the session ends when `let_go` is called for the channel."""
         match frame.header:
             case (str(session),):
                 with self._lock:
@@ -154,7 +154,7 @@ class MasterService:
                 raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
 
     def let_go(self, channel: Channel) -> None:
-        """Ends the sessions whose client is gone: ``channel`` has closed."""
+        """Ends the sessions held by ``channel``, which has closed: their client has ended."""
         for session in self._held.pop(channel, ()):
             self.close_session(session)
 

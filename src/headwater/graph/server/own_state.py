@@ -1,11 +1,12 @@
-"""A ``ps`` of graphs that saves its own state every few seconds, and goes on with it when it is started anew, while all
-other tasks keep theirs; see `headwater.state.state_saver`.
+"""Periodic saves of a graph ``ps``: after a restart it resumes from its newest saved state, while all other tasks keep
+theirs; see `headwater.state.state_saver`.
 
-The state is that of its variables, slots of optimizers and the global step among them, and the seal of the training
-(`headwater.tf1.training.seals`): so the chief finds the training as a whole, and restores nothing. Between the moment
-that a chief breaks the seals, to restore a checkpoint on all tasks, and the next seal, there is no state to go back to.
+A state has the variables, including optimizer slots and the global step, and the seal of the training
+(`headwater.tf1.training.seals`). The seal tells the chief that the training is complete on all tasks, so it restores no
+checkpoint. From the moment that a chief breaks the seals, to restore a checkpoint on all tasks, until the next seal,
+there is no saved state to resume from.
 
-What a task holds besides variables (queues, readers, iterators) is as new afterwards, as after any loss of a task.
+Other resources of the task (queues, readers, iterators) start empty afterwards, as after any loss of a task.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("headwater")
 
-#: Below the folder of saves; no set of parameters has a folder of this name.
+#: Subfolder of the folder of saves; no set of parameters can have this name.
 FOLDER: Final = "+graph"
 _COUNTS: Final = "counts"
-#: Variables that a text names at most.
+#: Maximum number of variables that a message names.
 _SHOWN: Final = 5
 
 
 def saves_of_environment(environ: Mapping[str, str] | None = None) -> Saves | None:
-    """What the environment says of saves; None where it names no folder.
+    """Reads the settings of saves from the environment; None if it names no folder.
 
     Raises:
-      InvalidArgumentError: ``HEADWATER_SAVE_EVERY_S`` is no number above 0.
+      InvalidArgumentError: ``HEADWATER_SAVE_EVERY_S`` is not a positive number.
     """
     environ = os.environ if environ is None else environ
     folder = environ.get(SAVES, "")
@@ -60,11 +61,11 @@ def saves_of_environment(environ: Mapping[str, str] | None = None) -> Saves | No
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loss:
-    """What a ``ps`` has lost that went back to its own state.
+    """Updates that a ``ps`` lost when it restored its saved state.
 
     Attributes:
       at: when the state was saved, in seconds since 1970.
-      updates: by variable the first and the last update that are lost; None where that is not known.
+      updates: first and last lost update of each variable; None if unknown.
     """
 
     at: float
@@ -72,7 +73,7 @@ class Loss:
 
     @property
     def most(self) -> int:
-        """The greatest number of updates that a variable has lost."""
+        """The largest number of updates that any variable has lost."""
         return max((last - first + 1 for first, last in (self.updates or {}).values()), default=0)
 
     def __str__(self) -> str:
@@ -99,11 +100,11 @@ def _names(names: Sequence[str]) -> str:
 
 
 def loss_of(saved: Mapping[str, tuple[int, int]], counts: Sequence[int] | None, at: float) -> Loss:
-    """What is lost.
+    """Computes the updates lost since a saved state.
 
     Args:
-      saved: of each variable its slot, and how many updates its state has.
-      counts: how many there were in the end, by slot; None where that is not known.
+      saved: slot of each variable, and the number of updates in its saved state.
+      counts: final numbers of updates, by slot; None if unknown.
       at: when the state was saved, in seconds since 1970.
     """
     if counts is None:
@@ -113,21 +114,21 @@ def loss_of(saved: Mapping[str, tuple[int, int]], counts: Sequence[int] | None, 
 
 
 HeldCell = tuple[tuple[str, str], int, int, Array]
-"""A variable at one moment: container and name, a number that states know it by, how often it was replaced, its value.
+"""A variable at one moment: (container, name), its number in saved states, its count of updates, its value.
 """
 
 
 def hold_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
-    """A variable that has a value, as it is now. The lock of the resources is held."""
-    # A NumPy view keeps the buffer, so that the next update makes a new one.
+    """Captures the present value of a variable that has one. The caller holds the lock of the resources."""
+    # A NumPy view keeps the buffer in use, so the next update allocates another one instead of overwriting it.
     return key, number, cell.updates, np.asarray(cell.value)
 
 
 def pack_cells(held: Iterable[HeldCell]) -> tuple[list[list[Any]], list[tuple[Spec, Array]]]:
-    """Variables as a state has them.
+    """Encodes variables in the format of saved states.
 
     Returns:
-      What is said of each, as JSON takes it; and its value as an array of numbers.
+      The description of each variable, for JSON; and its value as an array of numbers.
     """
     told: list[list[Any]] = []
     arrays: list[tuple[Spec, Array]] = []
@@ -142,10 +143,10 @@ def pack_cells(held: Iterable[HeldCell]) -> tuple[list[list[Any]], list[tuple[Sp
 def unpack_cells(
     resources: Resources, told: Sequence[Sequence[Any]], arrays: Iterable[Array]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    """Gives the variables of a task what `pack_cells` has given.
+    """Restores variables of a task from the result of `pack_cells`.
 
     Returns:
-      Of each its number, and how often it was replaced.
+      The number and the count of updates of each variable.
     """
     found: dict[tuple[str, str], tuple[int, int]] = {}
     with resources.lock:
@@ -160,14 +161,14 @@ class GraphSaver(StateSaver):
     """Saves the variables of a task.
 
     Args:
-      resources: have them.
+      resources: hold the variables.
       saves: where and how often.
       task: this one.
-      tasks: how many there are of its job.
+      tasks: number of tasks of its job.
 
     Attributes:
-      loss: what is lost since the state that the task went on with; None where it has begun without.
-      job_over: whether the job is over, so that its states have no use any more.
+      loss: updates lost since the restored state; None if no state was restored.
+      job_over: whether the job is over, so that saved states are of no further use.
     """
 
     def __init__(self, resources: Resources, saves: Saves, task: TaskName, tasks: int) -> None:
@@ -181,13 +182,13 @@ class GraphSaver(StateSaver):
         self._counts: UpdateCounts | None = None
         self._slots: dict[tuple[str, str], int] = {}
 
-    # Beginning and end ------------------------------------------------------------------------------------------------
+    # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def restore(self) -> bool:
-        """Goes on with the newest state there is; whether there was one. Before the task serves.
+        """Restores the newest saved state before the task serves; returns whether there was one.
 
         Raises:
-          FailedPreconditionError: it is of another number of ``ps``.
+          FailedPreconditionError: the state is from a different number of ``ps``.
           OpError: the folder cannot be read.
         """
         chain = self._found()
@@ -225,9 +226,10 @@ class GraphSaver(StateSaver):
         )
 
     def end(self) -> None:
-        """The task has ended, and no connection is left: what changes now is not acknowledged to any task.
+        """Saves the final state. The task has ended and has no connections, so no later change is acknowledged to any
+        task.
 
-        Where the job is over its states have no use any more, and are removed; else the last one is saved.
+        If the job is over, removes all saved states instead: nothing will restore them.
         """
         self._note.on_change = None
         self._periodic.stop()
@@ -239,7 +241,7 @@ class GraphSaver(StateSaver):
             files.remove(os.path.join(self.folder, _COUNTS))
 
     def _sealed(self) -> None:
-        """A chief has prepared the model on all tasks, or is about to."""
+        """Handles a change of the seal: a chief has prepared the model on all tasks, or is about to."""
         if not self._note.text or self._note.together:
             with self._saving:
                 state_files.remove(self.folder)
@@ -270,12 +272,12 @@ class GraphSaver(StateSaver):
         return Taken(at=at, signature="", facts=facts, arrays=arrays)
 
     def _count_in_file(self, cell: Cell, slot: int) -> None:
-        """Has the updates of a variable counted in the file from now on; under the lock of the resources."""
+        """Counts further updates of a variable in the file. The caller holds the lock of the resources."""
         if self._counts is not None and slot < SLOTS and cell.counts is not self._counts.numbers:
             self._counts.numbers[slot] = cell.updates
             cell.counts, cell.slot = self._counts.numbers, slot
 
-    # How it fares -----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         last, text = self._last, "no state saved yet"
@@ -284,7 +286,7 @@ class GraphSaver(StateSaver):
         return f"{text}; {self.loss}" if self.loss is not None else text
 
     def group(self) -> GroupProgress:
-        """For the task's snapshot."""
+        """Returns the progress for the task's status snapshot."""
         lost = self.loss.most if self.loss is not None else 0
         return GroupProgress(name="variables", saved=str(self), saved_bytes=self.written_bytes, lost_updates=lost)
 
@@ -298,7 +300,7 @@ def _sizes(strings: Array) -> list[int]:
 
 
 def _strings(data: Array, told: Mapping[str, Json]) -> Array:
-    """What a variable of strings holds: its bytes, one string after the other, with their sizes and its shape."""
+    """Decodes a variable of strings from its concatenated bytes, the size of each string, and its shape."""
     found: list[bytes] = []
     at = 0
     for size in told["sizes"]:
@@ -308,10 +310,10 @@ def _strings(data: Array, told: Mapping[str, Json]) -> Array:
 
 
 def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | None:
-    """The saver of a ``ps``, after it has brought the task where it was; None where the environment names no folder.
+    """Creates the saver of a ``ps`` and restores the saved state; returns None if the environment names no folder.
 
     Raises:
-      FailedPreconditionError: the folder holds the states of another number of ``ps``.
+      FailedPreconditionError: the folder holds states from a different number of ``ps``.
       OpError: it cannot be read, or written.
     """
     saves = saves_of_environment()

@@ -1,8 +1,8 @@
-"""A step that a master elsewhere asked this task to take part in.
+"""This task's part of a step that is run for a master in another process.
 
-A step that may resume outlives its channel. What it has sent and its master may not have received, it keeps; what it
-waits for, it goes on waiting for when its master has come back on another channel (`ServedStep.attach`). So nothing of
-it happens twice, however often the connection is lost: it is always the same step, not a repetition.
+A resumable step outlives its channel. It keeps the frames that its master may not have received, and continues to wait
+for transfers until its master has reconnected on another channel (`ServedStep.attach`). So the step is never run twice,
+however often the connection is lost: it is resumed, not repeated.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
 """See `headwater.graph.master.peers.Peers.push`."""
 
 Secured = Callable[[Callable[[str], None]], None]
-"""Returns once another copy of the task has all that an answer says. What it is given is called now and then with what
-is waited for, in words; what that raises ends the wait.
+"""Returns once the backup has all changes that the next answer depends on. The argument is called now and then with a
+description of the wait; an exception that it raises ends the wait.
 
 Raises:
-  UnavailableError: this copy does not serve any more.
+  UnavailableError: this replica is not the primary any more.
 """
 
 
 _log = logging.getLogger("headwater")
 
-#: How long a step has waited for others that does not go on by itself, as far as is known, in seconds.
+#: A step that has waited for others for this long, in seconds, is assumed not to continue by itself.
 _STANDS_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
-"""What using a channel raises that was lost: the first time, and when it is closed here for that."""
+"""Errors of a lost channel: the first error, and later ones after the channel was closed here because of it."""
 
 
 class InMidst(NamedTuple):
-    """Where in its plan a step was when its task ended.
+    """The point in its plan that a step had reached when its task ended.
 
     Attributes:
-      plan: its number.
-      stopped: where in it.
-      stash: the transfers that have come from its master, and were not taken yet.
-      seconds: until its deadline; None without one.
+      plan: number of the plan.
+      stopped: position in the plan.
+      stash: transfers received from its master and not yet used.
+      seconds: time until its deadline; None without a deadline.
     """
 
     plan: int
@@ -72,14 +72,14 @@ class InMidst(NamedTuple):
 
 
 class LeftStep(NamedTuple):
-    """What is left of a step that is over, whose master may not have its answer, or that is to go on.
+    """The handed-over state of a step that has ended but whose answer may be lost, or that will resume.
 
     Attributes:
       session, number: of the step.
-      came: the transfers that have come from its master.
-      dropped: how many frames its master has had, and confirmed.
-      kept: the frames after those.
-      midst: where it is to go on; None where it is over.
+      came: transfers received from its master.
+      dropped: number of frames that its master has acknowledged.
+      kept: the frames after the acknowledged ones.
+      midst: where it resumes; None if it has ended.
     """
 
     session: str
@@ -91,26 +91,27 @@ class LeftStep(NamedTuple):
 
 
 class ServedStep(Step):
-    """A step of a master elsewhere.
+    """A step run for a master in another process.
 
     Args:
-      channel: to the master; the step has it for itself.
+      channel: to the master; used by this step only.
       master: full name of the master's task.
       runtime: this task's.
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
-      secured: see `Secured`; None where there is no other copy.
+      secured: see `Secured`; None without a backup.
 
     Attributes:
-      channel: the one that the step uses now.
-      patience_s: how long it waits for its master to come back, in seconds.
-      on_lost: called when it waits for that.
-      gives_values: whether the values of the next run are to go with the answer, so that it has to follow the update.
-      answered: whether its end was told, or is kept for its master.
-      unconfirmed: tasks that may not have what was sent to them, each with what waits until it has.
-      over: whether nothing of it runs any more.
-      put_off: whether it was stopped since its task ends.
-      goes_on_with: the plan in whose midst it was put off, to go on in the task's next life; None where it was not.
-      lacking: whether another task may lack what it was sent.
+      channel: the step's present channel.
+      patience_s: how long it waits for its master to reconnect, in seconds.
+      on_lost: called when it starts to wait for the master.
+      gives_values: whether the answer includes the values for the next run, so that it cannot be sent before the
+        update.
+      answered: whether its end was sent, or is kept for its master.
+      unconfirmed: tasks with unacknowledged transfers, each with a function that waits for the acknowledgement.
+      over: whether it has ended here.
+      put_off: whether it was suspended because its task ends.
+      goes_on_with: the plan in which it was suspended, to resume in the next incarnation; None if it does not resume.
+      lacking: whether another task may lack a transfer sent to it.
     """
 
     patience_s: float = 0.0
@@ -120,15 +121,16 @@ class ServedStep(Step):
     over = False
     put_off = False
     goes_on_with: int | None = None
-    # What few steps have stands here rather than in `__init__`, which each of them calls.
+    # Rarely used attributes are class attributes: `__init__` runs for each step and has to be short.
     lacking = False
     _sender: threading.Thread | None = None
     _closing: tuple[int, Sequence[Any]] | None = None
-    # Of a step that resumes: how many frames there were before those that it keeps.
+    # For resumable steps: number of frames before those in `_kept`.
     _dropped = 0
     _away_since: float | None = None
     _changed: threading.Condition | None = None
-    # What its master reads ahead, of which version it has what it has sent already, and that.
+    # The variables that its master reads ahead, the version that the master has used, and the transfer computed from
+    # it.
     _reads: FirstReads | None = None
     _read = WANTS_VALUES
     _given: Sequence[Any] = ()
@@ -152,23 +154,23 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self.unconfirmed: list[tuple[str, Confirm]] = []
-        # Of a step that resumes: the transfers that have come, and what was sent that the master may lack.
+        # For resumable steps: the transfers received, and the sent frames that the master may lack.
         self._came: set[int] = set()
         self._kept: list[Frame] = []
         self._sending = threading.Lock()
 
-    # What its master reads ahead --------------------------------------------------------------------------------------
+    # Values that the master reads ahead -------------------------------------------------------------------------------
 
     def read_ahead(self, reads: FirstReads, version: int, given: Sequence[Any]) -> None:
-        """The master wants the values that the plan's next run reads, and has perhaps read those of this run ahead.
+        """Notes that the master wants the values for the plan's next run, and perhaps has read this run's values ahead.
 
         Args:
-          reads: what the plan reads first.
-          version: of the values that the master has; `WANTS_VALUES` where it has none.
-          given: the transfer that it has computed from these.
+          reads: the plan's first reads.
+          version: of the master's values; `WANTS_VALUES` if it has none.
+          given: the transfer that it has computed from them.
 
         Raises:
-          InvalidArgumentError: that is not what the plan awaits.
+          InvalidArgumentError: the plan expects another number of tensors.
         """
         awaited = len(reads.exchange.given.tensors) if version != WANTS_VALUES else 0
         if len(given) != awaited:
@@ -186,7 +188,7 @@ class ServedStep(Step):
         self.has_read_ahead, self._given = False, ()
         kept = reads.current(version)
         if kept is None:
-            # Others update in between: the next run's values would be outdated, too.
+            # Other workers update in between, so values for the next run would be outdated, too.
             self._reads, self.gives_values = None, False
             return None
         self._came.add(reads.exchange.given.transfer)
@@ -208,7 +210,8 @@ class ServedStep(Step):
         if self.channel.sends_at_once(_nbytes(tensors)):
             self._put(frame)
         else:
-            # The master may be sending as much to us at this moment, and neither would get to receive.
+            # The master may be sending a large frame to this task at the same time: if both sent before receiving, they
+            # would deadlock.
             self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
             self._sender.start()
 
@@ -225,17 +228,17 @@ class ServedStep(Step):
             self.cancel(error.message)
 
     def settle(self) -> None:
-        """Waits until all that was sent has left."""
+        """Waits until all frames have been handed to the channel."""
         if self._sender is not None:
             self._sender.join()
             self._sender = None
 
     def confirm(self) -> None:
-        """Waits until all tasks have what this step has sent them.
+        """Waits until all tasks have acknowledged this step's transfers.
 
         Raises:
-          UnavailableError: one is lost, and the step does not resume.
-          CancelledError, DeadlineExceededError: one is away; see `check`.
+          UnavailableError: a task is lost, and the step is not resumable.
+          CancelledError, DeadlineExceededError: a task is disconnected; see `check`.
         """
         while self.unconfirmed:
             task, confirm = self.unconfirmed[0]
@@ -250,14 +253,15 @@ class ServedStep(Step):
                 del self.unconfirmed[0]
 
     def _check_and_look(self) -> None:
-        """As `check`; and looks whether the master is there, of which no frame is awaited while another task is."""
+        """As `check`, for waits for another task, in which nothing is received from the master: checks its connection,
+        too."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._still_away(channel)
         self.check()
 
     def confirm_rest(self) -> None:
-        """The same at the end of the step, also where it has failed; what cannot be sent is logged."""
+        """As `confirm`, at the end of the step, also of a failed one; errors are logged."""
         while self.unconfirmed:
             try:
                 self.confirm()
@@ -265,7 +269,7 @@ class ServedStep(Step):
                 _log.debug("step %d of %s: %s", self.number, self._master, error)
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-        if self.unconfirmed:  # what is waited for may need them
+        if self.unconfirmed:  # the awaited event may depend on these transfers
             condition.release()
             try:
                 self.confirm()
@@ -299,18 +303,18 @@ class ServedStep(Step):
         if self.resumes:
             if received > self._dropped:
                 self._drop(received)
-            if transfer in self._came:  # it came before, on a channel that was lost
+            if transfer in self._came:  # a duplicate of a transfer received on a lost channel
                 return
             self._came.add(transfer)
         self._stash[transfer] = frame.tensors
 
-    # The end ----------------------------------------------------------------------------------------------------------
+    # End of the step --------------------------------------------------------------------------------------------------
 
     @staticmethod
     def without_channel(
         number: int, session: str, master: str, runtime: TaskRuntime, push: Push, secured: Secured | None = None
     ) -> ServedStep:
-        """A step whose master has lost its channel, and may come back on another one."""
+        """Creates a step whose master has lost its channel and may reconnect."""
         channel, _ = memory_pair()
         channel.close()
         step = ServedStep(number, session, None, channel, master, runtime, push, secured)
@@ -319,7 +323,8 @@ class ServedStep(Step):
 
     @staticmethod
     def of_former_life(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
-        """A step that is over, whose master may ask for its answer again, or that is to go on."""
+        """Restores a step of the previous incarnation: an ended one, whose answer may be asked for again, or one to
+        resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
         step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
         if known.midst is None:
@@ -337,17 +342,17 @@ class ServedStep(Step):
             transfer, last = self._closing
             header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
         if self._reads is not None:
-            with contextlib.suppress(FailedPreconditionError):  # another session has thrown the values away
+            with contextlib.suppress(FailedPreconditionError):  # another session has discarded the values
                 version, values = self._reads.read()
                 header = (*(*header, 0, 0)[:3], len(values), version)
                 tensors = [*tensors, *values]
         self._put(Frame(DONE, header, tensors))
 
     def answer_early(self, results: Sequence[Any]) -> None:
-        """The same while an update is left to do, if that can be said without waiting.
+        """Answers before the step's last update, if the answer can be sent without waiting.
 
-        With several sessions it gains nothing: the master's next step would keep this one from its core while the
-        others wait for the update.
+        With several sessions there is no gain: the master's next step would compete with this one for its core while
+        the others wait for the update.
         """
         alone = self._runtime.session_count() == 1
         if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
@@ -356,15 +361,15 @@ class ServedStep(Step):
             try:
                 self.answer(results)
             except _LOST as error:
-                _log.debug("step %d: %s", self.number, error.message)  # the next frame that is awaited says so
+                _log.debug("step %d: %s", self.number, error.message)  # the next receive raises this error
 
     def fail(self, error: BaseException) -> None:
-        """Tells the master why there is no answer."""
+        """Sends the error to the master."""
         self.answered = True
         self._put(error_frame(self.number, error, self._runtime.task))
 
     def end(self) -> None:
-        """Nothing of the step runs any more. What it has kept stays until `attach` or the master's next step."""
+        """Marks the step as ended. Its kept frames stay until `attach` or the master's next step."""
         with self._sending:
             self.over = True
         if self._changed is not None:
@@ -372,27 +377,27 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def stands(self) -> bool:
-        """Whether it has waited for a while, and for more than that other tasks have what it has sent."""
+        """Whether it has waited for a while, for something other than acknowledgements of its transfers."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
 
     def ended(self) -> None:
-        if not (self.put_off and self.stopped is not None):  # it may go on; see `give_up`
+        if not (self.put_off and self.stopped is not None):  # it may resume; see `give_up`
             super().ended()
 
     def give_up(self) -> None:
-        """It was put off, and does not go on."""
+        """Ends a suspended step that does not resume."""
         self.stopped = None
         self.ended()
 
     def put_it_off(self, reason: str) -> None:
-        """The task ends: the step is to wait for nothing any more. See `StepService.hold`."""
+        """Suspends the step as its task ends; every wait of the step is interrupted. See `StepService.hold`."""
         self.put_off = True
         self.cancel(reason)
-        self.channel.break_off(reason)  # wakes who waits for its master
+        self.channel.break_off(reason)  # wakes the thread that waits for its master
 
     def left(self) -> LeftStep:
-        """What the task's next life has to know of it, once nothing of it runs."""
+        """Returns the state for the task's next incarnation, once the step does not run any more."""
         midst, plan = None, self.goes_on_with
         if plan is not None:
             assert self.stopped is not None
@@ -400,11 +405,11 @@ class ServedStep(Step):
         return LeftStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept), midst)
 
     def delivered(self) -> bool:
-        """Whether what it has sent has gone to its master, by a channel that is not lost."""
+        """Whether all frames were sent to its master and the channel is not lost."""
         with self._sending:
             return not self.channel.peer_gone()
 
-    # A channel that is lost -------------------------------------------------------------------------------------------
+    # Lost channels ----------------------------------------------------------------------------------------------------
 
     def _put(self, frame: Frame) -> None:
         if self._secured is not None:
@@ -413,7 +418,7 @@ class ServedStep(Step):
             except _LOST as error:
                 if not self.resumes:
                     raise
-                # The other copy has the step, and answers.
+                # The new primary has the step, and answers.
                 _log.debug("step %d does not answer %s: %s", self.number, self._master, error.message)
                 return
         if not self.resumes:
@@ -427,7 +432,7 @@ class ServedStep(Step):
                 _log.debug("step %d keeps a frame for %s's return: %s", self.number, self._master, error.message)
 
     def _await_second(self, secured: Secured) -> None:
-        """Waits until another copy of the task has all that the next frame says."""
+        """Waits until the backup has all changes that the next frame depends on."""
         began = time.monotonic()
 
         def waits(what: str) -> None:
@@ -441,13 +446,13 @@ class ServedStep(Step):
             self.waits_for = None
 
     def _drop(self, received: int) -> None:
-        """The master has ``received`` of this step's frames: they need not be kept."""
+        """Drops kept frames: the master has received the first ``received`` frames of this step."""
         with self._sending:
             del self._kept[: max(0, received - self._dropped)]
             self._dropped = max(received, self._dropped)
 
     def _await_return(self, lost: Channel, error: OpError) -> None:
-        """Waits until the master has come back on another channel than ``lost``; raises ``error`` when it does not."""
+        """Waits until the master has reconnected on another channel than ``lost``; raises ``error`` if it does not."""
         if not self.resumes:
             raise error
         if self.on_lost is not None:
@@ -481,7 +486,7 @@ class ServedStep(Step):
         channel = self.channel
         if not channel.peer_gone():
             return False
-        while self.resumes:  # what it sent before it went, which may be that it gives the step up
+        while self.resumes:  # frames sent before the connection was lost; one of them may be GIVE_UP
             try:
                 frame = channel.recv(0)
             except (*_LOST, DeadlineExceededError):
@@ -503,25 +508,25 @@ class ServedStep(Step):
         return True
 
     def attach(self, channel: Channel, received: int, on_lost: Callable[[], None]) -> None:
-        """The master is back on ``channel``; returns when the step has ended.
+        """Continues on ``channel``, on which the master has reconnected; returns when the step has ended.
 
         Args:
-          received: how many transfers of this step have come to the master.
-          on_lost: called when it waits for the master's return once more.
+          received: how many frames of this step the master has received.
+          on_lost: called when it has to wait for the master again.
         """
         changed, former = self._condition(), self.on_lost
-        self.channel.break_off(f"{self._master} came back on another connection")  # wakes who uses it
+        self.channel.break_off(f"{self._master} came back on another connection")  # wakes the threads that use it
         self._drop(received)
         with self._sending:
             self.channel, self.on_lost, self._away_since = channel, on_lost, None
-            with contextlib.suppress(*_LOST):  # it has to come back once more
+            with contextlib.suppress(*_LOST):  # the master has to reconnect again
                 channel.send(Frame(RESUMED, (self.number, len(self._came), len(self._kept)), ()))
                 for frame in self._kept:
                     channel.send(frame)
         for condition in list(self._waiting):
             with condition:
                 condition.notify_all()
-        if former is not None:  # a step that has not looked meanwhile has not said so
+        if former is not None:  # the step may not have noticed the loss, and so not have called it
             former()
         with changed:
             while not self.over:

@@ -1,4 +1,4 @@
-"""Servers: one task of a cluster, which other tasks and clients can reach."""
+"""`Server`: one task of a cluster, reachable for other tasks and clients."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Server:
 
     Args:
       server_or_cluster_def: a ``ServerDef``, or a cluster in any form that `ClusterSpec` takes.
-      job_name: the task's job; needed where the cluster has several and no ``ServerDef`` says it.
+      job_name: the task's job; needed if the cluster has several jobs and no ``ServerDef`` is given.
       task_index: likewise.
       protocol: how tensors travel: ``"grpc"`` (the default) opens channels beside gRPC, ``"grpc+stream"`` keeps them
         inside gRPC, for networks that let nothing else through.
-      config: a ``ConfigProto``, of which ``device_count``, ``gpu_options`` and ``intra_op_parallelism_threads`` count.
+      config: a ``ConfigProto``; its ``device_count``, ``gpu_options`` and ``intra_op_parallelism_threads`` are used.
       start: start at once.
 
     Raises:
-      ValueError, TypeError: job or task are not given and not plain, or an argument is of the wrong type.
+      ValueError, TypeError: job or task is missing and ambiguous, or an argument has the wrong type.
       InternalError, InvalidArgumentError: the cluster has no such job, or no such task.
       AlreadyExistsError: another process holds the port; the message names it.
-      PermissionDeniedError: others could reach the server and nothing guards it.
-      FailedPreconditionError: the job lets its number of ``ps`` change while it runs.
+      PermissionDeniedError: the server would be reachable from other machines without authentication.
+      FailedPreconditionError: the job may change its number of ``ps`` while it runs.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Server:
 
     @property
     def target(self) -> str:
-        """What a session takes to use this server: ``grpc://host:port``."""
+        """The target of sessions that use this server: ``grpc://host:port``."""
         return self._require_running().target
 
     def start(self) -> None:
-        """Starts the server; nothing when it runs already."""
+        """Starts the server; does nothing if it is running."""
         if self._running is None:
             _require_fixed_servers(self._cluster)
             config = self._server_def.default_session_config
@@ -93,14 +93,15 @@ class Server:
                 atexit.register(self._running.leave)
 
     def join(self) -> None:
-        """Waits until the job is over or the process is told to end (SIGTERM).
+        """Waits until the job is over or the process receives SIGTERM.
 
         The job is over when the program of the chief (``/job:chief/task:0``, or ``/job:worker/task:0`` where there is
-        no chief) has ended without an error after it has run sessions, and every other worker has come and gone, too.
+        no chief) has ended without an error after it has run sessions, and every other worker has connected and ended,
+        too.
 
-        In the main thread SIGTERM ends the wait rather than the process, so that a parameter server's program ends
-        orderly: by SystemExit with code 0, for programs are written as if this never returned, and what follows may be
-        a worker's. In another thread it returns. Ctrl-C raises KeyboardInterrupt.
+        In the main thread, SIGTERM ends the wait rather than the process, and then this method raises SystemExit with
+        code 0: programs assume that it never returns, and the code after it may be a worker's. In another thread it
+        returns. Ctrl-C raises KeyboardInterrupt.
         """
         self._require_running().shell.wait_until_over()
         self.stop()
@@ -108,12 +109,12 @@ class Server:
             raise SystemExit(0)
 
     def _say_over(self) -> None:
-        """The process is about to end: if its program is done, and has not failed, so is the job."""
+        """At exit of the chief: declares the job over, unless the program has failed."""
         if self._running is not None and getattr(sys, "last_value", None) is None:
             self._running.say_over()
 
     def stop(self) -> None:
-        """Stops the server and frees its port. Its state is gone."""
+        """Stops the server and frees its port. Its state is lost."""
         atexit.unregister(self._say_over)
         if self._running is not None:
             atexit.unregister(self._running.answer_all)
@@ -127,13 +128,13 @@ class Server:
 
     @staticmethod
     def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
-        """A server of a cluster of one task, at a port that the system chooses."""
+        """Creates a server of a cluster of one task, at a port that the system chooses."""
         return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
 
 def _require_fixed_servers(cluster: ClusterSpec) -> None:
-    """Raises FailedPreconditionError where the number of ``ps`` may change, and no ``ps`` has a second copy of what
-    another one keeps: variables of graphs would stay behind."""
+    """Raises FailedPreconditionError if the number of ``ps`` may change and variables are not replicated: variables of
+    graphs do not move, so those of a removed ``ps`` would be lost."""
     shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
     if not shards or PS not in cluster.jobs or has_two_copies():
         return

@@ -1,4 +1,4 @@
-"""What the snapshot of a task says of its graphs, for `headwater status` and metrics."""
+"""The status of a task's graphs, for `headwater status` and metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECORD_SIZE = 4
 
 
 def add_state(snapshot: Snapshot, runtime: TaskRuntime) -> Snapshot:
-    """``snapshot`` with what a task for graphs holds and does, besides what it says already."""
+    """Returns ``snapshot`` with the variables, steps and waits of a task for graphs added."""
     cells = runtime.resources.cells()
     sizes = sorted((_size(key, cell) for key, cell in cells.items()), key=lambda size: (-size.nbytes, size.name))
     now = snapshot.at
@@ -57,7 +57,7 @@ def _size(key: tuple[str, str], cell: Cell) -> VariableSize:
 
 
 def _value(runtime: TaskRuntime, cell: Cell) -> Any:
-    """A copy; under the lock, since an update would take the buffer away."""
+    """Copies a variable's value, under the lock: an update may reuse the buffer."""
     with runtime.resources.lock:
         return None if cell.value is None else np.array(cell.value)
 

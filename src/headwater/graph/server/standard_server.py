@@ -1,4 +1,4 @@
-"""A task's server by what ``TF_CONFIG`` says, for programs that do nothing else."""
+"""A task's server configured by ``TF_CONFIG``, for programs that only run a server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from headwater.graph.server.server import Server
 
 
 def run_standard_tensorflow_server(session_config: Any = None) -> Server:
-    """The running server of this task; `Server.join` waits on it.
+    """Starts the server of this task; `Server.join` waits for its end.
 
     Args:
       session_config: a ``ConfigProto``; see `Server`.
 
     Raises:
       ValueError: ``TF_CONFIG`` names no cluster or no task, or a cluster without chief and workers.
-      ClusterConfigError: it cannot be right.
+      ClusterConfigError: ``TF_CONFIG`` is invalid.
     """
     found = task_config_from_environment()
     if found is None or not found.cluster.jobs:

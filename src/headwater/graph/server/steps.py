@@ -1,4 +1,4 @@
-"""The data plane of a task: runs its part of steps for masters elsewhere."""
+"""The data plane of a task: runs its part of steps for masters in other processes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedSt
 _log = logging.getLogger("headwater")
 
 _LOOK_S = 0.005
-# How long steps that are put off may take to hear of it, in seconds.
+# Time that suspended steps may take to notice it, in seconds.
 _PUT_OFF_S = 5.0
-#: Types in the header of RUN, and of RUN and RESUME with a number more: see `headwater.graph.master.protocol`.
+#: Types in the header of RUN, and of RUN and RESUME with a further number: see `headwater.graph.master.protocol`.
 _REQUESTS = frozenset(
     (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
 )
@@ -44,7 +44,7 @@ def _nothing() -> None:
 
 
 def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
-    """Waits until ``condition`` is false, at most ``seconds``; whether it is."""
+    """Waits until ``condition`` is false, at most ``seconds``; returns whether it is."""
     give_up_at = time.monotonic() + seconds
     while condition():
         if time.monotonic() >= give_up_at:
@@ -54,52 +54,52 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 class Follower(Protocol):
-    """Another copy of the task, as its steps see it."""
+    """Interface of the task's backup for the steps of the primary."""
 
     def secured(self, waits: Callable[[str], None]) -> None:
         """See `Secured`."""
         ...
 
     def failed(self) -> None:
-        """A step has failed, and the next answer says so: `secured` returns only where this copy serves still. One that
-        serves no more may not know what the step needs."""
+        """Called when a step has failed, before the error is sent: `secured` then returns only if this replica is still
+        the primary. A former primary may fail only because it lacks what the step needs."""
         ...
 
     def ended(self, session: str, step: int) -> None:
-        """Nothing of a step runs here any more."""
+        """Called when no part of a step runs here any more."""
         ...
 
     def finished(self, session: str, step: int) -> None:
-        """The master of a step has its answer, so that none asks for it again."""
+        """Called when the master of a step has its answer, so no master will ask for it again."""
         ...
 
     def passed(self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
-        """Takes a transfer that another task has sent on ``channel``, where both copies have it.
+        """Accepts a transfer that another task has sent on ``channel``; returns once both replicas have it.
 
         Raises:
-          UnavailableError: this copy does not serve any more.
+          UnavailableError: this replica is not the primary any more.
         """
         ...
 
 
 class StepService:
-    """Serves channels: each in a thread of its own, one step after the other.
+    """Serves channels, each in its own thread, one step after the other.
 
-    A step that may resume is known by its session and number from its beginning until its master has the answer: when
-    the master sends the next step on the channel. So a master that has lost the channel finds it again.
+    A resumable step is registered under its session and number from its start until its master has the answer, which is
+    certain when the master sends the next step on the channel. Until then, a master that has lost the channel can
+    resume the step.
 
     Args:
       runtime: the task's.
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
-      watchdog: is told of steps of training.
-      patience_s: how long a step waits for a master that has lost its channel, in seconds; by default somewhat longer
-        than a master tries to come back.
-      follower: the other copy of the task, where there is one.
+      watchdog: is notified of training steps. patience_s: how long a step waits for a master that has lost its channel,
+        in seconds; by default somewhat longer than a master tries to reconnect.
+      follower: the task's backup, if the task is replicated.
 
     Attributes:
-      steps: how many it has run.
+      steps: number of steps run.
       watchdog: is told of steps of training.
-      spoiled: whether one was put off that has changed something, and cannot go on.
+      spoiled: whether a suspended step has changed state and cannot resume, so that the state is inconsistent.
     """
 
     def __init__(
@@ -121,7 +121,8 @@ class StepService:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], ServedStep] = {}
         self._resumed: dict[str, set[int]] = {}
-        #: Known steps that have lost their channel, in the order of that, and until when they stay known.
+        #: Registered steps that have lost their channel, in the order of the loss, with the time until which they are
+        #: kept.
         self._left: dict[tuple[str, int], float] = {}
         self._held = self._frozen = False
         self.spoiled: bool = False
@@ -131,13 +132,14 @@ class StepService:
     def serve(
         self, channel: Channel, frame: Frame, other: Callable[[Frame], bool], on_lost: Callable[[], None] = _nothing
     ) -> None:
-        """Answers frames until the other end closes the channel.
+        """Answers frames until the peer closes the channel.
 
         Args:
           channel: the channel; the caller closes it.
           frame: the first.
-          other: takes frames of kinds that are not of steps; says whether it knew this one.
-          on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master's return.
+          other: handles frames of other kinds; returns whether it has handled this one.
+          on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master to
+            reconnect.
 
         Raises:
           UnavailableError, CancelledError: the channel has ended.
@@ -147,7 +149,7 @@ class StepService:
         last: ServedStep | None = None
 
         def close_training() -> None:
-            with contextlib.suppress(KeyError):  # two threads may find the channel lost at once
+            with contextlib.suppress(KeyError):  # two threads may notice the loss of the channel at once
                 while trained:
                     session, worker = trained.popitem()
                     self.watchdog.closed(worker, session)
@@ -160,19 +162,19 @@ class StepService:
             while True:
                 kind = frame.kind
                 if kind in (RUN, RESUME):
-                    if last is not None:  # its master has the answer, else it would not go on
+                    if last is not None:  # the master has the answer, else it would not send the next step
                         if self._follower is not None:
                             self._follower.finished(last.session, last.number)
                         self._known.pop((last.session, last.number), None)
                         if self._left:
                             self._left.pop((last.session, last.number), None)
-                        last = None  # with the values that it gave, which an update then changes in place
+                        last = None  # drop its results, too: unreferenced buffers can be updated in place
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
                     self._take_push(channel, frame)
-                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these are of a step that ended early
+                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # left over from a step that ended early
                     raise bad_header(frame, channel.peer)
-                del frame  # and its tensors, which may lie in memory that the other end waits for
+                del frame  # and its tensors, which may lie in shared memory that the peer waits for
                 frame = channel.recv()
         finally:
             if last is not None and last.channel is channel:
@@ -180,16 +182,16 @@ class StepService:
             close_training()
 
     def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
-        """Waits until every step has been answered, but for those that wait for something.
+        """Waits until every step has been answered, except steps that wait for something.
 
-        A program may end because of what a step of another task has brought, such as the last token of a queue; that
-        task waits for the answer. Where it has lost its channel, it comes back for it. An answer waits until other
-        tasks have what the step has sent them, see `headwater.graph.master.protocol`.
+        A step of another task may have caused this program to end, for example by adding the last token of a queue;
+        that task still waits for the answer. If it has lost its channel, it reconnects to ask for it. An answer waits
+        until other tasks have acknowledged the step's transfers, see `headwater.graph.master.protocol`.
 
         Args:
-          seconds: how long at most for steps that run.
-          return_s: how long at most for tasks that do not take what a step has sent them, and for masters that have
-            lost their channels, no longer ago than this.
+          seconds: limit for running steps.
+          return_s: limit for tasks that have not acknowledged a transfer, and for masters to reconnect; masters that
+            lost their channels longer ago are not waited for.
 
         Returns:
           Whether all were answered.
@@ -213,28 +215,28 @@ class StepService:
             case (str(session), int(step), int(transfer)):
                 if self._follower is not None:
                     self._follower.passed(channel, session, step, transfer, frame.tensors)
-                elif self._runtime.owner(session):  # else it is over, and no thread would ever take it
+                elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
             case _:
                 raise bad_header(frame, channel.peer)
 
-    # The end of the task, whose next life goes on ---------------------------------------------------------------------
+    # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
     def hold(self, seconds: float) -> Sequence[ServedStep]:
-        """Begins no step from now on, and has those that run end. The masters of steps that come hear nothing until the
-        task stops: they bring these to its next life.
+        """Stops starting steps, and waits for the running ones to end. Masters of new steps get no answer until the
+        task stops; then they send these steps to its next incarnation.
 
-        A step that runs has some time to end, unless all wait for one another. Then it is put off: where it has changed
-        nothing yet, it is as one that has not come; where it waits, it is to go on in the task's next life; else it
-        fails.
+        Running steps get ``seconds`` to end, less if all of them wait for each other. Those that remain are suspended:
+        a step that has changed nothing yet is treated as never received; a waiting step resumes in the next
+        incarnation; any other step fails.
 
         Args:
-          seconds: how long steps have to end.
+          seconds: time that running steps have to end.
 
         Returns:
-          Those that run on.
+          The steps that still run.
         """
         self._held = True
         _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
@@ -248,19 +250,19 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[LeftStep]:
-        """From now on, what comes is not taken any more, see `require_not_frozen`: it would not be among what is left.
+        """Stops accepting changes, see `require_not_frozen`: they would be missing from the state that is handed over.
 
         Returns:
-          What is left of steps whose masters may ask for their answers again, and of those that are to go on.
+          The state of steps whose masters may ask for the answers again, and of steps that are to resume.
         """
         self._frozen = True
         return [step.left() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Is called once something has been taken, before that is confirmed.
+        """Must be called after a change was accepted and before it is acknowledged.
 
         Raises:
-          UnavailableError: when the task stops, where what was left of it may not have that.
+          UnavailableError: the state may have been handed over without the change. Raised only when the task stops.
         """
         if self._frozen:
             self._wait_for_stop()
@@ -270,8 +272,7 @@ class StepService:
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
     def know(self, left: Sequence[LeftStep]) -> None:
-        """Knows from now on the steps that a former life of the task has left, and goes on with those that were not
-        over."""
+        """Registers the steps handed over by the previous incarnation, and resumes those that had not ended."""
         until = time.monotonic() + self._patience_s
         for known in left:
             step = ServedStep.of_former_life(known, self._runtime.owner(known.session), self._runtime, self._push)
@@ -284,24 +285,25 @@ class StepService:
                 self._begin_again(step, known.midst.plan, known.midst.stopped)
 
     def stop(self) -> None:
-        """Ends the steps that wait for a master to come back: the task stops."""
+        """Cancels steps that wait for a master to reconnect, as the task stops."""
         self._stopped.set()
         self._patience_s = 0.0
         for step in list(self._known.values()):
             step.patience_s = 0.0
             step.cancel(f"{self._runtime.task} stops")
 
-    # Steps that may resume --------------------------------------------------------------------------------------------
+    # Resumable steps --------------------------------------------------------------------------------------------------
 
     def known(self) -> int:
-        """How many steps their masters may ask for again."""
+        """Returns the number of steps that their masters may resume."""
         return len(self._known)
 
     def _enter(self, step: ServedStep, again: bool) -> ServedStep | None:
-        """Makes a step known; gives the one that is known already, if there is one.
+        """Registers a step; returns the step already registered under its number, if any.
 
         Args:
-          again: its master has lost a channel that it has sent the step on. What may still come from there is none.
+          again: its master resumes the step on another channel. If RUN still arrives late on the lost channel, it must
+            not start the step a second time.
         """
         key = step.session, step.number
         with self._lock:
@@ -313,11 +315,11 @@ class StepService:
         return None if found is step else found
 
     def _keep(self, step: ServedStep) -> None:
-        """The channel has ended after the answer, which may not have come: the master may ask for it again."""
+        """Keeps a step whose channel has ended after the answer was sent: the master may not have received it."""
         now, key = time.monotonic(), (step.session, step.number)
         with self._lock:
             if self._known.get(key) is not step:
-                return  # the session is over, and its master with it
+                return  # the session is over, so no master will resume the step
             self._left.pop(key, None)
             self._left[key] = now + self._patience_s
             for old in [old for old, until in self._left.items() if until < now]:
@@ -325,7 +327,7 @@ class StepService:
                 del self._left[old]
 
     def _forget(self, step: ServedStep) -> None:
-        """A step is as one that has not come."""
+        """Treats a step as never received."""
         with self._lock:
             if self._known.get((step.session, step.number)) is step:
                 del self._known[step.session, step.number]
@@ -341,8 +343,8 @@ class StepService:
                     del known[key]
 
     def go_on(self, session: str, number: int, plan: int) -> None:
-        """Goes on with a step of a former copy of the task, unless it needs something of its master, who has to come
-        back then, or has done so already."""
+        """Resumes a step of the former primary without its master. Does nothing if the step needs input from the
+        master, which then has to reconnect, or if the master has reconnected already."""
         runtime = self._runtime
         compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
         if compiled is None or _needs(compiled.plan, master):
@@ -353,7 +355,7 @@ class StepService:
             self._begin_again(step, plan)
 
     def _begin_again(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
-        """Runs a step without its master, from its beginning or from where it was ``stopped``."""
+        """Runs a step without its master, from its start or from where it was ``stopped``."""
         name = f"goes-on-{step.number}"
         threading.Thread(target=self._go_on, args=(step, plan, stopped), name=name, daemon=True).start()
 
@@ -372,10 +374,10 @@ class StepService:
     def _run(
         self, channel: Channel, frame: Frame, trained: dict[str, str], on_lost: Callable[[], None]
     ) -> ServedStep | None:
-        """Runs a step; gives it, if its master may ask for its answer again.
+        """Runs a step; returns it if its master may ask for its answer again.
 
         Args:
-          trained: has the sessions of which the channel has brought steps of training, and their workers.
+          trained: maps sessions that have run training steps on this channel to their workers.
         """
         session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -394,7 +396,7 @@ class StepService:
                 known.attach(channel, received or 0, on_lost)
                 return known
         if again:
-            with contextlib.suppress(UnavailableError):  # the step's own frames meet the same fate
+            with contextlib.suppress(UnavailableError):  # the step notices the loss by itself
                 channel.send(Frame(RESUMED, (number, 0, 0), ()))
         if traced:
             step.trace = StepTrace()
@@ -463,7 +465,7 @@ class StepService:
             step.answer(results)
 
     def _trains(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
-        """The first step of training of a session on a channel has come; gives the worker's name."""
+        """Registers a session's first training step on a channel; returns the worker's name."""
         worker = trained[session] = channel.peer.partition(" (")[0]
         self.watchdog.opened(worker, session)
         return worker
@@ -471,7 +473,7 @@ class StepService:
     def _train(
         self, compiled: CompiledPlan, feeds: Sequence[Any], step: ServedStep, answer: Any, plan: int, worker: str
     ) -> list[Any]:
-        """Runs a plan as a step of training of a worker."""
+        """Runs a plan as a worker's training step."""
         done = False
         self.watchdog.began(worker, step.session, step)
         try:
@@ -508,18 +510,18 @@ class StepService:
 
 
 def _needs(plan: TaskPlan, master: str) -> bool:
-    """Whether a step of the plan is given something by its master."""
+    """Whether a step of the plan needs input from its master."""
     return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
 
 
 def _run_header(
     channel: Channel, frame: Frame
 ) -> tuple[str, int, int, float | None, bool, bool, int | None, int | None]:
-    """What a RUN or RESUME frame says: session, plan, step, seconds left, whether to trace it, whether it may resume,
-    how many of its transfers have come to the master (None where it is sent for the first time), and what the master
-    reads ahead (None: nothing)."""
+    """Parses a RUN or RESUME frame: session, plan, step, seconds left, whether to trace it, whether it may resume, how
+    many of its transfers the master has received (None for RUN), and the version that the master has read ahead (None
+    if it does not read ahead)."""
     header = frame.header
-    # Looked up, as this is asked of each step: a pattern takes five times as long.
+    # A lookup, since this runs for each step: a match statement takes five times as long.
     if tuple(map(type, header)) not in _REQUESTS:
         raise bad_header(frame, channel.peer)
     if len(header) == _REQUEST:

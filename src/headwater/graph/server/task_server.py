@@ -1,4 +1,4 @@
-"""A task that runs steps of graphs: the service behind a `Server`, and the shell that it stands on."""
+"""A task that runs steps of graphs: the service behind a `Server`, and its shell."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ from headwater.state.witness import RemoteWitness, WitnessService
 
 _log = logging.getLogger("headwater")
 
-# How long a process that ends gives its last answers to leave, in seconds.
+# Time that a process gives its last answers to be sent when it ends, in seconds.
 _LAST_ANSWERS_S = 2.0
-# How long it waits for a master that has lost its channel and comes back for the answer of its last step, in seconds.
+# Time that it waits for a master that has lost its channel to reconnect for the answer of its last step, in seconds.
 _RETURN_S = 15.0
 
 
 class TaskServer(Service):
-    """Steps of graphs, at a task of its own.
+    """Runs a task that executes steps of graphs.
 
     Args:
       cluster: all tasks.
       task: this one. Job ``ps`` stays off GPUs.
       inside_grpc: keep tensors inside gRPC.
-      device_counts: how many devices of each type the task shows.
-      settings: what the program wants of its devices.
+      device_counts: number of devices of each type that the task offers.
+      settings: the program's device settings.
 
     Attributes:
       shell: the task.
-      target: what a session takes to use it.
+      target: the target of sessions that use this task.
       runtime: its state and plans.
     """
 
@@ -101,9 +101,9 @@ class TaskServer(Service):
         self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS
         self._master = MasterService(self.runtime, self._peers, refuses=self._no_master() if keeps else "")
-        #: Generations of the masters whose steps were served in this life.
+        #: Generations of the masters that this incarnation has served.
         self._met: set[int] = set()
-        #: The copies of tasks that this process has or may have; None where there is one of each only.
+        #: Replicas of tasks that this process holds or may hold; None without replication.
         self.copies: CopyService | None = None
         if self._processes is not None and task.job == PS:
             self.copies = self._copies_of(self._processes)
@@ -132,7 +132,7 @@ class TaskServer(Service):
         return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
-        """Gives the links to the processes that may have copies of a task."""
+        """Returns a function that lists the links to the processes that may hold replicas of a task."""
         shell, processes = self.shell, self._processes
         assert processes is not None
         pair = processes.pair(task.index)
@@ -154,10 +154,10 @@ class TaskServer(Service):
         return links
 
     def _processes_of(self, cluster: ClusterSpec) -> GraphProcesses:
-        """The processes that may have copies of tasks of job ``ps``."""
+        """Returns the processes that may hold replicas of tasks of job ``ps``."""
         me, tasks = self.shell.me, cluster.task_indices(PS)[: tasks_of(cluster)]
         addresses = {index: cluster.task_address(PS, index) for index in tasks}
-        if me.job == PS:  # others than those that the tasks begin on need not have come
+        if me.job == PS:  # processes beyond the initial ones may not have started
             addresses[me.index] = cluster.task_address(PS, me.index)
         return GraphProcesses(
             addresses,
@@ -167,7 +167,7 @@ class TaskServer(Service):
         )
 
     def _copies_of(self, processes: GraphProcesses) -> CopyService:
-        """The copies that this process has or may have, of each task."""
+        """Creates this process's replicas, one of each task, and the service for them."""
         shell = self.shell
         chief, me = shell.chief, shell.me
         witness, left = RemoteWitness(shell.link(chief), str(chief)), LeftCopies(str(chief), shell.link(chief))
@@ -206,27 +206,28 @@ class TaskServer(Service):
         ]
 
     def stop(self) -> None:
-        """Ends everything and frees the port. May be called again."""
+        """Stops everything and frees the port. Idempotent."""
         forget_master(self.target)
         self.shell.stop()
         if self._saver is not None:
             self._saver.end()
 
     def answer_all(self) -> None:
-        """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
+        """Waits until steps of other tasks that are nearly done have been answered; see `StepService.answer_all`."""
         self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
     def leave(self) -> None:
-        """The program of this worker has come to its end. A ``ps`` that serves no copy has not met it, and hears so."""
+        """Announces that this worker's program has ended, also to each ``ps`` that is no primary and has not met the
+        worker."""
         if self._twice and not self._peers.refused:
             self.shell.leave()
 
     def say_over(self) -> None:
-        """Says that the job is over, where this task's master has had sessions, and no other task has refused them."""
+        """Declares the job over if this task's master has had sessions and no other task has refused them."""
         if self._master.sessions and not self._peers.refused:
             self.shell.say_over()
 
-    # What the shell asks (`headwater.cluster.task.service.Service`)
+    # Service interface (`headwater.cluster.task.service.Service`)
     # -----------------------------------------------------------
 
     def serve(self, channel: Channel, first: Frame) -> None:
@@ -257,7 +258,7 @@ class TaskServer(Service):
         )
 
     def lost(self, task: str, generation: int) -> None:
-        # Another one has only looked whether this task is back, to go on with a step that it has begun before.
+        # A master that is not in `_met` has only checked whether this task is back, to resume an earlier step.
         if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
             _log.warning(
                 "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
@@ -293,7 +294,7 @@ class TaskServer(Service):
             return found
         return dataclasses.replace(found, groups=(*found.groups, self._saver.group()))
 
-    # What the control plane asks (`headwater.cluster.task.shell.PlanHandler`)
+    # Control plane (`headwater.cluster.task.shell.PlanHandler`)
     # -------------------------------------------------
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
@@ -327,7 +328,8 @@ class TaskServer(Service):
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
-    """The cluster without ``ps`` that are no tasks of the graph, only processes that may have copies."""
+    """Returns the cluster without those ``ps`` that are no tasks of the graph, but only processes that may hold
+    replicas."""
     if processes is None:
         return cluster
     jobs = {
@@ -338,7 +340,8 @@ def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> C
 
 
 def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
-    """A core for each ``ps`` of this machine, which works in short bursts; the others divide what is left."""
+    """Reserves a core for each ``ps`` of this machine, which works in short bursts; other tasks share the remaining
+    cores."""
     host = parse_address(cluster.task_address(task.job, task.index)).host
     here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
     servers = here.count(PS)

@@ -1,1 +1,1 @@
-"""Two copies of what a ``ps`` of graphs holds; see `headwater.state`."""
+"""Replication of a graph ``ps`` on two processes; see `headwater.state`."""

@@ -1,22 +1,22 @@
-"""What a copy of a task notes of changes and of steps in progress, and sends to the other copy.
+"""Replication of changes: the primary records changes and steps in progress, and sends them to the backup.
 
-The frames of a feed (see `headwater.state.feed`), after the number of each::
+The frames of a feed (see `headwater.state.feed`); each header begins with the frame's number, not shown here::
 
-    STATE        (generation)                            what there is begins anew, empty; then all there is follows
+    STATE        (generation)                            drop all contents; a snapshot follows
     COPY_PLAN    (session, plan, owner)                  a plan
     COPY_RELEASE (session)                               a session is over
-    COPY_RESET   (containers)                            their variables have no values any more, sessions are over
-    REPEAT       (over, instruction)                     what an instruction was given: it is carried out again
-    REPLACE      (over, instruction or None, variables, kept)  values of variables, states of what else is kept, then
-                                                               what the instruction has given
-    PASSED       (session, step, transfer)               what another task has sent to a step
+    COPY_RESET   (containers)                            their variables lose their values, all sessions end
+    REPEAT       (over, instruction)                     inputs of an instruction, which is run again
+    REPLACE      (over, instruction or None, variables, kept)  values of variables, states of other resources, then
+                                                               the outputs of the instruction
+    PASSED       (session, step, transfer)               a transfer from another task to a step
     SEAL         (text, together, prepares)              the note of the training
 
-An ``instruction`` is (session, plan, position in the plan, step, whether that may resume); with REPEAT also its inputs
-that stand for what is kept, as (position, place), and whether it need not wait; with REPLACE its operations that have
-failed, the error (code, message) that it has ended with, or None, and whether its step has committed itself with it. A
-variable is (container, name, updates); what is kept (place, class, words, number of tensors), its ``place`` as
-`headwater.graph.resources.kept.Key`; ``over`` are the steps, as (session, step), that no master asks for again.
+An ``instruction`` is (session, plan, position in the plan, step, whether the step may resume). REPEAT adds its inputs
+that are handles of resources, as (position, place), and whether it completes without waiting. REPLACE adds its failed
+operations, its error as (code, message) or None, and whether it committed its step. A variable is (container, name,
+updates). A resource in ``kept`` is (place, class, words, number of tensors), with ``place`` as
+`headwater.graph.resources.kept.Key`. ``over`` are the steps, as (session, step), that no master will ask for again.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from headwater.graph.server.replicas.kept import Attempt, CopiedResources, Tried
 from headwater.state.feed import Feed, Tensors
 
 StepKey = tuple[str, int]
-"""A step: its session and number."""
+"""A step, as (session, number)."""
 
 
 class Changes:
-    """The recorder of a copy; see `headwater.graph.resources.recording.Recorder`.
+    """The recorder of a replica; see `headwater.graph.resources.recording.Recorder`.
 
     Args:
-      runtime: the copy's.
-      resources: the runtime's.
-      feed: gives the feed of the other copy; None where there is none.
+      runtime: the replica's runtime.
+      resources: the runtime's resources.
+      feed: returns the feed to the backup; None without a backup.
     """
 
     def __init__(self, runtime: TaskRuntime, resources: CopiedResources, feed: Callable[[], Feed | None]) -> None:
@@ -69,14 +69,14 @@ class Changes:
     # The recorder -----------------------------------------------------------------------------------------------------
 
     def known(self, step: RecordedStep, place: Place) -> Outcome | None:
-        """What has come of an instruction of ``step`` already; None where it is yet to be carried out."""
+        """Returns the outcome of an instruction of ``step``; None if the instruction has not been run."""
         found = self._outcomes.get((step.session, step.number))
         return None if found is None else found.get(place)
 
     def changed(
         self, step: RecordedStep, place: Place, inputs: Sequence[Any] | None, cells: Sequence[Cell], outcome: Outcome
     ) -> None:
-        """Notes a change, and sends it. The lock of the resources is held."""
+        """Records a change and sends it to the backup. The caller holds the lock of the resources."""
         self._count += 1
         self._note(step, place, outcome)
         feed = self.feed
@@ -85,7 +85,7 @@ class Changes:
         compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
         told = _told(step, place)
         if inputs is not None and compiled is not None:
-            # They stay as they are until the step goes on, which it does when the other copy has them.
+            # No copy is needed: the inputs do not change until the step continues, and it waits for the backup first.
             sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
             feed.send(kinds.REPEAT, (self._take_over(), (*told, (), True)), sent)
         else:
@@ -96,7 +96,7 @@ class Changes:
             with self._lock:
                 self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
 
-    # What is kept besides variables -----------------------------------------------------------------------------------
+    # Resources other than variables -----------------------------------------------------------------------------------
 
     def carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
         known = self.known(step, operation.place)
@@ -118,7 +118,7 @@ class Changes:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
                 if tried.failure is not None:
-                    for key in tried.touched:  # the other copy gets all of it with its next change
+                    for key in tried.touched:  # the next change sends their full state to the backup
                         self._told.pop(key, None)
                     raise tried.failure
                 self._tell(operation, step, inputs, tried)
@@ -132,7 +132,7 @@ class Changes:
                     error = ended
 
     def _tell(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
-        """Notes what an operation has changed, and sends it. The lock of the resources is held."""
+        """Records the changes of an operation and sends them. The caller holds the lock of the resources."""
         changed = {key: its for key, its in tried.touched.items() if self._told.get(key) != (its, its.changes)}
         through = tried.waits is None
         if not (changed or tried.cells or (operation.stable and through)):
@@ -151,7 +151,7 @@ class Changes:
             told = *_told(step, operation.place), handles, through
             feed.send(kinds.REPEAT, (self._take_over(), told), sent)
             self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
-            # What goes with it and does not repeat is the same there by now, or becomes so.
+            # Resources whose changes are not repeatable are sent by value; any difference on the backup ends with that.
             rest = {key: its for key, its in changed.items() if not its.repeats}
             if rest:
                 feed.send(*self._replaced(None, (), rest.items(), ()))
@@ -160,7 +160,7 @@ class Changes:
         feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))
 
     def publish(self) -> None:
-        """Sends what has changed outside of steps. The lock of the resources is held."""
+        """Sends changes made outside of steps. The caller holds the lock of the resources."""
         feed = self.feed
         if feed is None:
             return
@@ -170,7 +170,7 @@ class Changes:
             feed.send(*self._replaced(None, (), changed, ()))
 
     def ended(self, session: str, step: int) -> None:
-        """Nothing of a step runs on this task any more."""
+        """Notes that no part of a step runs on this task any more."""
         ledgers = self._resources.of_kind(ExampleLedger)
         if ledgers:
             with self._resources.lock:
@@ -180,7 +180,7 @@ class Changes:
 
     @property
     def feed(self) -> Feed | None:
-        """The feed of the other copy; None where there is none now."""
+        """The feed to the backup; None if there is no backup now."""
         feed = self._feed()
         return None if feed is None or feed.broken.is_set() else feed
 
@@ -215,14 +215,15 @@ class Changes:
     # Steps in progress ------------------------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Sends what changes nothing, to be confirmed: the other copy may serve by now, and know more than this one."""
+        """Sends an empty change. Its acknowledgement shows that the other replica has not been promoted meanwhile;
+        after a promotion it may know more than this one."""
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
                 feed.send(*self._replaced(None, (), (), ()))
 
     def passed(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
-        """Takes what another task has sent to a step, once; where the session is not over."""
+        """Accepts a transfer from another task to a step. Idempotent; ignored if the session has ended."""
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
@@ -239,7 +240,7 @@ class Changes:
                 feed.send(kinds.PASSED, (session, step, transfer), tensors)
 
     def committed(self) -> list[tuple[StepKey, int]]:
-        """Steps that have committed themselves, and may not be over; each with the number of its plan."""
+        """Returns the steps that have committed and may not have ended, each with the number of its plan."""
         with self._lock:
             return [
                 (key, place.plan)
@@ -249,7 +250,7 @@ class Changes:
             ]
 
     def finished(self, session: str, step: int) -> None:
-        """No master asks for a step again."""
+        """Forgets a step that no master will ask for again."""
         key = session, step
         with self._lock:
             known = [self._outcomes.pop(key, None), self._passed.pop(key, None)]
@@ -257,19 +258,19 @@ class Changes:
                 self._over.append(key)
 
     def forget(self, session: str) -> None:
-        """A session is over."""
+        """Forgets the steps of a session that has ended."""
         with self._lock:
             for known in (self._outcomes, self._passed):
                 for key in [key for key in known if key[0] == session]:
                     del known[key]
 
-    # All there is -----------------------------------------------------------------------------------------------------
+    # Snapshots --------------------------------------------------------------------------------------------------------
 
     def all(self) -> list[tuple[int, Sequence[object], Tensors]]:
-        """Frames that bring another copy what the variables are, and what is known of steps. The lock of the resources
-        is held."""
+        """Returns a snapshot, as frames: resources, outcomes and transfers of steps. The caller holds the lock of the
+        resources."""
         feed = self.feed
-        if feed is not None:  # the copy that follows now hears of everything first
+        if feed is not None:  # bring the present backup up to date first: `_told` is reset below
             changed = [
                 (key, its) for key, its in kept_of(self._resources).items() if self._told.get(key) != (its, its.changes)
             ]
@@ -293,10 +294,10 @@ class Changes:
     # Following --------------------------------------------------------------------------------------------------------
 
     def repeat(self, over: Sequence[Any], instruction: Sequence[Any], tensors: Sequence[Any]) -> None:
-        """Carries out an instruction, as the other copy has.
+        """Runs an instruction that the primary has run.
 
         Raises:
-          OpError: it cannot be carried out here.
+          OpError: the instruction cannot be run here.
         """
         self._end_steps(over)
         session, plan, position, number, resumes, handles, through = instruction
@@ -309,11 +310,11 @@ class Changes:
         except StillWaitsError:
             if through:
                 raise
-            # It has yet to wait there, too, after it had changed something.
+            # On the primary it waits, too, after a first change.
         except Exception as error:
             if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
                 raise
-            # It has failed there, too, after it had changed something.
+            # On the primary it has failed, too, after a first change.
 
     def replace(
         self,
@@ -323,8 +324,8 @@ class Changes:
         kept: Sequence[Any],
         tensors: Sequence[Any],
     ) -> None:
-        """Gives variables values, makes what else is kept what it is on the other copy, and notes what has come of an
-        instruction."""
+        """Installs the primary's values of variables and states of other resources, and records an instruction's
+        outcome."""
         self._end_steps(over)
         resources = self._resources
         rest = iter(tensors)
@@ -352,8 +353,7 @@ def _told(step: RecordedStep, place: Place) -> tuple[object, ...]:
 
 
 def _ended(outcome: Outcome) -> tuple[object, ...]:
-    """The operations of an instruction that have failed, the error that it has ended with, and whether its step has
-    committed itself with it."""
+    """Encodes an outcome: the failed operations, the error, and whether the instruction committed its step."""
     error = outcome.error
     failed = [name for name, failed in outcome.faults.items() if failed]
     return failed, None if error is None else (error.error_code, error.message), outcome.commits

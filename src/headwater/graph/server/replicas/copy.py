@@ -1,15 +1,15 @@
-"""One of the copies of a ``ps`` task of graphs: its variables, plans, and steps in progress.
+"""One replica of a graph ``ps`` task: its variables, plans, and steps in progress.
 
-Masters do not know on which process the task is: they open a channel to either with ``OPEN_COPY``, and the copy that
-serves answers with the generation of the *task*, which both copies have. So a master that loses one copy, and finds the
-other one, finds the same life of the task, and goes on with the step as after any connection that was lost. What the
-former copy has done of the step the other one knows (`headwater.graph.server.replicas.changes`); the rest it does.
+Masters do not know which process has the primary: they open a channel to either replica with ``OPEN_COPY``, and the
+primary answers with the generation of the *task*, which both replicas share. So after a failover a master finds the
+same generation of the task, and resumes the step as after any lost connection. The new primary knows what the former
+one had done of the step (`headwater.graph.server.replicas.changes`), and does the rest.
 
 The frames of masters::
 
-    OPEN_COPY    (task,)                                   answered by DONE (whether it serves, the task's generation,
-                                                           steps run, devices), or with it as False, 0, 0, and which
-                                                           processes there are, see
+    OPEN_COPY    (task,)                                   answered by DONE (whether it is the primary, the task's
+                                                           generation, steps run, devices); on a backup by DONE (False,
+                                                           0, 0, processes), see
                                                            `headwater.graph.server.replicas.processes`; steps follow,
                                                            see `headwater.graph.master.protocol`, and
     COPY_PLAN    (session, plan, owner's claim)            the plan, as bytes; answered by DONE ()
@@ -54,20 +54,20 @@ from headwater.state.views import Copy, View
 
 _log = logging.getLogger("headwater")
 
-#: The set of parameters, for the witness, that variables of graphs are; no program has one of this name.
+#: Name under which the witness knows the variables of graphs; no set of parameters can have this name.
 SET = "+graph"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What a copy needs of its process.
+    """A replica's access to its process.
 
     Attributes:
       push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
-      watchdog: is told of steps of training.
-      address: gives the address that the cluster has for a task; empty where it has none.
-      connected: whether a generation of a task is connected.
-      processes: which processes of job ``ps`` there are, for masters; see `GraphProcesses.words`.
+      watchdog: is notified of training steps.
+      address: returns a task's address in the cluster; empty if it has none.
+      connected: returns whether a generation of a task is connected.
+      processes: returns the processes of job ``ps``, for masters; see `GraphProcesses.words`.
     """
 
     push: Push
@@ -78,7 +78,7 @@ class Surroundings:
 
 
 class _Contents:
-    """What a copy has, in one life of it."""
+    """A replica's contents; replaced when a new snapshot is installed."""
 
     def __init__(self, copy: GraphCopy, generation: int, around: Surroundings) -> None:
         task = copy.served.device_prefix
@@ -88,8 +88,8 @@ class _Contents:
         self.runtime: TaskRuntime = TaskRuntime(task, resources=resources)
         self.changes: Changes = Changes(self.runtime, resources, lambda: copy.feed_of(self))
         self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
-        self.channels: dict[Channel, None] = {}  # in order, so that a simulated history is told by its number
-        self.met: set[int] = set()  # generations of masters that were served here
+        self.channels: dict[Channel, None] = {}  # ordered, so that simulated histories are reproducible
+        self.met: set[int] = set()  # generations of masters served here
         self.note: Note = self._watched_note()
         self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
         self.runtime.on_release.append(self._released)
@@ -113,10 +113,10 @@ class _Contents:
         self.changes.passed(session, step, transfer, tensors)
         self._copy.secure(self, lambda _: _require_there(channel))
 
-    # What else changes ------------------------------------------------------------------------------------------------
+    # Other changes ----------------------------------------------------------------------------------------------------
 
     def _tell(self, kind: int, header: Sequence[object], tensors: Sequence[Any] = ()) -> None:
-        """Sends a change. The lock of the resources is held."""
+        """Sends a change to the backup. The caller holds the lock of the resources."""
         feed = self.changes.feed
         if feed is not None:
             feed.send(kind, header, tensors)
@@ -131,7 +131,7 @@ class _Contents:
             self._tell(*self._seal())
 
     def _seal(self) -> tuple[int, Sequence[object], Sequence[Any]]:
-        """A frame that brings another copy the note."""
+        """Returns a frame that sends the note to the backup."""
         return kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
 
     def _released(self, session: str) -> None:
@@ -142,7 +142,7 @@ class _Contents:
             self._tell(kinds.COPY_RELEASE, (session,))
 
     def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: Surroundings | None) -> None:
-        """Keeps a plan; ``around`` is None where another copy has found that its owner may have it kept."""
+        """Adds a plan. ``around`` is None on a backup: the primary has checked the owner's claim."""
         plan = decode_plan(data)
         if plan.isolated:
             raise FailedPreconditionError(
@@ -168,36 +168,36 @@ class _Contents:
             self._tell(*_plan(session, number, data, owner))
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets what is in ``containers`` (all by default), and all sessions."""
-        with self.runtime.resources.lock:  # no change comes in between
+        """Discards the contents of ``containers`` (all if empty), and all sessions."""
+        with self.runtime.resources.lock:  # no change may be sent in between
             self.runtime.reset(list(containers))
             self.note = self._watched_note()
             self._tell(kinds.COPY_RESET, (list(containers),))
 
     def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
-        """Frames that bring another copy all there is. The lock of the resources is held."""
+        """Returns a snapshot of all contents, as frames. The caller holds the lock of the resources."""
         plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
         return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), self._seal()]
 
     def end(self) -> None:
-        """Masters are not served any more: they find the copy that serves. The lock of the resources is not taken."""
+        """Stops serving masters, which then look for the new primary. Does not take the lock of the resources."""
         for channel in list(self.channels):
             channel.break_off(f"another copy of {self._copy.served} serves")
 
     def cancel(self) -> None:
-        """Ends all steps. Those that wait have the lock of the resources when they hear of it: it is taken."""
+        """Cancels all steps. Takes the lock of the resources, since waiting steps have to take it to end."""
         self.steps.stop()
         self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
 
 
 class GraphCopy(KeptCopy):
-    """One of the two copies of a ``ps`` task.
+    """One of the two replicas of a ``ps`` task.
 
     Args:
       served: the task.
-      site: where the copy is.
-      around: what it needs of its process.
-      aims: says on which processes the copies should be; see `KeptCopy.aim`.
+      site: where the replica is.
+      around: its access to its process.
+      aims: returns the processes that the replicas should be on; see `KeptCopy.aim`.
 
     Attributes:
       served: the task.
@@ -214,7 +214,8 @@ class GraphCopy(KeptCopy):
         self.served: TaskName = served
         self._around = around
         self._aims = aims
-        # What a fill replaces stays until the next one: equal plans find their executables there.
+        # The contents replaced by a snapshot are kept until the next snapshot, so that equal plans reuse their
+        # executables.
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
@@ -225,7 +226,7 @@ class GraphCopy(KeptCopy):
         self._contents.end()
         threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
-    # What the task asks -----------------------------------------------------------------------------------------------
+    # Service interface ------------------------------------------------------------------------------------------------
 
     @property
     def runtime(self) -> TaskRuntime:
@@ -234,20 +235,20 @@ class GraphCopy(KeptCopy):
 
     @property
     def serves(self) -> bool:
-        """Whether masters are served here, as far as is known."""
+        """Whether this replica is the primary, as far as is known."""
         return self._serving
 
     def has_met(self, generation: int) -> bool:
-        """Whether a master was served here, and did not only ask which copy serves."""
+        """Whether a master was served here, rather than only asked which replica is the primary."""
         return generation in self._contents.met
 
     @property
     def steps(self) -> int:
-        """How many steps it has run."""
+        """Number of steps run."""
         return self._contents.steps.steps
 
     def group(self) -> GroupProgress:
-        """How the copies stand."""
+        """Returns the status of the replicas."""
         return GroupProgress(
             name=f"state of {self.served}",
             updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
@@ -264,7 +265,7 @@ class GraphCopy(KeptCopy):
     # Masters ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, on_lost: Callable[[], None]) -> None:
-        """Answers a master, where this copy serves, until the channel ends.
+        """Serves a master until the channel ends, if this replica is the primary; else answers that it is not.
 
         Raises:
           UnavailableError, CancelledError: the channel has ended.
@@ -292,7 +293,7 @@ class GraphCopy(KeptCopy):
             contents.channels.pop(channel, None)
 
     def _other_frame(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
-        """Answers a frame that is of no step; whether it is one."""
+        """Answers a frame that belongs to no step; returns False for other frames."""
         try:
             match frame.kind, frame.header:
                 case kinds.COPY_PLAN, (str(session), int(number), owner):
@@ -316,17 +317,16 @@ class GraphCopy(KeptCopy):
         return True
 
     def secure(self, contents: _Contents, waits: Callable[[str], None]) -> None:
-        """Returns once the other copy has all that has changed so far; see
-        `headwater.graph.server.served_step.Secured`."""
+        """Waits until the backup has all changes made so far; see `headwater.graph.server.served_step.Secured`."""
         feed = self._feed
         number = feed.given if feed is not None else 0
         self._await_second(feed, number, lambda: self._contents is contents, waits)
 
     def feed_of(self, contents: _Contents) -> Feed | None:
-        """Where changes of ``contents`` go to; None where these are not served."""
+        """Returns the feed for changes of ``contents``; None if this replica does not serve them."""
         return self._feed if self._serving and self._contents is contents else None
 
-    # Following and leading --------------------------------------------------------------------------------------------
+    # Backup and primary -----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
         self._carry_out(frame, channel.peer)
@@ -366,7 +366,8 @@ class GraphCopy(KeptCopy):
         super()._take_over()
         contents = self._contents
         if self._serving:
-            # Other tasks may have made their parts of these, and the master may be gone that would go on with them.
+            # Other tasks may have done their parts of these steps, and the master that would resume them may have
+            # ended.
             for (session, step), plan in contents.changes.committed():
                 contents.steps.go_on(session, step, plan)
 
@@ -400,7 +401,7 @@ def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Se
 
 
 def claim_words(claim: Claim) -> tuple[object, ...]:
-    """A claim as a frame's header has it."""
+    """Encodes a claim for a frame's header."""
     return dataclasses.astuple(claim)
 
 

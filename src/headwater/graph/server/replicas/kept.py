@@ -1,8 +1,8 @@
-"""What a task of which there are two copies keeps besides variables, and how operations on it are carried out.
+"""Resources other than variables on a replicated task, and how operations on them are run.
 
-An operation is carried out under the one lock, as a whole, once nothing is left to wait for: it is tried, and where it
-has to wait, it waits, and is tried again. So what it changes is one change, which stands in the order of all others. A
-step that waits has changed nothing; where it is resumed on the other copy, it waits there anew.
+An operation runs atomically under the lock of the resources: it is tried, and if it has to wait, it waits without
+effects and is tried again. So its effects are one change with a place in the order of all changes. A waiting step has
+changed nothing; after a failover it waits on the new primary.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFUSED: Final = {
 
 
 class CopiedResources(Resources):
-    """The containers of a task of which another one has a copy.
+    """The containers of a replicated task.
 
     Args:
       task: its full name.
@@ -45,7 +45,7 @@ class CopiedResources(Resources):
 
     @contextmanager
     def touched(self) -> Generator[dict[Key, Kept]]:
-        """Has what is asked for meanwhile in what it gives. The lock is held."""
+        """Collects the resources used within the context. The caller holds the lock."""
         before, self._touched = self._touched, {}
         try:
             yield self._touched
@@ -58,7 +58,7 @@ class CopiedResources(Resources):
         """See `Resources.get_or_make`.
 
         Raises:
-          FailedPreconditionError: there would be no second copy of it.
+          FailedPreconditionError: the resource cannot be replicated.
         """
         if kind is Note:
             return super().get_or_make(container, name, kind, make, signature)
@@ -91,7 +91,7 @@ class CopiedResources(Resources):
             return super().of_kind(kind)
 
     def _touches(self, container: str, name: str, kind: type[Any], found: object) -> None:
-        """Notes that an operation uses what it has found; whether it changes that is seen later."""
+        """Records that an operation uses a resource; whether it has changed it is checked later."""
         touched = self._touched
         if touched is not None and isinstance(found, Kept):
             touched[Key(container, kind.__name__, name)] = found
@@ -105,19 +105,19 @@ class CopiedResources(Resources):
         )
 
     def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
-        """What inputs of an operation stand for, where it is still there."""
+        """Returns the resources whose handles are among an operation's inputs, if they still exist."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
 
     def take_state(self, key: Key, called: str, state: State) -> None:
-        """Makes the resource of a place what ``state`` says; it is of the class ``called``, and is made where there is
-        none. The lock is held."""
+        """Installs ``state`` in the resource at ``key``, of the class ``called``; creates the resource if missing. The
+        caller holds the lock."""
         found, is_new = make_kept(self, key, called, state)
         if is_new:
             found.share(self.lock)
         found.take_state(state)
 
-    # What changes outside of steps ------------------------------------------------------------------------------------
+    # Changes outside of steps -----------------------------------------------------------------------------------------
 
     def leave(self, session: str, reason: str) -> None:
         with self.lock:
@@ -131,17 +131,17 @@ class CopiedResources(Resources):
 
 
 class Attempt(Step):
-    """A step as an operation sees it that may not wait.
+    """A step for an operation that is tried: waits raise `StillWaitsError` instead of blocking.
 
     Args:
       step: the step itself.
-      place: of the operation.
-      notes: what the operation has noted when it was tried before, see `headwater.graph.resources.kept.at_first`.
-      error: what waiting has ended with; None where it has not.
+      place: the operation's place.
+      notes: notes of the operation from earlier tries, see `headwater.graph.resources.kept.at_first`.
+      error: the error that ended the wait; None if the wait has not failed.
 
     Attributes:
       notes: as given.
-      operation: its step and its place: what it has done so far is known by that.
+      operation: step and place, which identify the operation's earlier effects.
     """
 
     def __init__(self, step: Step, place: Place, notes: dict[str, Any], error: OpError | None = None) -> None:
@@ -170,20 +170,20 @@ class Attempt(Step):
 
 
 class Tried:
-    """What a try of an operation has come to.
+    """The result of one try of an operation.
 
     Args:
-      resources: of the task; their lock is held.
-      operation: which.
-      attempt: for which step.
-      inputs: of the operation.
+      resources: the task's resources; the caller holds their lock.
+      operation: the operation.
+      attempt: the step of the try.
+      inputs: the operation's inputs.
 
     Attributes:
-      waits: what it has to wait for; None where it is through.
-      outcome: what it has given, where it is through.
-      touched: what it has used.
+      waits: the wait that it has run into; None if it has completed.
+      outcome: its outcome, if it has completed.
+      touched: the resources that it has used.
       cells: the variables among its inputs that it has changed.
-      failure: what it has raised that is no error of an operation: what it has changed then is not known.
+      failure: an exception other than `OpError`, after which its effects are unknown.
     """
 
     def __init__(
@@ -208,17 +208,17 @@ class Tried:
 
     @property
     def gives_handles(self) -> bool:
-        """Whether what it gives stands for what is kept."""
+        """Whether its outputs include handles of resources."""
         return bool(_handles(self.outcome.outputs))
 
 
 def _handles(values: Sequence[Any]) -> list[int]:
-    """Which of some values stand for what is kept."""
+    """Returns the indices of the values that are handles of resources."""
     return [index for index, value in enumerate(values) if is_handle(value)]
 
 
 def without_handles(resources: CopiedResources, inputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[Any]]:
-    """Inputs of an operation as they travel: (position, key) of each that stands for what is kept, and the others."""
+    """Encodes an operation's inputs for a frame: (position, key) of each handle of a resource, and the other values."""
     handles = _handles(inputs)
     if not handles:
         return [], [np.asarray(value) for value in inputs]
@@ -228,7 +228,7 @@ def without_handles(resources: CopiedResources, inputs: Sequence[Any]) -> tuple[
 
 
 def with_handles(resources: CopiedResources, handles: Sequence[Sequence[Any]], tensors: Sequence[Any]) -> list[Any]:
-    """What `without_handles` was given, on the other copy."""
+    """Restores the inputs encoded by `without_handles`, on the backup."""
     inputs = list(tensors)
     for index, *key in handles:
         inputs.insert(index, handle_of(find_kept(resources, Key(*key))))

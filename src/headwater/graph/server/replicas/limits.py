@@ -1,4 +1,4 @@
-"""Where two copies of a graph's variables can be had."""
+"""Configurations that support replication of a graph's variables."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 
 def tasks_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
-    """How many tasks of job ``ps`` a graph has of which there are two copies; other ``ps`` of the cluster are processes
-    that may take copies."""
+    """Returns the number of replicated ``ps`` tasks of a graph; other ``ps`` of the cluster are processes that may hold
+    replicas."""
     environ = os.environ if environ is None else environ
     count, first = len(cluster.task_indices(PS)), environ.get(FIRST_PS, "")
     return min(count, int(first)) if first.isdecimal() and int(first) > 1 else count
 
 
 def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) -> int:
-    """How many ``ps`` have each variable of a graph, as the environment says: 1 or 2.
+    """Reads from the environment on how many ``ps`` each variable of a graph is kept: 1 or 2.
 
     Raises:
-      InvalidArgumentError: it says something else.
-      FailedPreconditionError: it says 2, and this cluster or the rest of the environment does not fit that.
+      InvalidArgumentError: the value is neither 1 nor 2.
+      FailedPreconditionError: the value is 2, and the cluster or the rest of the environment does not allow it.
     """
     environ = os.environ if environ is None else environ
     text = environ.get(REPLICAS, "").strip() or "1"

@@ -1,4 +1,4 @@
-"""How masters reach a task of which there are two copies, whichever serves."""
+"""Links from masters to the primary of a replicated task."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from headwater.errors import AbortedError, DeadlineExceededError, UnavailableErr
 from headwater.graph.master.peers import PeerStatus
 from headwater.graph.server.replicas.copy import claim_words
 
-#: How long to try one copy before the other one, in seconds.
+#: How long to try one replica before the next one, in seconds.
 _TRY_S = 0.5
-#: Between two attempts, in seconds.
+#: Pause between two attempts, in seconds.
 _PAUSE_S = 0.1
-#: How often both copies are tried before the wait is reported.
+#: How often all replicas are tried before the wait is reported.
 _ROUNDS = 4
-#: How long a copy may take to say whether it serves, in seconds.
+#: How long a replica may take to answer whether it is the primary, in seconds.
 _ANSWER_S = 5.0
 
 
 class OneCopy(Protocol):
-    """The way to one copy of a task.
+    """A connection to one replica of a task.
 
     Attributes:
-      status: what the copy has said when a channel was opened last; None before.
+      status: the replica's answer when a channel was opened last; None before the first.
     """
 
     status: PeerStatus | None
@@ -52,12 +52,12 @@ class OneCopy(Protocol):
 def ask_whether_it_serves(
     channel: Channel, task: TaskName, learn: Callable[[Sequence[Any]], None] = lambda _: None
 ) -> PeerStatus:
-    """What the copy of ``task`` says that is at the other end of a new channel; closes it where it raises.
+    """Asks the replica of ``task`` at the other end of a new channel for its status; closes the channel on errors.
 
-    Where it does not serve, ``learn`` is called with which processes it knows.
+    If the replica is not the primary, ``learn`` is called with the processes that it knows.
 
     Raises:
-      UnavailableError: it does not serve, or says nothing.
+      UnavailableError: the replica is not the primary, or does not answer.
     """
     try:
         channel.send(Frame(OPEN_COPY, (task.index,)))
@@ -81,17 +81,17 @@ def ask_whether_it_serves(
 
 
 class CopyLink(Link):
-    """A link to one copy of a task.
+    """A link to one replica of a task.
 
     Args:
       wiring: see `Wiring`.
-      host: the task whose process has the copy.
-      address: where that is.
-      task: the task that there are two copies of.
+      host: the task whose process has the replica.
+      address: the address of that process.
+      task: the replicated task.
       learn: see `ask_whether_it_serves`.
 
     Attributes:
-      status: what the copy has said when a channel was opened last.
+      status: the replica's answer when a channel was opened last.
     """
 
     def __init__(
@@ -113,20 +113,19 @@ class CopyLink(Link):
         return channel
 
     def is_lost(self) -> bool:
-        """Whether the process was there, and is not any more, as far as is known."""
+        """Whether the process was connected and is lost, as far as is known."""
         return self.control.lost()
 
 
 class CopiedTaskLink:
-    """A link to a task of which there are two copies, for this task's master: a
-    `headwater.graph.master.peers.PeerLink`.
+    """A link to a replicated task, for this task's master: a `headwater.graph.master.peers.PeerLink`.
 
     Args:
       wiring: see `Wiring`.
       task: the other task.
-      address: where the cluster has it.
-      links: gives those to the processes that may have copies of it, first to the one that serves at the beginning;
-        there may be further ones later.
+      address: its address in the cluster spec.
+      links: returns the links to the processes that may hold replicas of it, the initial primary first; links may be
+        added later.
       owner: the claim of this task.
     """
 
@@ -142,7 +141,7 @@ class CopiedTaskLink:
         self._from: dict[Channel, OneCopy] = {}
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        """Waits until a copy serves, saying so now and then; UnavailableError after the deadline."""
+        """Waits until a replica is the primary, logging the wait now and then; UnavailableError after the deadline."""
         channel = self._reach(lambda: None, deadline_s)
         status = self._from[channel].status
         self.give_back(channel, True)
@@ -150,7 +149,8 @@ class CopiedTaskLink:
         return status
 
     def take(self) -> Channel:
-        """A channel to the copy that has served last; the other one is tried next where it does not."""
+        """Opens a channel to the last known primary; if it is not the primary any more, the next call tries another
+        replica."""
         links = self._links()
         link = links[self._at]
         try:
@@ -163,15 +163,17 @@ class CopiedTaskLink:
         return channel
 
     def _require_life(self, link: OneCopy) -> None:
-        """Raises UnavailableError where the process of a copy is lost: to open a channel there would take seconds."""
+        """Raises UnavailableError if the process of a replica is lost: to try to open a channel there would take
+        seconds."""
         if link.is_lost():
             raise UnavailableError(None, None, f"the process of a copy of {self._task} shows no sign of life")
 
     def take_when_back(self, check: Callable[[], None]) -> Channel:
-        """Waits until a channel can be had; what ``check`` raises, which is called now and then, ends the wait.
+        """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
+        the wait.
 
         Raises:
-          DeadlineExceededError: no copy serves before this process's deadline.
+          DeadlineExceededError: no replica is the primary before this process's deadline.
         """
         try:
             return self._reach(check, None)
@@ -179,7 +181,7 @@ class CopiedTaskLink:
             raise DeadlineExceededError(None, None, error.message) from error
 
     def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; ``usable`` says that both ends expect a new one."""
+        """Returns a channel after a conversation; ``usable`` says that both ends expect another conversation."""
         link = self._from.pop(channel, None)
         if link is not None:
             link.give_back(channel, usable)
@@ -204,7 +206,7 @@ class CopiedTaskLink:
             link = links[self._at]
             try:
                 self._require_life(link)
-                link.reach(_TRY_S)  # the control plane, too: it is what notices the next loss
+                link.reach(_TRY_S)  # the control plane, too: its heartbeats detect the next loss
                 return self.take()
             except UnavailableError as error:
                 reasons[link] = error.message
@@ -215,11 +217,11 @@ class CopiedTaskLink:
     # The control plane ------------------------------------------------------------------------------------------------
 
     def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None:
-        """Gives the task a plan.
+        """Sends a plan to the task.
 
         Raises:
-          AbortedError: the task was started anew.
-          OpError: what the task raises.
+          AbortedError: the task has restarted with another generation.
+          OpError: an error of the task.
         """
         frame = Frame(COPY_PLAN, (session, number, claim_words(self._owner)), [np.frombuffer(plan, np.uint8)])
         while True:
@@ -230,7 +232,7 @@ class CopiedTaskLink:
             try:
                 return self._ask(channel, frame)
             except UnavailableError:
-                continue  # the other copy serves, or will; it takes the plan again
+                continue  # the backup is promoted; sending the plan again is idempotent
 
     def release(self, session: str) -> None:
         self._ask(self.take(), Frame(COPY_RELEASE, (session,)))

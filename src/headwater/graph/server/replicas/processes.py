@@ -1,15 +1,15 @@
-"""The processes of job ``ps`` that may have copies: those of the cluster spec, and those that come while a job runs.
+"""The processes of job ``ps`` that may hold replicas: those of the cluster spec, and those that join a running job.
 
-A graph's *tasks* are those of its program, and stay. On which *processes* they are may change: a process that comes
-tells all others that it is there, and one that is about to end tells them that. What one knows of another has a
-number: of each two records of a process the later one counts, in whatever order they are heard.
+A graph's *tasks* are fixed by its program. The *processes* that hold them may change: a process announces itself to all
+others when it starts, and before it ends. A record of a process carries its incarnation and state, which only grow: of
+two records the greater one is valid, in whatever order they arrive.
 
 The frame between processes, on a channel of its own::
 
-    PROCESSES  (records, over)     answered by DONE (records); ``over``: the job is over, and its workers have left
+    PROCESSES  (records, over)     answered by DONE (records); ``over``: the job is over, and its workers have ended
 
-with ``records`` as (number, life, state, address), ``state`` being 0 of one that is there, 1 of one that is about to
-end, and 2 of one that has ended.
+with ``records`` as (number, incarnation, state, address), where ``state`` is 0 for running, 1 for draining and 2 for
+ended.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ THERE: Final = 0
 LEAVING: Final = 1
 GONE: Final = 2
 
-#: Between the first two attempts to tell processes that could not be reached, and at most, in seconds; it doubles.
+#: Initial and largest delay between attempts to notify unreachable processes, in seconds; the delay doubles.
 _AGAIN_S: Final = 0.1
 _AT_MOST_S: Final = 2.0
-#: How long a process may take to hear and to answer, in seconds.
+#: How long a process may take to answer, in seconds.
 _ANSWER_S: Final = 2.0
 
 
 class Record(NamedTuple):
-    """What is known of a process: a number that grows with each of its lives, whether it is there, and its address."""
+    """The state of a process: its incarnation, a number that grows with each start; its state; and its address."""
 
     life: int
     state: int
@@ -52,17 +52,17 @@ class Record(NamedTuple):
 
 
 class GraphProcesses:
-    """The processes that may have copies, as this task knows them. Used by several threads.
+    """This task's view of the processes that may hold replicas. Thread-safe.
 
     Args:
-      addresses: of those that are known at the beginning, by number.
-      tasks: the numbers of the graph's tasks, and of the processes that they begin on.
-      link: gives the way to a process, by its number and address.
-      me: number of this one; None where this task is none.
+      addresses: addresses of the initially known processes, by number.
+      tasks: numbers of the graph's tasks, and of the processes that initially hold them.
+      link: returns the link to a process, given its number and address.
+      me: number of this process; None if this task is not a ``ps``.
 
     Attributes:
-      tasks: see above.
-      met: whether another task has told what it knows.
+      tasks: numbers of the graph's tasks.
+      met: whether another task has sent its records.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class GraphProcesses:
         self._link = link
         self._me = me
         self._changed = threading.Condition()
-        # Where all processes end, nobody may be left to tell the next one of its former life.
+        # If all processes end, none may remain that knows this process's last incarnation, so a new one must not start
+        # at 0.
         self._records = {
             number: Record(new_life() if number == me else 0, THERE, address) for number, address in addresses.items()
         }
@@ -86,7 +87,7 @@ class GraphProcesses:
         self._closed = False
         self._teller = threading.Thread(target=self._tell_all, name="processes", daemon=True)
 
-    # What copies ask (`headwater.state.sites.Processes`) -----------------------------------------------------------
+    # Interface for replicas (`headwater.state.sites.Processes`) ----------------------------------------------------
 
     def numbers(self) -> Sequence[int]:
         with self._changed:
@@ -100,8 +101,8 @@ class GraphProcesses:
         return str(TaskName(PS, number))
 
     def present(self) -> list[tuple[int, str]]:
-        """Number and address of each; where all have ended, of each that there was: no other one can tell which is
-        back."""
+        """Returns number and address of each process that has not ended. If all have ended, returns all known ones: any
+        may have restarted, and no process is left to announce it."""
         with self._changed:
             all_gone = all(record.state == GONE for record in self._records.values())
             known = sorted(self._records.items())
@@ -109,7 +110,7 @@ class GraphProcesses:
 
     @property
     def is_extra(self) -> bool:
-        """Whether this process is none of those that the tasks begin on."""
+        """Whether this process is not among the processes that initially hold the tasks."""
         return self._me not in self.tasks
 
     def link(self, number: int) -> PeerServerLink:
@@ -120,35 +121,35 @@ class GraphProcesses:
         return self._link(number, record.address)
 
     def others_stay(self, *, lost: bool = False) -> bool:
-        """Whether another process stays that is there, as far as is known; or, where those count, too, that is ``lost``
-        and has not said that it ends."""
+        """Whether another live process stays, as far as is known. With ``lost``, unreachable processes that have not
+        announced their end count, too."""
         return any(shows_life(self, number) or lost for number in self.staying() if number != self._me)
 
     def aim(self, task: int) -> Aim | None:
-        """On which processes the copies of a task should be; None where none stays."""
+        """Returns the processes that should hold the replicas of a task; None if no process stays."""
         staying = list(self.staying())
         return spread(self.tasks, staying)[self.tasks.index(task)] if staying else None
 
     def pair(self, task: int) -> tuple[int, int]:
-        """The processes that have the copies of a task at the beginning."""
+        """Returns the processes that initially hold the replicas of a task."""
         return task, self.tasks[(self.tasks.index(task) + 1) % len(self.tasks)]
 
-    # What processes tell each other -----------------------------------------------------------------------------------
+    # Exchange of records ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begins to tell other processes of this one."""
+        """Starts to announce this process to others."""
         self._teller.start()
 
     def words(self) -> list[tuple[int, int, int, str]]:
-        """What is known, for another task."""
+        """Returns the known records, for another task."""
         with self._changed:
             return [(number, its.life, its.state, its.address) for number, its in sorted(self._records.items())]
 
     def learn(self, words: Any) -> None:
-        """Takes what another task knows.
+        """Merges the records of another task.
 
         Raises:
-          InvalidArgumentError: it is nothing of the kind.
+          InvalidArgumentError: ``words`` are not records.
         """
         try:
             told = {int(number): Record(int(life), int(state), str(address)) for number, life, state, address in words}
@@ -160,7 +161,7 @@ class GraphProcesses:
                 known = self._records.get(number)
                 if number == self._me:
                     assert known is not None
-                    if record[:2] > known[:2]:  # of a former life, or of this one before it came back
+                    if record[:2] > known[:2]:  # of an earlier incarnation, or of this one before it returned
                         self._records[number] = known._replace(life=record.life + 1)
                 elif known is None or record[:2] > known[:2]:
                     self._records[number] = record
@@ -169,7 +170,7 @@ class GraphProcesses:
             self._changed.notify_all()
 
     def say(self, state: int) -> None:
-        """This process is about to end, or has ended."""
+        """Records that this process drains, or has ended."""
         with self._changed:
             if self._me is not None:
                 self._records[self._me] = self._records[self._me]._replace(state=state)
@@ -181,7 +182,7 @@ class GraphProcesses:
             others = self._others()
             try:
                 missed = self._tell_each(others)
-            except RuntimeError as error:  # no thread is to be had now
+            except RuntimeError as error:  # no thread could be started
                 _log.warning("processes of graphs cannot be told of each other: %s", error)
                 missed = set(others)
             self._await_news(missed, again_s)
@@ -191,8 +192,7 @@ class GraphProcesses:
         return [number for number in self.numbers() if number != self._me]
 
     def _await_news(self, missed: Collection[int], again_s: float) -> None:
-        """Waits until there is something to tell; those that were ``missed`` are tried again after ``again_s``
-        seconds."""
+        """Waits until there are records to send; processes in ``missed`` are tried again after ``again_s`` seconds."""
 
         def untold() -> bool:
             others = [number for number in self._others() if number not in missed]
@@ -202,12 +202,12 @@ class GraphProcesses:
             self._changed.wait_for(untold, again_s if missed else None)
 
     def others_answer(self) -> bool:
-        """Whether another process answers, or none ever has."""
+        """Whether any other process answers; also true if none has ever been met."""
         others = self._others()
         return not self.met or len(self._tell_each(others, again=True)) < len(others)
 
     def _tell_each(self, numbers: Sequence[int], *, over: bool = False, again: bool = False) -> set[int]:
-        """Tells processes what is known here, all at once, as some may not answer; those that have not heard. See
+        """Sends the records to processes, concurrently, as some may not answer; returns those not reached. See
         `_tell`."""
         missed: set[int] = set()
 
@@ -223,12 +223,12 @@ class GraphProcesses:
         return missed
 
     def _tell(self, number: int, *, over: bool = False, again: bool = False) -> bool:
-        """Tells a process what is known here, and takes what it knows; whether it has heard.
+        """Exchanges records with a process; returns whether it has answered.
 
         Args:
-          number: of the process.
-          over: say that the job is over.
-          again: say it though it has heard that already.
+          number: the process's number.
+          over: announce that the job is over.
+          again: send the records even if the process has them already.
         """
         with self._changed:
             told = dict(self._records)
@@ -250,11 +250,11 @@ class GraphProcesses:
         return True
 
     def tell_now(self, *, over: bool = False) -> None:
-        """Tells all that can be reached at once; ``over``: also that the job is over."""
+        """Sends the records to all reachable processes at once; ``over``: also announces that the job is over."""
         self._tell_each(self._others(), over=over)
 
     def close(self) -> None:
-        """Nothing is told any more."""
+        """Stops sending records."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The copies that a process of job ``ps`` has, or may have, of a graph's tasks; and how it ends while others stay."""
+"""Service of a ``ps`` process for its replicas of a graph's tasks, including their handoff when the process drains."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
-#: How often a process that none of the tasks begin on looks whether others are there, and how long none may be while it
-#: has nothing, before it takes the job for over, in seconds.
+#: How often an extra process (beyond the initial ones) checks for other processes; and after how long without any,
+#: while it holds no replica, it takes the job for over. In seconds.
 OTHERS_S: Final = 5.0
 ALONE_S: Final = 20.0
 
 
 class CopyService(Service):
-    """Serves masters, and follows other copies.
+    """Serves masters on primaries, and receives changes on backups.
 
     Args:
       shell: the task.
-      copies: of each task.
-      around: what copies need of their process.
-      processes: that may have copies.
+      copies: the replicas, one of each task.
+      around: the replicas' access to their process.
+      processes: the processes that may hold replicas.
 
     Attributes:
-      copies: see above.
-      processes: see above.
+      copies: the replicas. processes: the processes that may hold replicas.
     """
 
     kinds: ClassVar[Collection[int]] = (OPEN_COPY, SECOND, PROCESSES)
@@ -59,7 +58,7 @@ class CopyService(Service):
         self._looks = Periodic("looks for other ps", OTHERS_S, self._look_for_others)
 
     def start(self) -> None:
-        """Begins to ask who serves, and tells other processes of this one."""
+        """Starts the replicas, which look for their primaries, and announces this process to the others."""
         self.processes.start()
         if self.processes.is_extra:
             self._looks.start()
@@ -81,7 +80,8 @@ class CopyService(Service):
                 raise bad_header(first, channel.peer)
 
     def _look_for_others(self) -> None:
-        """The job may have ended while this process was not heard of, or was stopped."""
+        """Ends an extra process that has been alone for long: the job may have ended while it was unreachable or
+        suspended."""
         if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
             self._alone_since = None
         elif self._alone_since is None:
@@ -116,7 +116,8 @@ class CopyService(Service):
 
     def lost(self, task: str, generation: int) -> None:
         for copy in self.copies:
-            # A copy that follows hears what becomes of it from the one that serves, and it may ask before it is served.
+            # A backup gets such changes from the primary. A master not served here has only asked which replica is
+            # primary.
             if (
                 generation
                 and copy.has_met(generation)
@@ -133,7 +134,7 @@ class CopyService(Service):
             copy.runtime.resources.job_over(reason)
 
     def before_end(self, *, over: bool) -> None:
-        """Has other processes take what copies this one has, where the job goes on and there are others."""
+        """Hands this process's replicas to other processes if the job goes on and there are others."""
         if not over:
             self.processes.say(LEAVING)
             self.processes.tell_now()
@@ -142,11 +143,12 @@ class CopyService(Service):
         self.processes.tell_now(over=over or self._shell.is_over)
 
     def _missed(self) -> list[GraphCopy]:
-        """What other processes lack, where the job goes on."""
+        """Returns the replicas that still have to be handed over; none if the job is over."""
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
-        """How long another process may take that stays; or that was lost, may come back, and workers wait for."""
+        """Returns how long to wait for another process: one that stays, or a lost one that may return while workers
+        need it."""
         if self.processes.others_stay():
             return LEAVE_S
         return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
