@@ -1,4 +1,4 @@
-"""Masters: they turn requests into plans, give them to their tasks, and run steps over them.
+"""Masters: turn requests into plans, send the plans to the tasks, and run steps on them.
 
 A master belongs to a task (its server's process) or, for a session without a server, to the process alone.
 """

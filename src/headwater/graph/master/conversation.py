@@ -1,4 +1,4 @@
-"""A step's exchange with one other task, over a channel that it has for itself meanwhile."""
+"""A step's exchange with one other task, over a channel reserved for the step."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from headwater.graph.runtime.step import Step
 _log = logging.getLogger("headwater")
 
 LOOK_AROUND_S = 0.2
-# How long a step may wait for one task before this is said; again after twice the time.
+# A step's wait for one task is logged after this time, and again each time that the time has doubled, in seconds.
 _SAY_AFTER_S = 15.0
-# How many numbers the header of DONE has: see `headwater.graph.master.protocol`.
+# Lengths of the header of DONE: see `headwater.graph.master.protocol`.
 _ALONE, _WITH_TRANSFER, _WITH_VALUES = 1, 3, 5
 _ENDS, _INT = frozenset((_ALONE, _WITH_TRANSFER, _WITH_VALUES)), {int}
 
 Reconnect = Callable[[Step, str, OpError], Channel]
-"""Waits for a task that a step has lost, and gives a new channel to it; raises what ends the step."""
+"""Waits for a task that a step has lost, and returns a new channel to it; raises the error that ends the step."""
 
 
 class ChannelConversation:
@@ -38,13 +38,13 @@ class ChannelConversation:
       plan: number of the plan that the task runs.
       task: its full name.
       channel: a channel to it, held until the step ends.
-      end: called with the channel and whether it can be used again.
-      others: all conversations of the step; while this one waits, an error on another ends the wait.
-      reconnect: where it is given, the conversation outlives its channel.
+      end: called with the channel and whether it is reusable.
+      others: all conversations of the step; an error on any of them ends a wait on this one.
+      reconnect: if given, the conversation outlives its channel.
     """
 
-    # Whether the task is asked for its part, or will be once something is computed from values read ahead; and of a
-    # step that resumes, what was computed from them, unless it proved outdated.
+    # `_begun`: RUN was sent, or will be sent with the transfer computed from values read ahead. `_given`: that
+    # transfer, for resumable steps, unless it proved outdated.
     _begun = False
     _given: tuple[int, Sequence[Any]] | None = None
 
@@ -68,18 +68,20 @@ class ChannelConversation:
         self._stash: dict[int, Sequence[object]] = {}
         self._done: Sequence[object] | None = None
         self._open = True
-        # What a new channel needs: the transfers that have come, and all that was sent.
+        # Needed to resume on a new channel: the transfers received, and all frames sent.
         self._came: set[int] = set()
         self._feeds: Sequence[Any] = ()
         self._sent: list[Frame] = []
         self._resuming = False
-        # What the step has read ahead, until the task has said whether it is current, and whether it was sent.
+        # Values read ahead, until they are used; `_unproved`: sent to the task, which has not yet said whether they are
+        # current.
         self._ahead: ReadsAhead | None = None
         self._values: Values | None = None
         self._unproved = False
 
     def begin(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None:
-        """Asks the task to run its part; with what `send` is given first, where the step has read ``ahead``."""
+        """Asks the task to run its part. If the step has read ``ahead``, RUN is only sent with the first transfer, by
+        `send`."""
         self._feeds, self._begun = feeds, True
         if ahead is not None:
             self._ahead, self._values = ahead, ahead.take()
@@ -91,10 +93,10 @@ class ChannelConversation:
         self._put(Frame(RUN, self._request(), feeds))
 
     def begin_again(self) -> bool:
-        """Asks for present values in place of those read ahead, from which the step's own part has come to an error.
+        """Requests the present values, after the step's own part has failed with values read ahead.
 
         Returns:
-          Whether it did: these were used, and the task has not heard of the step.
+          Whether values read ahead were in use, before the task had heard of the step.
         """
         if self._values is None:
             return False
@@ -124,10 +126,10 @@ class ChannelConversation:
         self._put(frame)
 
     def recv(self, transfer: int) -> Sequence[Any]:
-        """Waits for a transfer; raises what the task raises instead.
+        """Waits for a transfer; raises the task's error if it fails.
 
         Raises:
-          OutdatedError: what the step has read ahead is not current; what is, comes as this step's first transfer.
+          OutdatedError: the values read ahead are outdated; the present values follow as this step's first transfer.
         """
         if self._values is not None:
             return self._values.tensors
@@ -136,26 +138,27 @@ class ChannelConversation:
         return self._stash.pop(transfer)
 
     def finish(self) -> Sequence[Any]:
-        """Waits for the fetches, and ends the conversation; raises as `recv` does."""
+        """Waits for the fetches and ends the conversation; raises as `recv`."""
         while self._done is None:
             self._next()
         self._close(True)
         return self._done
 
     def abort(self, reason: str) -> None:
-        """Gives the step up. The task hears of it, or notices that the channel is closed."""
+        """Gives up the step. The task receives GIVE_UP, or notices that the channel is closed."""
         if not self._open:
             return
         if self._reconnect is not None and self._channel.sends_at_once(0):
-            # Where it does not arrive, the session's end, or its master's next life, ends the step there.
+            # If GIVE_UP is lost, the step ends there with its session, or when the task meets the master's next
+            # incarnation.
             with contextlib.suppress(UnavailableError, CancelledError):
                 self._channel.send(Frame(GIVE_UP, (self._step.number, reason)))
         self._close(False)
 
     def look(self) -> None:
-        """Takes in what has come, without waiting; raises what the task raises."""
+        """Handles received frames without waiting; raises the task's errors."""
         if not self._begun or self._values is not None:
-            return  # nothing can come; where the channel is lost, what asks the task resumes, and nothing before
+            return  # RUN was not sent: nothing can arrive, and a lost channel is only resumed once RUN is sent
         while self._open and self._done is None and not self._resuming:
             try:
                 frame = self._channel.recv(0)
@@ -186,7 +189,8 @@ class ChannelConversation:
                     )
                 before = len(self._stash)
                 self._look_around()
-                # Another one that was lost meanwhile has looked around in its turn, for what comes here, too.
+                # A conversation that reconnected meanwhile has looked around, too, and may have handled this one's
+                # frames.
                 if self._done is not None or len(self._stash) > before:
                     return
             except UnavailableError as error:
@@ -216,14 +220,14 @@ class ChannelConversation:
             raise bad_header(frame, self._task)
 
     def _keep(self, transfer: int, tensors: Sequence[object]) -> None:
-        if transfer not in self._came:  # else it came before, on a channel that was lost
+        if transfer not in self._came:  # else a duplicate of a transfer received on a lost channel
             self._came.add(transfer)
             self._stash[transfer] = tensors
             if self._unproved:
                 self._prove(transfer)
 
     def _prove(self, transfer: int | None) -> None:
-        """The task has answered what was computed from values read ahead, with a transfer or the step's end."""
+        """Handles the task's reaction to values read ahead: a transfer, or None for the step's end."""
         assert self._ahead is not None
         self._unproved = False
         current = transfer != self._ahead.transfer
@@ -235,11 +239,11 @@ class ChannelConversation:
     def _take_end(self, frame: Frame) -> None:
         header, results = frame.header, frame.tensors
         said = len(header)
-        # What follows is asked of each step: a pattern for each form takes three times as long.
+        # These checks run for each step: a match statement would take three times as long.
         if said not in _ENDS or set(map(type, header)) != _INT:
             raise bad_header(frame, self._task)
         if header[0] != self._step.number:
-            return  # of a step that is over
+            return  # of an earlier step
         if said == _WITH_VALUES:
             _, transfer, count, ahead, version = header
             end = len(results) - ahead
@@ -268,13 +272,13 @@ class ChannelConversation:
 
     def _close(self, usable: bool) -> None:
         self._open = False
-        self._others = {}  # they know this one: a circle, which only the garbage collector would find
+        self._others = {}  # break the reference cycle between conversations
         self._end(self._channel, usable)
 
-    # A channel that is lost -------------------------------------------------------------------------------------------
+    # Lost channels ----------------------------------------------------------------------------------------------------
 
     def _lost(self, error: OpError) -> None:
-        """Goes on with the step on another channel, where it may resume; else raises."""
+        """Resumes the step on another channel if it is resumable; else raises."""
         if self._reconnect is None:
             raise UnavailableError(
                 None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
@@ -288,14 +292,15 @@ class ChannelConversation:
                     self._resume()
                     return
                 except UnavailableError as again:
-                    if not self._open:  # the task has answered, with this error
+                    if not self._open:  # the task has answered with this error
                         raise
                     error = again
         finally:
             self._resuming = False
 
     def _resume(self) -> None:
-        """Says what has come, takes what comes again, and sends again what the task has not received."""
+        """Resumes on the new channel: reports how many transfers were received, receives the missing frames, and sends
+        again those that the task has not received."""
         channel = self._channel
         channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
         received, coming = self._resumed()
@@ -303,7 +308,7 @@ class ChannelConversation:
             self._take(channel.recv())
         if self._done is None:
             sent = self._sent
-            if self._given is not None and not self._unproved:  # the task has taken it for the first transfer
+            if self._given is not None and not self._unproved:  # the task counts it as the first transfer
                 transfer, tensors = self._given
                 sent = [Frame(TENSORS, (self._step.number, transfer), tensors), *sent]
             for frame in sent[received:]:
@@ -322,4 +327,4 @@ class ChannelConversation:
                 ):
                     return received, coming
                 case _:
-                    self._take(frame)  # an ERROR; nothing else can come here
+                    self._take(frame)  # an ERROR; no other frame is possible here

@@ -1,4 +1,4 @@
-"""How a task's master reaches the other tasks, and what these tell it of themselves."""
+"""Links from a task's master to other tasks, and the details in the status of those tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.cluster.transport.links import Link, Wiring
 from headwater.graph.master.peers import PeerStatus
 
 STEPS_DETAIL = "steps"
-"""Key of the status detail that counts the steps a task has run for masters elsewhere."""
+"""Key of the status detail that counts the steps a task has run for masters in other processes."""
 SESSIONS_DETAIL = "sessions"
 """Key of the status detail that counts the sessions that have plans on a task."""
 

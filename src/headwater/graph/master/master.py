@@ -1,4 +1,4 @@
-"""The master of a task: sessions, and the steps they run."""
+"""The master of a task: its sessions and their steps."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from headwater.graph.runtime.task import TaskRuntime
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionOptions:
-    """What a session's configuration means to its master.
+    """The settings in a session's configuration for its master.
 
     Attributes:
-      soft_placement: use another device where the one asked for does not exist.
-      log_placement: print the device of every operation when it is first placed.
-      device_filters: tasks and devices that the session may see; all when empty.
-      timeout_s: longest time of a step, in seconds; None is without end.
-      resumes: a step outlives the connections to its tasks: when one is lost, the step waits for the task and goes on
-        with it where it was, unless the task was started anew. Otherwise the step fails.
-      isolated: the session has variables, queues and the like of its own on every task, which end with it. A session
-        without a target always has.
-      jit_level: ``global_jit_level`` of its configuration, see `headwater.graph.passes.plan.TaskPlan`.
+      soft_placement: use another device if the requested one does not exist.
+      log_placement: print each operation's device when it is first placed.
+      device_filters: tasks and devices that the session may see; all if empty.
+      timeout_s: time limit of a step, in seconds; None: no limit.
+      resumes: a step outlives the connections to its tasks: if one is lost, the step waits for the task and continues
+        where it was, unless the task has restarted with another generation. Otherwise the step fails.
+      isolated: the session has separate variables, queues and other resources on every task, which are discarded at its
+        end. Sessions without a target are always isolated.
+      jit_level: ``global_jit_level`` of the configuration, see `headwater.graph.passes.plan.TaskPlan`.
     """
 
     soft_placement: bool = False
@@ -57,12 +57,12 @@ class SessionOptions:
     jit_level: int = 0
 
     def encode(self) -> bytes:
-        """These options for a master elsewhere."""
+        """Encodes these options for a master in another process."""
         return msgpack.packb(asdict(self))
 
     @staticmethod
     def decode(data: bytes) -> SessionOptions:
-        """What `encode` wrote; InvalidArgumentError for anything else."""
+        """Decodes the result of `encode`; InvalidArgumentError for anything else."""
         try:
             raw: dict[str, Any] = msgpack.unpackb(data)
             return SessionOptions(
@@ -100,12 +100,12 @@ class Peers(Protocol):
     """The other tasks of a cluster, as a master uses them."""
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
-        """Devices of all tasks that ``filters`` let through; waits for tasks that are not there yet."""
+        """Returns the devices of all tasks that match ``filters``; waits for tasks that have not started yet."""
         ...
 
     def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
-        """Gives a task its plan; waits for a task that is not there yet, and for one that is lost, where the session's
-        steps outlive connections (``resumes``)."""
+        """Sends a plan to a task; waits for a task that has not started, and for a lost one if ``resumes``, that is, if
+        the session's steps outlive connections."""
         ...
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
@@ -113,20 +113,20 @@ class Peers(Protocol):
         ...
 
     def release(self, session: str) -> None:
-        """Tells every task that has plans of ``session`` that it is over."""
+        """Ends ``session`` on every task that has plans of it."""
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state of every task that can be reached."""
+        """Discards the state of every reachable task."""
         ...
 
 
 class PreparedStep:
-    """A request that is planned, and can be run any number of times.
+    """A planned request, which can be run any number of times.
 
     Attributes:
-      local: the part of this master's own task, if it has one.
-      remote: the parts of the others.
+      local: the part of the master's own task, if it takes part.
+      remote: the parts of other tasks.
     """
 
     def __init__(
@@ -153,14 +153,14 @@ class PreparedStep:
 
         Args:
           feeds: arrays for the request's feeds, in order.
-          timeout_s: longest time for operations that wait, in seconds.
-          trace: where all tasks say what they did.
+          timeout_s: time limit of operations that wait, in seconds.
+          trace: collects the traces of all tasks.
 
         Returns:
           Arrays for the request's fetches, in order.
 
         Raises:
-          OpError: whatever an operation or a task raised; ``op`` is the operation where that is known.
+          OpError: the error of an operation or a task; ``op`` is the operation if known.
         """
         step = self._owner.new_step(timeout_s)
         step.trace = trace
@@ -193,17 +193,17 @@ class PreparedStep:
                 conversation.abort(str(error))
             raise
         finally:
-            step.conversations = {}  # they know the step: a circle, which only the garbage collector would find
+            step.conversations = {}  # break the reference cycle between the step and its conversations
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
 
     def _take_part(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
-        """Runs this master's own part and awaits the others; OutdatedError where it is to be done again."""
+        """Runs the part of the master's own task and waits for the others; OutdatedError if it has to be run again."""
         if self.local is not None:
             local_feeds = [feeds[i] for i in self._local_feeds]
             try:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             except OpError:
-                # It may be of values that are not current: only an error of those that are is one.
+                # The error may be caused by outdated values: only an error with current values counts.
                 if not any(conversation.begin_again() for conversation in step.conversations.values()):
                     raise
                 raise OutdatedError from None
@@ -214,7 +214,7 @@ class PreparedStep:
 
 
 def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead | None:
-    """What a request's runs have read ahead, if they may: where one other task takes part in them."""
+    """Returns the store for values read ahead, if the request's runs may read ahead: with exactly one other task."""
     if len(remote) != 1:
         return None
     (plan,) = remote.values()
@@ -225,7 +225,8 @@ def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead 
 def _fetch_sources(
     request: Request, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
 ) -> list[tuple[str | None, int]]:
-    """For every fetch: the task that gives it (None: this one; "": it is a feed), and which of its results it is."""
+    """Returns, for each fetch, the task that computes it (None: this task; "": it is a feed), and the index in its
+    results."""
     feeds = {t.name: index for index, t in enumerate(request.feeds)}
     where: dict[str, tuple[str | None, int]] = {name: ("", index) for name, index in feeds.items()}
     for task, plan in remote.items():
@@ -238,7 +239,7 @@ def _fetch_sources(
 
 
 class MasterStep(Step):
-    """A step as its master runs it: transfers go over the step's own conversations."""
+    """A step on its master: transfers use the step's conversations."""
 
     conversations: Mapping[str, StepConversation] = {}
 
@@ -249,7 +250,7 @@ class MasterStep(Step):
         return self.conversations[source].recv(transfer)
 
     def away(self) -> bool:
-        """Never; but raises what another task has raised while this one waits."""
+        """Always returns False. Raises an error that another task has reported while this one waits."""
         for conversation in self.conversations.values():
             conversation.look()
         return False
@@ -260,7 +261,7 @@ class MasterSession:
 
     Args:
       runtime: the master's own task.
-      graph: the graph whose operations are run; may grow.
+      graph: the graph whose operations are run; operations may be added later.
       options: see `SessionOptions`.
       peers: the other tasks; None without a cluster.
     """
@@ -280,7 +281,7 @@ class MasterSession:
         self._logged: set[str] = set()
 
     def devices(self) -> list[Device]:
-        """All devices that the session may use; the first call may wait for other tasks."""
+        """Returns all devices that the session may use; the first call may wait for other tasks."""
         with self._lock:
             if self._devices is None:
                 if self.peers is None:
@@ -290,7 +291,7 @@ class MasterSession:
             return self._devices
 
     def prepare(self, request: Request) -> PreparedStep:
-        """Plans a request and gives every task its part.
+        """Plans a request and sends each task its part.
 
         Raises:
           InvalidArgumentError: see `headwater.graph.passes`.
@@ -328,7 +329,7 @@ class MasterSession:
         return placement
 
     def new_step(self, timeout_s: float | None = None) -> MasterStep:
-        """The next step."""
+        """Creates the next step."""
         self._check_open()
         limit = self.options.timeout_s if timeout_s is None else timeout_s
         deadline = None if limit is None else time.monotonic() + limit
@@ -337,7 +338,7 @@ class MasterSession:
         return step
 
     def close(self) -> None:
-        """Ends the session: steps in progress raise CancelledError, its plans are dropped everywhere."""
+        """Ends the session: running steps raise CancelledError, and its plans are dropped on all tasks."""
         if self._closed:
             return
         self._closed = True
@@ -358,7 +359,7 @@ class MasterSession:
 
 
 def error_with_op(error: OpError, graph: Graph) -> OpError:
-    """``error`` with the operation its message names, where that is one of ``graph``."""
+    """Returns ``error`` with the operation that its message names, if ``graph`` has it."""
     _, _, rest = error.message.rpartition("operation '")
     name = rest.partition("'")[0]
     if error.op is not None or not name:

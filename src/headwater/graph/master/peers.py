@@ -1,4 +1,4 @@
-"""The other tasks of a cluster, as a master reaches them: control plane, channels, and waiting for them."""
+"""A master's access to the other tasks of a cluster: control plane, channels, and waiting for tasks."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from headwater.graph.runtime.step import Step
 _log = logging.getLogger("headwater")
 
 Confirm = Callable[[Callable[[], None]], None]
-"""Waits until a task has a transfer; what it is given is called now and then, and ends the wait by raising."""
+"""Waits until a task has acknowledged a transfer; the argument is called now and then, and ends the wait by raising."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerStatus:
-    """What a task says of itself.
+    """A task's answer to a request for its status.
 
     Attributes:
-      generation: of its present life.
+      generation: of its present incarnation.
       devices: full names of its devices.
-      steps: how many steps it has run for masters elsewhere since it started.
+      steps: number of steps that it has run for masters in other processes since its start.
     """
 
     generation: int
@@ -51,10 +51,10 @@ class PeerStatus:
 
 
 class PeerLink(Protocol):
-    """How one other task is reached; made by the server over `headwater.cluster.transport`."""
+    """A link to one other task; implemented by the server over `headwater.cluster.transport`."""
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        """Waits until the task answers, saying so now and then; UnavailableError after the deadline."""
+        """Waits until the task answers, logging the wait now and then; UnavailableError after the deadline."""
         ...
 
     def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None: ...
@@ -66,7 +66,8 @@ class PeerLink(Protocol):
     def take(self) -> Channel: ...
 
     def take_when_back(self, check: Callable[[], None]) -> Channel:
-        """Waits until a channel can be had; what ``check`` raises, which is called now and then, ends the wait."""
+        """Waits until a channel can be opened; ``check`` is called now and then, and an exception that it raises ends
+        the wait."""
         ...
 
     def give_back(self, channel: Channel, usable: bool) -> None: ...
@@ -79,14 +80,13 @@ class ClusterPeers:
       cluster: the cluster.
       me: this task.
       own_devices: its devices.
-      link: gives the link to a task.
+      link: creates the link to a task.
       courtesy_s: how long a new session waits for tasks that it does not need, in seconds, before the cluster has run
-        its first step. (TensorFlow waits for every task without end; then one dead worker keeps a restarted chief
-        from going on.)
+        its first step. (TensorFlow waits for every task forever, so one dead worker blocks a restarted chief.)
 
     Attributes:
-      refused: whether one of them has refused a plan of this one: another process has its place, or it was started in
-        another way than they, so that it cannot speak for the job.
+      refused: whether a task has refused a plan of this one, because another process has taken this task's place or
+        their configurations differ; this process must then not declare the job over.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ClusterPeers:
         self._links: dict[TaskName, PeerLink] = {}
         self._known: dict[TaskName, PeerStatus] = {}
         self._missing: set[TaskName] = set()
-        # By session, and by a task's full name as plans have it: each step looks both up.
+        # By session and by full task name as in plans, since each step looks both up.
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
         self._met: set[str] = set()
@@ -127,7 +127,8 @@ class ClusterPeers:
         return found
 
     def _get_to_know(self, task: TaskName) -> PeerStatus | None:
-        """Waits for ``task``, unless the cluster runs without it or a session before this one has waited in vain."""
+        """Waits for ``task``; only briefly if the cluster already runs steps or an earlier session has waited in
+        vain."""
         running = any(status.steps for status in self._known.values()) or task in self._missing
         try:
             status = self._link(task).wait(0.0 if running else self._courtesy_s)
@@ -160,7 +161,8 @@ class ClusterPeers:
                 self.refused = True
                 raise
             except UnavailableError as error:
-                # A step of the session may have been made already, such as that before a hook runs something else.
+                # The session may have run steps already, so it is worth waiting: a hook may run a new request after a
+                # step.
                 if not resumes or isinstance(error, GaveUpError):
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
@@ -195,9 +197,10 @@ class ClusterPeers:
         """Waits for a task that a step has lost.
 
         Raises:
-          AbortedError: it was started anew.
+          AbortedError: the task has restarted with another generation.
           CancelledError: the session was closed meanwhile.
-          DeadlineExceededError: the step's time is over, or the task did not come back before this process's deadline.
+          DeadlineExceededError: the step's deadline has passed, or the task did not return before this process's
+            deadline.
         """
         _log.warning(
             "%s lost %s and waits for it, to go on with step %d: %s", self._me, task, step.number, error.message
@@ -215,23 +218,23 @@ class ClusterPeers:
             raise CancelledError(None, None, "Session has been closed.")
 
     def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Confirm:
-        """Sends a transfer to a task, outside of any conversation.
+        """Sends a transfer to a task, on a channel outside of conversations.
 
         Args:
-          check: where it is given, a task that is away is waited for until this raises.
+          check: if given, an unreachable task is waited for until ``check`` raises.
 
         Returns:
-          What has to be called before long: it sends the transfer again where the channel was lost before the task
-          had it, for the end of a channel takes with it what was sent last.
+          A function that waits for the acknowledgement and has to be called soon. It sends the transfer again if the
+          channel was lost first, since the last frames on a channel that breaks may be lost.
 
         Raises:
-          UnavailableError: the task is lost, and there is no ``check``; also of what is returned.
-          InvalidArgumentError: of what is returned: the task answers something else.
+          UnavailableError: the task is lost, and there is no ``check``; also raised by the returned function.
+          InvalidArgumentError: raised by the returned function: the answer is not an acknowledgement.
         """
         link = self._link(TaskName.parse(task))
         while True:
             try:
-                # A task is met once: that takes several round trips.
+                # A task's first connection takes several round trips, so only that one goes through `take_when_back`.
                 channel = link.take() if check is None or task in self._met else link.take_when_back(check)
                 self._met.add(task)
                 try:
@@ -279,7 +282,7 @@ class ClusterPeers:
             _try(task, lambda task=task: self._routes[task].release(session))
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state of every task that can be reached."""
+        """Discards the state of every reachable task."""
         for task in self._tasks:
             if task != self._me:
                 _try(task, lambda task=task: self._link(task).reset(containers))
@@ -290,7 +293,7 @@ def _started_anew(task: str) -> AbortedError:
 
 
 def _try(task: object, action: Callable[[], object]) -> None:
-    """Does what a task that is gone need not hear of."""
+    """Runs a request that may fail: a task that has ended need not be told."""
     try:
         action()
     except OpError as error:
@@ -298,7 +301,7 @@ def _try(task: object, action: Callable[[], object]) -> None:
 
 
 def _visible(task: TaskName, filters: Iterable[str]) -> bool:
-    """Whether a session with these device filters sees ``task``: without any, it sees all."""
+    """Whether a session with these device filters sees ``task``; without filters it sees all tasks."""
     parsed = [parse_device(item) for item in filters]
     return not parsed or any(
         (item.job is None or item.job == task.job) and (item.task is None or item.task == task.index) for item in parsed

@@ -1,4 +1,4 @@
-"""Sessions of a master in another process: the graph travels there, and so do feeds and fetches."""
+"""Sessions whose master is in another process: graph, feeds and fetches are sent over the network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RemoteMaster:
 
     Args:
       target: ``grpc://host:port``.
-      timeout_s: how long `reset` waits for it, in seconds; None is as long as the process waits for any task.
+      timeout_s: how long `reset` waits for it, in seconds; None: as long as the process waits for any task.
     """
 
     def __init__(self, target: str, timeout_s: float | None = None) -> None:
@@ -78,7 +78,8 @@ def _reach(link: Link, target: str, timeout_s: float | None) -> None:
 
 
 class RemoteSession:
-    """A session whose master is elsewhere. The graph is sent when the first step is prepared, its growth later."""
+    """A session whose master is in another process. The graph is sent when the first step is prepared; later additions
+    are sent when a step needs them."""
 
     def __init__(self, target: str, link: Link, graph: Graph, options: SessionOptions) -> None:
         self._target = target
@@ -92,7 +93,7 @@ class RemoteSession:
         self._closed = False
 
     def _session(self) -> str:
-        """The session's handle there, with the graph as it is now."""
+        """Returns the session's handle at the master, after sending new parts of the graph."""
         with self._lock:
             if self._closed:
                 raise CancelledError(None, None, "Session has been closed.")
@@ -138,7 +139,7 @@ class RemoteSession:
 
 
 class RemoteCallable:
-    """A request that a master elsewhere has planned."""
+    """A request that a master in another process has planned."""
 
     def __init__(self, target: str, link: Link, session: str, number: int) -> None:
         self._target = target
@@ -175,4 +176,4 @@ class RemoteCallable:
             try:
                 return channel.recv(_LOOK_AGAIN_S)
             except DeadlineExceededError:
-                continue  # the master says when the step's own time is over; this wait only lets Ctrl-C through
+                continue  # the master enforces the step's deadline; this timeout only lets Ctrl-C through

@@ -1,4 +1,4 @@
-"""What the fields of a ``ConfigProto`` mean: to a session's master, to its task, and to the whole process."""
+"""Settings in a ``ConfigProto``: for a session's master, for its task, and for the whole process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwater.graph.runtime.process import ProcessSettings
 
 
 def session_options(config: Any) -> SessionOptions:
-    """What a session's master takes from ``config``; None is the default configuration."""
+    """Returns the options of a session's master in ``config``; None is the default configuration."""
     if config is None:
         return SessionOptions()
     return SessionOptions(
@@ -26,7 +26,7 @@ def session_options(config: Any) -> SessionOptions:
 
 
 def device_counts(config: Any) -> Mapping[str, int]:
-    """How many devices of a type a task may show, by ``device_count``.
+    """Returns the number of devices of each type that a task may offer, from ``device_count``.
 
     Raises:
       InvalidArgumentError: a number is negative.
@@ -39,7 +39,7 @@ def device_counts(config: Any) -> Mapping[str, int]:
 
 
 def process_settings(config: Any) -> ProcessSettings:
-    """What holds for the whole process.
+    """Returns the settings of the whole process.
 
     Raises:
       InvalidArgumentError: a field is out of range.

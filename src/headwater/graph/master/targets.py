@@ -1,4 +1,4 @@
-"""Which masters this process has: a session's target names one of them, or another process's."""
+"""The masters of this process, by target; other targets name masters of other processes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Runnable(Protocol):
 
 
 class Master(Protocol):
-    """What a target leads to.
+    """The master that a session's target names.
 
     Attributes:
-      over: why the job of this process is over; empty while it is not, as far as is known here.
+      over: why the job of this process is over; empty while it is running, as far as is known.
     """
 
     over: str
@@ -46,15 +46,15 @@ class Master(Protocol):
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Forgets the state of all tasks."""
+        """Discards the state of all tasks."""
         ...
 
 
 class LocalMaster:
-    """The master of a session without a target: this process, with state that the session has for itself.
+    """The master of sessions without a target: runs in this process, with separate state for each session.
 
     Args:
-      device_counts: how many devices of each type it shows.
+      device_counts: number of devices of each type that it offers.
     """
 
     def __init__(self, device_counts: Mapping[str, int] | None = None) -> None:
@@ -73,19 +73,19 @@ _lock = threading.Lock()
 
 
 def register_master(target: str, master: Master) -> None:
-    """Says that ``target`` is the master of a server of this process."""
+    """Registers the master of a server of this process under ``target``."""
     with _lock:
         _masters[target] = master
 
 
 def forget_master(target: str) -> None:
-    """Ends `register_master`."""
+    """Removes the master registered under ``target``."""
     with _lock:
         _masters.pop(target, None)
 
 
 def local_master(target: str, device_counts: Mapping[str, int] | None = None) -> Master | None:
-    """The master of this process that ``target`` names, or None; see `LocalMaster` for the other argument."""
+    """Returns the master of this process that ``target`` names, or None; see `LocalMaster` for ``device_counts``."""
     if target in ("", "local"):
         return LocalMaster(device_counts)
     return _masters.get(target)
