@@ -1,4 +1,4 @@
-"""Sessions: how a program runs operations of its graph."""
+"""Sessions, with which a program runs operations of its graph."""
 
 from headwater.graph.session.session import BaseSession, InteractiveSession, Session
 

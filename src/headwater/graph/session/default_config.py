@@ -1,4 +1,4 @@
-"""``tf.config``: what sessions without a ``ConfigProto`` of their own take, and settings of eager execution."""
+"""``tf.config``: defaults for sessions without a ``ConfigProto``, and settings of eager execution."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SWITCHES: Final = (
 
 
 class _Settings:
-    """What was set in this process."""
+    """The settings of this process."""
 
     soft_placement = False
     log_placement = False
@@ -46,7 +46,7 @@ _settings = _Settings()
 
 
 def default_config() -> Any:
-    """The ``ConfigProto`` of a session that was given none; None where nothing was set. Sessions call it."""
+    """Returns the ``ConfigProto`` of sessions without one; None if nothing was set. Called by sessions."""
     _settings.used = True
     if not (_settings.soft_placement or _settings.log_placement):
         return None
@@ -56,22 +56,22 @@ def default_config() -> Any:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether operations may run on other devices than asked for, in sessions without a configuration."""
+    """Whether operations may run on other devices than requested, in sessions without a configuration."""
     return _settings.soft_placement
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Says whether operations may run on other devices than asked for, in sessions without a configuration."""
+    """Sets whether operations may run on other devices than requested, in sessions without a configuration."""
     _settings.soft_placement = bool(enabled)
 
 
 def get_log_device_placement() -> bool:
-    """Whether sessions without a configuration tell where operations run."""
+    """Whether sessions without a configuration log the devices of operations."""
     return _settings.log_placement
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Says whether sessions without a configuration tell where operations run.
+    """Sets whether sessions without a configuration log the devices of operations.
 
     Raises:
       RuntimeError: there has been a session.
@@ -82,12 +82,12 @@ def set_log_device_placement(enabled: bool) -> None:
 
 
 def get_inter_op_parallelism_threads() -> int:
-    """What `set_inter_op_parallelism_threads` was given; 0 where it was not called."""
+    """Returns the value of `set_inter_op_parallelism_threads`; 0 if it was not called."""
     return _settings.inter_op_threads
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """Keeps the number. XLA compiles a step as a whole: operations that could run at once are its own concern.
+    """Stores the number, without effect: XLA compiles a step as a whole and schedules its operations itself.
 
     Raises:
       RuntimeError: there has been a session.
@@ -103,31 +103,31 @@ def get_jit() -> bool:
 
 
 def set_jit(enabled: bool) -> None:
-    """Keeps the wish for compilation, which steps get in any case."""
+    """Stores the setting, without effect: steps are always compiled."""
     _settings.jit = bool(enabled)
 
 
 def get_experimental_options() -> dict[str, bool | int]:
-    """What `set_experimental_options` was given, and the switches that are off where nothing was."""
+    """Returns the options of `set_experimental_options`, and the defaults of two switches."""
     return {"disable_model_pruning": False, "disable_meta_optimizer": False, **_settings.optimizer}
 
 
 def set_experimental_options(options: Mapping[str, bool | int]) -> None:
-    """Keeps switches of TensorFlow's graph optimizer, whose work XLA does in any case.
+    """Stores switches of TensorFlow's graph optimizer, without effect: XLA optimizes in any case.
 
     Args:
-      options: switches by name; names that are no switches are left out.
+      options: switches by name; unknown names are ignored.
     """
     _settings.optimizer = {name: value for name, value in options.items() if name in _SWITCHES}
 
 
 def get_device_policy() -> str:
-    """What `set_device_policy` was given."""
+    """Returns the policy of `set_device_policy`."""
     return _settings.policy
 
 
 def set_device_policy(device_policy: str | None) -> None:
-    """Keeps what eager operations are to do with inputs from other devices; graphs copy them.
+    """Stores how eager operations treat inputs from other devices; graphs always copy them.
 
     Args:
       device_policy: ``silent``, ``silent_for_int32``, ``warn``, ``explicit``, or None for ``silent``.
@@ -142,15 +142,15 @@ def set_device_policy(device_policy: str | None) -> None:
 
 
 def get_synchronous_execution() -> bool:
-    """What `set_synchronous_execution` was given."""
+    """Returns the value of `set_synchronous_execution`."""
     return _settings.synchronous
 
 
 def set_synchronous_execution(enable: bool | None) -> None:
-    """Keeps whether eager operations are to be waited for; a session's run waits for its results in any case."""
+    """Stores whether eager operations are synchronous; a session's run always waits for its results."""
     _settings.synchronous = True if enable is None else bool(enable)
 
 
 def list_devices() -> list[str]:
-    """The full names of this process's devices, for a session without a cluster."""
+    """Returns the full names of this process's devices, for sessions without a cluster."""
     return [f"/job:localhost/replica:0/task:0{device.name}" for device in list_logical_devices()]

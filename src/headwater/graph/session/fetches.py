@@ -1,4 +1,4 @@
-"""What a program asks a session for, in whatever structure it likes, and what it feeds."""
+"""Fetches in nested structures, and feeds."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_sl
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
 
 _element_types: set[type] = {Tensor, Operation, str}
-"""Types of what stands for itself; learnt, since most fetches are of few, and asking what they are costs more."""
+"""Types of elements, as opposed to containers; a cache, since most fetches use few types and the checks are slower."""
 
 
 def cache_key(structure: object) -> Any:
-    """Something hashable that is equal for equal structures of the same elements."""
+    """Returns a hashable key that is equal for equal structures of the same elements."""
     if type(structure) in _element_types:
         return structure
-    if isinstance(structure, (list, tuple)):  # a union of types is made anew by each call
+    if isinstance(structure, (list, tuple)):  # a tuple, as a union of types would be created on each call
         items = cast(Sequence[object], structure)
         return type(items), *[item if type(item) in _element_types else cache_key(item) for item in items]
     if isinstance(structure, Mapping):
@@ -70,7 +70,7 @@ def cache_key(structure: object) -> Any:
 
 
 class Fetches:
-    """A structure of fetches, taken apart.
+    """A structure of fetches, decomposed into tensors and operations.
 
     Attributes:
       tensors: the tensors to fetch, each once.
@@ -92,7 +92,7 @@ class Fetches:
         return tuple(self._targets)
 
     def rebuild(self, values: Sequence[object]) -> Any:
-        """The structure with values in place of what was asked for; None for operations."""
+        """Returns the structure with values in place of tensors, and None in place of operations."""
         return self._build(values)
 
     def _take_apart(self, item: object) -> Rebuild:
@@ -142,24 +142,25 @@ _FLOATS = frozenset((float, np.float64))
 
 
 class Feed:
-    """A tensor to feed, with what it takes."""
+    """Converts and checks the values fed to a tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
         self._dtype = tensor.dtype.base_dtype
         self._numpy = self._dtype.numpy_dtype
         self._is_string = self._dtype == string
-        # Floats of this size fit, so that NumPy has nothing to warn of: saying so costs a hundred instructions.
+        # Floats in this range fit, so NumPy cannot warn of an overflow, and the slower conversion with `errstate` is
+        # skipped.
         fits = np.finfo(self._numpy) if self._numpy.kind == "f" else None
         self._least, self._most = (float(fits.tiny), float(fits.max)) if fits is not None else (1.0, 0.0)
         self._dims = tensor.dims
-        self._fits: tuple[int, ...] | None = None  # the latest shape that does
+        self._fits: tuple[int, ...] | None = None  # the latest shape that fits
 
     def array(self, value: Any) -> Any:
-        """``value`` as an array of the tensor's type.
+        """Converts ``value`` to an array of the tensor's type.
 
         Raises:
-          TypeError: it has no such form.
+          TypeError: it cannot be converted.
           ValueError: its shape does not fit the tensor's.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy:
@@ -185,7 +186,7 @@ class Feed:
         if self._is_string:
             return to_string_array(value)
         try:
-            with np.errstate(all="ignore"):  # what is too large becomes infinite, as everywhere in a step
+            with np.errstate(all="ignore"):  # values that are too large become infinite, as everywhere in a step
                 return np.asarray(value, self._numpy)
         except OverflowError as error:
             raise TypeError(
