@@ -53,23 +53,23 @@ if TYPE_CHECKING:
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _TIMEOUT_S = 30.0
-# At most this many pods of a job that are asked to end have their last words heard, each by a thread.
+# Of a job's pods that are asked to end, follow the logs of at most this many, each by a thread.
 _MAX_LISTENERS = 64
-# How much of what a task that failed has printed last is kept with its failure, in lines.
+# The number of last output lines of a failed task that are kept with its failure.
 _LAST_LINES = 20
 _CONNECT_S, _LAST_WORDS_S = 3.0, 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubernetesSettings:
-    """Which cluster, and how it is used.
+    """The cluster and how it is used.
 
     Attributes:
-      image: the container image of jobs that name none; it must hold Headwater.
-      namespace: where the objects of jobs that name none go.
-      config_file: the file that says how to reach the cluster; what ``kubectl`` uses unless given, or, in a pod, the
-        pod's own account.
-      context: which of that file's contexts; its current one unless given.
+      image: the container image of jobs that name none; it must contain Headwater.
+      namespace: the namespace of jobs that name none.
+      config_file: the kubeconfig file; unless given, the one that ``kubectl`` uses or, in a pod, the pod's service
+        account.
+      context: a context of that file; its current one unless given.
     """
 
     image: str
@@ -82,8 +82,8 @@ class KubernetesBackend(JobBackend):
     """Hands jobs to Kubernetes, as `kubernetes_objects` describes them.
 
     Args:
-      settings: which cluster.
-      clock: gives seconds, which only grow.
+      settings: the cluster and how it is used.
+      clock: returns seconds and never goes backwards.
 
     Raises:
       BackendError: the client is not installed, or its configuration cannot be used.
@@ -118,16 +118,16 @@ class KubernetesBackend(JobBackend):
         self._custom: Any = self._client.CustomObjectsApi(api)
         self._clock = clock
         self._listeners: dict[str, dict[str, Listener]] = {}
-        # Since when some tasks of a job hold places while others find none.
+        # By job: since when some of its tasks have been placed while others cannot be, in seconds of the clock.
         self._crowded_since: dict[str, float] = {}
-        # The jobs that this process has asked to end: of them Jobs may be missing.
+        # Jobs that this process has asked to end: their Kubernetes Jobs may be missing without the job being lost.
         self._stopping: set[str] = set()
 
     def capacity(self) -> Capacity:
         with self._asking("list nodes"):
             nodes = _decoded(self._core.list_node(**_RAW))["items"]
         taken: dict[str, list[Mapping[str, Json]]] = {}
-        with contextlib.suppress(BackendError), self._asking("list pods"):  # not everybody may see all pods
+        with contextlib.suppress(BackendError), self._asking("list pods"):  # listing all pods needs a cluster role
             for pod in _decoded(self._core.list_pod_for_all_namespaces(**_RAW))["items"]:
                 if pod.get("status", {}).get("phase") not in DONE:
                     taken.setdefault(pod["spec"].get("nodeName", ""), []).extend(
@@ -159,24 +159,25 @@ class KubernetesBackend(JobBackend):
         self._stopping.discard(name)
         order.log_dir.mkdir(parents=True, exist_ok=True)
         handle["chief"] = "yes" if order.spec.counts().get("chief") else ""
-        # What was asked for, because what is there may have been deleted by others.
+        # Stored in the handle, since others may delete the Jobs that exist in the cluster.
         handle["tasks"] = " ".join(label(task) for task in objects.tasks_of(order.spec))
         gang = order.spec.kubernetes.gang
         handle["gang"] = "" if gang is None else str(gang)
         if order.spec.elastic:
-            # A job may go on with this many fewer workers where there is no room; failures are counted here.
+            # An elastic job may continue with this many fewer workers if they cannot be placed. Its failures are
+            # counted here, because Kubernetes would count evictions, too.
             handle["spare"] = str(order.spec.workers.count.most - order.least)
             handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)
         handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
         try:
-            # The Service is first: all else belongs to it, and is deleted with it.
+            # The Service is created first: it owns all other objects, so that deleting it deletes them.
             services = [one for one in wanted if one["kind"] == "Service"]
             (service,) = [self._create(one, namespace) for one in services]
             for one in wanted:
                 if one["kind"] != "Service":
                     self._create(objects.owned(one, service), namespace)
         except BackendError as error:
-            if not error.temporary:  # such as a quota: nothing of it is to stay
+            if not error.temporary:  # for example a quota: remove the objects created so far
                 with contextlib.suppress(BackendError):
                     self._remove(name, namespace)
             raise
@@ -209,10 +210,10 @@ class KubernetesBackend(JobBackend):
             else:
                 tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
             failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
-            # The last failure of a Job that has failed for good was followed by no start.
+            # Kubernetes counts the last failure of a Job that has failed permanently, but no restart followed it.
             over = task in jobs and condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
-            if fields.get("limit"):  # evictions are no failures of a job that expects them
+            if fields.get("limit"):  # evictions do not count as failures of an elastic job
                 restarts[task] = own_failures(pods.get(task, []))
         stopping = fields["name"] in self._stopping
         homeless = [task for task, attempts in pods.items() if without_node(attempts[-1])]
@@ -243,7 +244,7 @@ class KubernetesBackend(JobBackend):
     def _crowded(
         self, fields: Mapping[str, str], tasks: Mapping[TaskName, TaskState], without: Sequence[TaskName]
     ) -> JobReport | None:
-        """That all is to be given back, as some tasks have held places for too long while others found none."""
+        """Returns a ``crowded`` report if some tasks have been placed for too long while others cannot be, or None."""
         if not fields.get("gang") or not without or len(without) == len(tasks):
             self._crowded_since.pop(fields["name"], None)
             return None
@@ -254,13 +255,13 @@ class KubernetesBackend(JobBackend):
         first = tasks[without[0]]
         why = first.waiting if isinstance(first, Running) else ""
         reason = f"{label(without[0])} found no room in {gang:g} s while others of its tasks held theirs: {why}"
-        # Of jobs that keep each other from having room one has to come first the next time.
+        # The random pause lets one of several jobs that block each other be placed first next time.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
     def _ended(
         self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, object]], report: JobReport
     ) -> JobReport:
-        """Ends what still runs and has nothing left to do; what has ended stays to be asked about."""
+        """Deletes the Jobs of tasks that still run and are no longer needed; ended pods stay for later polls."""
         for task, job in jobs.items():
             if condition(job, "Complete", "Failed") is None:
                 self._delete_job(fields, objects.task_name(fields["name"], task))
@@ -276,7 +277,7 @@ class KubernetesBackend(JobBackend):
             for task, pods in self._pods(fields).items()
             for pod in pods
         )
-        # A ps holds what workers may be about to save: its turn comes with a later call, when none of them is left.
+        # A ps holds values that workers may be about to save, so it is stopped by a later call, after the last worker.
         asked = [
             (task, pod)
             for task, pods in self._pods(fields).items()
@@ -299,7 +300,7 @@ class KubernetesBackend(JobBackend):
         self._remove(objects.object_name(job_id), spec.kubernetes.namespace or self._settings.namespace)
 
     def _remove(self, name: str, namespace: str) -> None:
-        """Deletes all that carries the job's label."""
+        """Deletes all objects with the job's label."""
         self._stopping.discard(name)
         self._crowded_since.pop(name, None)
         self._hear_out(name)
@@ -325,7 +326,7 @@ class KubernetesBackend(JobBackend):
             self._core.delete_namespaced_pod(pod, namespace, **grace, **_RAW)
 
     def _listen(self, handle: Mapping[str, str], task: TaskName, pod: Mapping[str, Json], *, patience_s: float) -> None:
-        """Hears what a pod prints from now to its end, as it is about to be deleted."""
+        """Follows a pod's log from now to its end, because the pod is about to be deleted with its log."""
         name, listeners = pod["metadata"]["name"], self._listeners.setdefault(handle["name"], {})
         if pod.get("status", {}).get("phase") != "Running" or name in listeners or len(listeners) >= _MAX_LISTENERS:
             return
@@ -333,19 +334,19 @@ class KubernetesBackend(JobBackend):
         listeners[name] = Listener(self._core, name, handle["namespace"], path, patience_s=patience_s)
 
     def _hear_out(self, name: str) -> None:
-        """Writes what the pods of a job that are gone have printed at their end."""
+        """Writes the last output of a job's deleted pods to their logs."""
         until = time.monotonic() + _LAST_WORDS_S
         for listener in self._listeners.pop(name, {}).values():
             listener.close(max(0.0, until - time.monotonic()))
 
     def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
-        """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
+        """Removes ended pods from the Service, which would otherwise keep resolving to their addresses."""
         for pod in (pod for attempts in pods.values() for pod in attempts):
             ended = pod.get("status", {}).get("phase") in DONE
             if not ended or objects.LIVE_LABEL not in pod["metadata"]["labels"]:
                 continue
             name, change = pod["metadata"]["name"], {"metadata": {"labels": {objects.LIVE_LABEL: None}}}
-            # It is a matter of tidiness: what has become of the task is to be told all the same.
+            # Best effort: a failure here must not hide the task's state.
             with contextlib.suppress(BackendError), self._asking(f"change pod {name}", unless=_NOT_FOUND):
                 self._core.patch_namespaced_pod(name, handle["namespace"], change, **_RAW)
 
@@ -369,7 +370,7 @@ class KubernetesBackend(JobBackend):
             raise BackendError(f"Kubernetes cannot be reached: {error}") from error
 
     def _fence(self, handle: Mapping[str, str], attempt: int) -> None:
-        """Has what is left of earlier attempts deleted; raises while it is not gone."""
+        """Deletes objects of earlier attempts; raises a temporary error until they are gone."""
         old = [
             one
             for one in [*self._jobs(handle).values(), *(pod for pods in self._pods(handle).values() for pod in pods)]
@@ -382,7 +383,7 @@ class KubernetesBackend(JobBackend):
             )
 
     def _create(self, wanted: JsonObject, namespace: str) -> dict[str, object]:
-        """Makes an object, and returns it as the cluster has it."""
+        """Creates an object and returns it as stored in the cluster."""
         kind, name = wanted["kind"], wanted["metadata"]["name"]
         create = {
             "Secret": self._core.create_namespaced_secret,
@@ -392,7 +393,7 @@ class KubernetesBackend(JobBackend):
             "PodDisruptionBudget": self._create_budget,
             "Job": self._batch.create_namespaced_job,
         }[kind]
-        # What is there already was made by a call whose answer never came.
+        # The object exists if an earlier call created it and its response was lost.
         with self._asking(f"create {kind} {name}", unless=_CONFLICT):
             return _decoded(create(namespace, wanted, **_RAW))
         if kind != "Service":
@@ -401,14 +402,14 @@ class KubernetesBackend(JobBackend):
             return _decoded(self._core.read_namespaced_service(name, namespace, **_RAW))
 
     def _create_budget(self, namespace: str, wanted: JsonObject, **options: Any) -> Json:
-        # The client has a class for the newest version only.
+        # The client has a class for the newest version of budgets only.
         group, _, version = wanted["apiVersion"].partition("/")
         return self._custom.create_namespaced_custom_object(
             group, version, namespace, "poddisruptionbudgets", wanted, **options
         )
 
     def _policy_version(self) -> str:
-        """The version of budgets that the cluster has: v1 from Kubernetes 1.21 on."""
+        """Returns the API version of budgets that the cluster prefers: v1 from Kubernetes 1.21 on."""
         with self._asking("say which versions of the API policy it has"):
             found = _decoded(self._policy.get_api_group(**_RAW))
         return str(found["preferredVersion"]["version"])
@@ -427,7 +428,7 @@ class KubernetesBackend(JobBackend):
         return {labelled_task(job): job for job in found["items"]}
 
     def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[JsonObject]]:
-        """The pods of each task, oldest first."""
+        """Returns the pods of each task, oldest first."""
         with self._asking("list pods"):
             found = _decoded(
                 self._core.list_namespaced_pod(
@@ -449,14 +450,14 @@ class KubernetesBackend(JobBackend):
                     continue
                 if pod.get("status", {}).get("phase") not in ("Running", *DONE):
                     continue
-                # A log that cannot be had now, as of a node that is gone, must not hide what became of the task.
+                # A log that is unavailable now, for example because its node is gone, must not hide the task's state.
                 ended = pod["status"]["phase"] in DONE
                 with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
                     fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path, ended=ended)
 
     @contextlib.contextmanager
     def _asking(self, what: str, unless: int | None = None) -> Generator[None]:
-        """Makes what the client raises a `BackendError`; an answer with status ``unless`` is none."""
+        """Translates exceptions of the client to `BackendError`; ignores a response with status ``unless``."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  comes with the extra
 
         try:
@@ -470,7 +471,7 @@ class KubernetesBackend(JobBackend):
             raise BackendError(f"Kubernetes does not answer ({what}): {error}", temporary=True) from error
 
 
-# Answers are read as plain values: the client's own types refuse what a newer or older server adds or leaves out.
+# Responses are read as plain JSON: the client's types reject fields of newer or older servers.
 _RAW: JsonObject = {"_preload_content": False, "_request_timeout": _TIMEOUT_S}
 
 
@@ -499,6 +500,6 @@ def _log_path(handle: Mapping[str, str], task: TaskName) -> Path:
 
 
 def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
-    """The workers among ``homeless``, for which there is no room, where the job can do without them."""
+    """Returns the workers among ``homeless``, the tasks that cannot be placed, if the job can continue without them."""
     without = [task for task in homeless if task.job == "worker"]
     return without if len(without) <= int(handle.get("spare") or 0) else ()

@@ -1,8 +1,8 @@
 """Logs of pods, fetched piece by piece.
 
-Kubernetes cannot be asked for a log from a byte on, only for its last seconds, with the time of each line before it. So
-the time of the last line that was fetched is remembered, in a file beside the log, with the progress that the pod has
-told last: see `headwater.platform.host.pod_task`.
+Kubernetes cannot return a log from a byte offset, only its last seconds, with a time before each line. So the time of
+the last fetched line is stored in a file beside the log, together with the pod's latest progress report: see
+`headwater.platform.host.pod_task`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
 _MAX_BYTES = 16 << 20
-# How much the clocks of this machine and of the pod's may differ: what is tried, one after the other; None: any.
+# Differences to assume between the clocks of this machine and the node, tried in order; None: any difference.
 _SKEWS_S: tuple[float | None, ...] = (10.0, 7200.0, None)
 _logger = logging.getLogger(__name__)
 _PIECE = 16 << 10
@@ -38,11 +38,11 @@ _INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\
 
 
 def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = False) -> None:
-    """Appends to ``path`` what ``pod`` has printed since the last call, each line with its time.
+    """Appends the output of ``pod`` since the last call to ``path``, each line with its time.
 
     Args:
-      core: the client's API of core objects; what it raises is passed on.
-      ended: whether the pod prints nothing more: then its last line may have no end.
+      core: the client's API of core objects; its exceptions are passed on.
+      ended: whether the pod has ended: then its last line may lack a line break.
     """
     known = _known(path)
     last = known.get(pod, {}).get("at", "")
@@ -50,19 +50,19 @@ def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = 
     for skew_s in _SKEWS_S if last else (None,):
         lines = _lines(core, pod, namespace, last, skew_s, ended=ended)
         if any(at <= last for at, _ in lines):
-            break  # they go on where those of before end; else a clock is further off
+            break  # the new lines overlap the known ones; otherwise the clocks differ by more
     _append(path, pod, lines)
 
 
 class Listener:
-    """Listens to what a pod prints that is about to be deleted: its log goes with it, a moment after its last word.
+    """Follows the log of a pod that is about to be deleted, because Kubernetes deletes the log with the pod.
 
     Args:
       core: the client's API of core objects.
-      pod: which one.
-      namespace: where it is.
-      path: the file that gets its lines, as `fetch_log` writes them.
-      patience_s: for how long it may live.
+      pod: the name of the pod.
+      namespace: its namespace.
+      path: the file to which its lines are appended, as by `fetch_log`.
+      patience_s: the longest time until the pod ends, in seconds.
     """
 
     def __init__(self, core: Any, pod: str, namespace: str, path: Path, *, patience_s: float) -> None:
@@ -75,7 +75,7 @@ class Listener:
         self._thread.start()
 
     def write(self) -> None:
-        """Appends what was heard to the file: whole lines, and at the end the last one, too."""
+        """Appends the lines received so far to the file: whole lines and, once the log has ended, the last one."""
         over = not self._thread.is_alive()
         with self._lock:
             data = bytes(self._data)
@@ -84,16 +84,16 @@ class Listener:
         _append(self._path, self._pod, _printed(lines))
 
     def wait_connected(self, timeout_s: float) -> None:
-        """Waits until it listens, or cannot."""
+        """Waits until the connection is established or has failed."""
         self._connected.wait(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Waits for the end of the log, and writes what is left."""
+        """Waits for the end of the log, and writes the remaining lines."""
         self._thread.join(timeout_s)
         self.write()
 
     def _listen(self) -> None:
-        # Some lines of before: an answer begins with its first line, and what is known already is passed over.
+        # Includes some earlier lines: the response starts only with its first line. `_append` skips known lines.
         query: JsonObject = {"container": CONTAINER, "timestamps": True, "follow": True, "tail_lines": _TAIL}
         try:
             response = self._core.read_namespaced_pod_log(
@@ -104,14 +104,14 @@ class Listener:
                 for piece in response.stream(4096):
                     with self._lock:
                         self._data += piece[: max(0, _MAX_BYTES - len(self._data))]
-        except Exception as error:  # noqa: BLE001  the client's, urllib3's: the pod ends all the same
+        except Exception as error:  # noqa: BLE001  errors of the client and of urllib3: the pod ends anyway
             _logger.info("what pod %s prints at its end is not heard: %s", self._pod, error)
         finally:
             self._connected.set()
 
 
 def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
-    """Appends those of ``lines`` of a pod that are later than the last that was written, and remembers that."""
+    """Appends those ``lines`` of a pod that are later than the last one written, and stores the new last time."""
     known = _known(path)
     last = known.get(pod, {}).get("at", "")
     fresh = [(at, line) for at, line in lines if at > last]
@@ -133,30 +133,30 @@ def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
 def _lines(
     core: Any, pod: str, namespace: str, last: str, skew_s: float | None, *, ended: bool
 ) -> list[tuple[str, bytes]]:
-    """Time and text of the lines since ``last``, for clocks that differ by up to ``skew_s``; of all lines for None."""
+    """Returns time and text of the lines since ``last``, if clocks differ by at most ``skew_s``; all lines for None."""
     query: JsonObject = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
     if skew_s is not None:
         query["since_seconds"] = math.ceil(max(0.0, time.time() - datetime.fromisoformat(last).timestamp()) + skew_s)
     response = core.read_namespaced_pod_log(pod, namespace, _preload_content=False, _request_timeout=30.0, **query)
     data: bytes = response.data
     whole, _, rest = data.rpartition(b"\n")
-    # A line that the bound has cut, or that the task has yet to end, is fetched again.
+    # A line truncated by the limit, or not finished yet, is fetched again by the next call.
     lines = [*whole.split(b"\n"), rest] if ended and len(data) < _MAX_BYTES else whole.split(b"\n")
     return _printed(lines)
 
 
 def _printed(lines: list[bytes]) -> list[tuple[str, bytes]]:
-    """Time and text of what a pod has printed.
+    """Returns time and text of a pod's output lines.
 
-    Lines without a time are the node's, such as ``unable to retrieve container logs`` while a pod is taken away.
+    Lines without a time are the node's, such as ``unable to retrieve container logs`` while a pod is being deleted.
     """
     return [_line(line) for line in lines if _INNER_TIME.match(line)]
 
 
 def _line(line: bytes) -> tuple[str, bytes]:
-    """The time of a line, and what was printed.
+    """Splits a line into its time and the printed text.
 
-    The container's runtime cuts long lines into pieces, and Kubernetes puts the time before each piece.
+    The container runtime cuts long lines into pieces, and Kubernetes puts the time before each piece.
     """
     at, _, text = line.partition(b" ")
     position = _PIECE
@@ -167,7 +167,7 @@ def _line(line: bytes) -> tuple[str, bytes]:
 
 
 def last_progress(path: Path, pod: str) -> Progress | None:
-    """The latest progress that ``pod`` told, as far as its log was fetched; None where it never did."""
+    """Returns the latest progress in the fetched part of the log of ``pod``; None if there is none."""
     return Progress.decode(_known(path).get(pod, {}).get("progress", "").encode())
 
 
@@ -181,7 +181,7 @@ def _known(path: Path) -> dict[str, dict[str, str]]:
     except NotFoundError:
         return {}
     except DataLossError as error:
-        # Nothing is lost without it: what was fetched before is fetched once more.
+        # Only the position is lost: lines fetched before are fetched a second time.
         _logger.warning("%s. Lines of the logs may come twice", error.message)
         return {}
     return known

@@ -1,11 +1,11 @@
-"""A job as objects of Kubernetes: what ``headwater render`` prints and what the backend submits.
+"""A job as objects of Kubernetes: the output of ``headwater render``, and the objects that the backend submits.
 
-Each task is a Job (``batch/v1``) of one pod, which Kubernetes starts anew when it fails, up to the job's limit. Its pod
+Each task is a Job (``batch/v1``) of one pod, which Kubernetes restarts when it fails, up to the job's limit. Its pod
 always has the same name behind a headless Service, such as ``worker-0.linear``, so that ``TF_CONFIG`` never changes.
-All of it is there from version 1.20 of Kubernetes on; nothing newer is used.
+All features used exist since Kubernetes 1.20.
 
-What ends a job is not among the objects, because Kubernetes has none for it: the ``ps`` tasks end when the backend, or
-a person who applied the objects by hand, deletes them.
+Kubernetes has no object that ends a job when its workers are done: the ``ps`` tasks run until the backend, or a person
+who applied the objects by hand, deletes them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
 INDEX_LABEL = "headwater.dev/index"
 ATTEMPT_LABEL = "headwater.dev/attempt"
-#: What pods carry until they have ended, so that their Service does not give the address of a dead one.
+#: The label of pods that have not ended; the Service selects by it, so that it does not resolve to dead pods.
 LIVE_LABEL = "headwater.dev/live"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-#: Each task has a pod, and so an address, of its own: the port can be the same for all.
+#: Each task has its own pod and address, so all can use the same port.
 PORT = 2222
 CONTAINER = "task"
-# Kubernetes counts evictions as failures: where these are expected the server counts what is the task's own fault.
+# Kubernetes counts evictions as failures: for elastic jobs, the server counts the task's own failures instead.
 _NO_LIMIT = 1_000_000
-#: What an object may hold, less room for what else is in it.
+#: The limit of an object's size (1 MiB), less room for its other contents.
 MAX_ARCHIVE_BYTES = 700_000
 
-# Runs the task, and tells its progress in the pod's log.
+# Runs the task, and writes its progress to the pod's log.
 _FIRST = ("python", "-P", "-m", "headwater.platform.host.pod_task")
 _WORK = "/headwater/work"
 _ARCHIVE = "/headwater/archive"
@@ -51,20 +51,20 @@ _ARCHIVE = "/headwater/archive"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rendering:
-    """What the objects need beside the job itself.
+    """Values that the objects need in addition to the job's specification.
 
     Attributes:
-      name: the name of the Service, and the beginning of all others.
-      job_id: what tasks are told that their job is.
+      name: the name of the Service, and the prefix of all other names.
+      job_id: the job's id, as passed to its tasks.
       attempt: how often the job has been submitted before.
       image: the container image of jobs that name none.
-      namespace: where the objects of jobs that name none go; None for whatever is current.
-      token: the secret that the job's tasks share; None where the Secret ``name`` of the cluster is to hold it.
-      secrets: values of the secrets that the job names, which are put into the Secret ``name``; None where a Secret of
-        the cluster holds each, by the name that the job has for it, under the key ``value``.
-      archive: a file that pods unpack into their working folder; None where the image or a volume has the program.
-      managed: whether a server looks after the job, and restarts all of it where its rules say so.
-      policy_version: the version of the API ``policy`` that the cluster has.
+      namespace: the namespace of jobs that name none; None for the client's current one.
+      token: the secret that the job's tasks share; None if the cluster's Secret ``name`` already holds it.
+      secrets: values of the secrets that the job names, to be stored in the Secret ``name``; None if the cluster has a
+        Secret for each, with the job's name for it and the value under the key ``value``.
+      archive: a file that pods unpack into their working folder; None if the image or a volume has the program.
+      managed: whether a server watches the job, and restarts it as a whole where its rules say so.
+      policy_version: the cluster's version of the API ``policy``.
     """
 
     name: str
@@ -80,23 +80,23 @@ class Rendering:
 
 
 def object_name(job: str) -> str:
-    """``job`` as a name that a Service may have: begins with a letter, 63 characters at most with what is added."""
+    """Returns ``job`` as a Service name: begins with a letter, at most 63 characters including suffixes."""
     name = re.sub(r"[^a-z0-9-]+", "-", job.lower()).strip("-")
     return name if name[:1].isalpha() else f"hw-{name}"
 
 
 def task_name(job: str, task: TaskName) -> str:
-    """The name of a task's Job."""
+    """Returns the name of a task's Job."""
     return f"{job}-{task.job}-{task.index}"
 
 
 def tasks_of(spec: JobSpec) -> list[TaskName]:
-    """All tasks of a job, in the order in which they are started."""
+    """Returns all tasks of a job, in start order."""
     return [TaskName(role, index) for role, count in spec.counts().items() for index in range(count)]
 
 
 def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
-    """The objects of a job, in the order in which they are to be made: plain values, as in a manifest.
+    """Returns the objects of a job, in order of creation: plain values, as in a manifest.
 
     Raises:
       ValueError: the archive is too large for an object.
@@ -120,19 +120,19 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
 
 
 def owned(one: JsonObject, service: Mapping[str, Json]) -> dict[str, object]:
-    """``one`` so that Kubernetes deletes it with the job's Service, ``service`` as the cluster has it."""
+    """Returns ``one`` with the job's Service as its owner, so that Kubernetes deletes both together."""
     metadata = service["metadata"]
     owner = {"apiVersion": "v1", "kind": "Service", "name": metadata["name"], "uid": metadata["uid"]}
     return one | {"metadata": one["metadata"] | {"ownerReferences": [owner]}}
 
 
 def to_yaml(objects: list[dict[str, object]]) -> str:
-    """``objects`` as ``kubectl apply -f -`` takes them."""
+    """Returns ``objects`` as YAML for ``kubectl apply -f -``."""
     return yaml.dump_all(objects, Dumper=_PlainDumper, sort_keys=False, default_flow_style=False, explicit_start=True)
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes what occurs twice twice: anchors mean nothing to people who look at a manifest."""
+    """Writes repeated values out, because anchors make a manifest hard to read."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -179,7 +179,7 @@ def _service(how: Rendering) -> JsonObject:
         "metadata": {"name": how.name},
         "spec": {
             "clusterIP": "None",
-            # Tasks look for each other before they are ready.
+            # Tasks connect to each other before they are ready.
             "publishNotReadyAddresses": True,
             "selector": {LABEL: how.name, LIVE_LABEL: "yes"},
             "ports": [{"name": "cluster", "port": PORT, "protocol": "TCP"}],
@@ -205,7 +205,7 @@ def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, object]:
         "kind": "PodDisruptionBudget",
         "metadata": {"name": _extra_name(how)},
         "spec": {
-            # Not maxUnavailable, which needs a controller that can be scaled.
+            # Not maxUnavailable, which requires a controller that can be scaled.
             "minAvailable": len(needed),
             "selector": {
                 "matchLabels": {LABEL: how.name, LIVE_LABEL: "yes"},
@@ -216,7 +216,7 @@ def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, object]:
 
 
 def _extra_name(how: Rendering) -> str:
-    # Those of the last attempt go with its Service, a moment later.
+    # The name contains the attempt: objects of the last attempt are deleted with its Service, but a moment later.
     return f"{how.name}-{how.attempt}"
 
 
@@ -236,7 +236,7 @@ def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: 
     }
     if spec.kubernetes.queue is not None:
         labels = labels | {QUEUE_LABEL: spec.kubernetes.queue}
-        # Kueue takes this away where the queue has room for it.
+        # Kueue resumes the Job once the queue has room for it.
         job["suspend"] = True
     if spec.kubernetes.keep is not None:
         job["ttlSecondsAfterFinished"] = math.ceil(spec.kubernetes.keep)
@@ -269,7 +269,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     pod: JsonObject = {
         "hostname": f"{task.job}-{task.index}",
         "subdomain": how.name,
-        # A pod that failed stays, with its log, and the Job makes another one.
+        # A failed pod stays, with its log, and the Job creates another one.
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": math.ceil(spec.deadlines.grace),
         "containers": [container],
@@ -289,10 +289,10 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
                 **pulled,
                 "command": ["python", "-m", "headwater.platform.archives", f"{_ARCHIVE}/archive", _WORK],
                 "volumeMounts": [unpacked, {"name": "archive", "mountPath": _ARCHIVE, "readOnly": True}],
-                # A quota may ask every container for its wishes.
+                # A quota may require resource requests of every container.
                 "resources": _resources(role.model_copy(update={"gpus": 0}), spec.kubernetes.gpu_resource),
                 "securityContext": _security(spec),
-                # Its last lines are the reason that the server tells.
+                # The server shows the last lines of its log as the reason of a failure.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
             }
         ]
@@ -322,7 +322,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
 
 
 def _security(spec: JobSpec) -> dict[str, object]:
-    """What a container may do: with a user of its own, what the standard ``restricted`` of pod security asks for."""
+    """Returns a container's security context; with a user, it satisfies the ``restricted`` pod security standard."""
     if spec.kubernetes.user is None:
         return {"allowPrivilegeEscalation": False}
     return {
@@ -334,12 +334,12 @@ def _security(spec: JobSpec) -> dict[str, object]:
 
 
 def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, Any]]:
-    """The objects that let a service account of ``namespace`` do what the server needs, and no more.
+    """Returns the objects that grant a service account of ``namespace`` the permissions of the server, and no more.
 
     Args:
-      namespace: where jobs go; None for whatever is current.
-      account: the name of the service account, which is made, too.
-      nodes: whether it may also see machines and all pods, to tell what is free.
+      namespace: the namespace of jobs; None for the client's current one.
+      account: the name of the service account, which is created, too.
+      nodes: whether it may also list nodes and all pods, which `capacity` needs.
     """
     where = {} if namespace is None else {"namespace": namespace}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace or "default"}
@@ -396,7 +396,7 @@ def _environment(
 ) -> list[dict[str, object]]:
     gpus = _role(spec, task).gpus
     variables = {
-        # A pod may learn the address behind its own name only later, and has one address anyway.
+        # A pod may be able to resolve its own name only later, and has just one address anyway.
         "HEADWATER_BIND_HOST": "0.0.0.0",
         **({} if gpus else CPU_ONLY),
         **task_environment(spec, task, cluster, job_id=how.job_id, attempt=how.attempt),
@@ -421,7 +421,7 @@ def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, object]:
         asked["memory"] = str(role.memory)
     if role.gpus:
         asked[gpu_resource] = str(role.gpus)
-    # What is no limit of CPUs lets a task use those that no other task does.
+    # No limit of CPUs, so that a task can use idle ones.
     limits = {name: value for name, value in asked.items() if name != "cpu"}
     return {key: value for key, value in (("requests", asked), ("limits", limits)) if value}
 
@@ -443,5 +443,5 @@ def _volumes(specs: list[VolumeSpec]) -> tuple[list[JsonObject], list[JsonObject
 
 
 def _literal(text: str) -> str:
-    """``text`` so that Kubernetes, which replaces ``$(NAME)``, leaves it as it is."""
+    """Escapes ``text``, so that Kubernetes does not expand ``$(NAME)`` in it."""
     return text.replace("$(", "$$(")

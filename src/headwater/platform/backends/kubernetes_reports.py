@@ -1,4 +1,4 @@
-"""What objects of a Kubernetes cluster say of tasks and machines: pure functions of what its API answers."""
+"""Translates objects of a Kubernetes cluster to states of tasks and hosts: pure functions of its API's responses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 #: Phases of pods that have ended.
 DONE = ("Succeeded", "Failed")
-#: A shell's exit code for a program that is not there, or is no program.
+#: A shell's exit code for a program that does not exist or is not executable.
 CANNOT_RUN = 127
 _OUT_OF_MEMORY = "OOMKilled"
 _TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
 
 
 def labelled_task(one: Mapping[str, Json]) -> TaskName:
-    """The task that an object's labels name."""
+    """Returns the task in an object's labels."""
     labels = one["metadata"]["labels"]
     return TaskName(labels[objects.ROLE_LABEL], int(labels[objects.INDEX_LABEL]))
 
 
 def condition(one: Mapping[str, Json], *types: str) -> Mapping[str, Json] | None:
-    """The first condition of a Job, pod or machine that is of one of ``types`` and true; None without one."""
+    """Returns the first true condition of a Job, pod or node that is of one of ``types``; None without one."""
     for found in one.get("status", {}).get("conditions") or ():
         if found["type"] in types and found["status"] == "True":
             return found
@@ -52,15 +52,15 @@ def job_report(
     chief: bool,
     without: Sequence[TaskName],
 ) -> JobReport:
-    """What becomes of a job.
+    """Decides the state of a job.
 
     Args:
-      jobs: the Jobs that there are, by task.
+      jobs: the existing Jobs, by task.
       tasks: the state of each task's latest pod.
-      restarts: how often each was started again.
+      restarts: how often each task has been restarted.
       expected: the tasks that must have a Job.
-      chief: whether the job has a chief, on whom its success then depends; else it depends on all workers.
-      without: workers for which there is no room, and without which the job goes on.
+      chief: whether the job has a chief, which then decides its success; otherwise all workers do.
+      without: workers that cannot be placed, and without which the job continues.
     """
     for task, job in jobs.items():
         failed = condition(job, "Failed")
@@ -88,40 +88,40 @@ def job_report(
 
 
 def without_node(pod: Mapping[str, Json]) -> bool:
-    """Whether a pod waits because there is no room for it."""
+    """Returns whether a pod waits because no node has room for it."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
 
 
 def is_suspended(job: Mapping[str, Json]) -> bool:
-    """Whether a Job waits for a queue to let it start."""
+    """Returns whether a Job waits in a queue."""
     return bool(job["spec"].get("suspend"))
 
 
 def failed_too_often(pods: Mapping[TaskName, list[dict[str, object]]], limit: int) -> TaskName | None:
-    """A task that has failed more than ``limit`` times by its own fault."""
+    """Returns a task that has failed more than ``limit`` times by its own fault; None without one."""
     return next((task for task, attempts in pods.items() if own_failures(attempts) > limit), None)
 
 
 def own_failures(attempts: list[dict[str, object]]) -> int:
-    """How many of a task's pods have failed by their own fault: not stopped, and not taken away."""
+    """Counts a task's pods that failed by their own fault: neither stopped nor evicted."""
     ends = [end for end in map(task_state, attempts) if isinstance(end, Exited)]
     return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
 
 
 def blame(state: TaskState) -> str:
-    """Why a task that has failed too often failed last."""
+    """Returns the reason of the last failure of a task that has failed too often."""
     return state.reason if isinstance(state, Exited) else "it fails again and again"
 
 
 def cannot_run(pod: Mapping[str, Json]) -> bool:
-    """Whether the pod's program is not there."""
+    """Returns whether the pod's program cannot be run."""
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     return any(one.get("state", {}).get("terminated", {}).get("exitCode") == CANNOT_RUN for one in statuses)
 
 
 def task_state(pod: Mapping[str, Json]) -> Running | Exited:
-    """How a pod is, or how it has ended."""
+    """Returns the state of a pod's task."""
     status = pod.get("status", {})
     containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
     ended = containers.get(objects.CONTAINER, {}).get("terminated")
@@ -163,7 +163,7 @@ def _time(text: str | None) -> float:
 
 
 def host_capacity(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> HostCapacity:
-    """What a machine has, and what is free beside the requests ``taken``."""
+    """Returns a node's resources, and the resources left beside the requests ``taken``."""
     total = node["status"].get("allocatable", {})
     gpu = next((name for name in total if name.endswith("/gpu")), "")
 

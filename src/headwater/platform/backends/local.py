@@ -1,7 +1,7 @@
 """This machine: the default backend.
 
-Each task is a process in a session of its own below a keeper (`headwater.platform.host.keeper`), which outlives the
-server: tasks go on when the server ends, however it does, and are found again when it is back.
+Each task is a process in its own session below a keeper (`headwater.platform.host.keeper`), which outlives the server:
+tasks continue when the server exits or crashes, and are found again after its restart.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class LocalSettings:
     """How this machine is used.
 
     Attributes:
-      state_dir: a folder for records of tasks and for the jobs' own folders; the server's alone, on a local disk.
-      cpus: how many of its cores tasks may have; all unless given.
-      memory_bytes: how much of its memory tasks may have, in bytes; all unless given.
-      gpus: how many of its GPUs tasks may have; all unless given.
-      labels: what the selectors of jobs are held against.
-      environ: the environment that tasks get besides their own; the server's unless given, less what begins with
+      state_dir: a folder for records of tasks and for the jobs' own folders; used by this server only, on a local disk.
+      cpus: the number of cores for tasks; all unless given.
+      memory_bytes: the memory for tasks, in bytes; all unless given.
+      gpus: the number of GPUs for tasks; all unless given.
+      labels: the labels that selectors of jobs are matched with.
+      environ: the environment that tasks inherit; the server's unless given, without variables that begin with
         ``HEADWATER_``.
-      outlive: whether tasks go on when this process ends, however it does; otherwise they are killed then.
+      outlive: whether tasks continue when this process exits or crashes; otherwise they are killed then.
     """
 
     state_dir: Path
@@ -70,7 +70,7 @@ class _ThisMachine:
 
     def call(self, method: str, **arguments: object) -> Json:
         try:
-            # Starting waits for a keeper to be there, and what runs need not wait for that to be asked how it is.
+            # No lock: a start waits for its keeper, and polls of running tasks must not wait for that.
             result = getattr(self._agent, method)(**arguments)
         except (AgentError, NoPort, OSError, OpError) as error:
             temporary = isinstance(error, NoPort | OSError | ResourceExhaustedError)
@@ -81,7 +81,7 @@ class _ThisMachine:
         return 0.0
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: there is no connection."""
 
     def _within_limits(self, description: JsonObject) -> dict[str, object]:
         settings = self._settings

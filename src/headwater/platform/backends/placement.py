@@ -1,6 +1,6 @@
-"""Which host gets which task: resources of hosts, what is reserved of them, and a choice among them.
+"""Placement: the resources of hosts, their reservations, and the choice of a host for each task.
 
-`Reservations` know nothing of processes and are not shared between threads.
+`Reservations` know nothing of processes and are not thread-safe.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import HostCapacity, NotEnough, Place, Resources, TaskRequest
 
-# CPUs in fractions add up with an error.
+# Sums of fractional CPUs have rounding errors.
 _EPSILON = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """What a host has for tasks.
+    """The resources of a host.
 
     Attributes:
-      name: how it is called.
+      name: its name.
       cores: the numbers of its cores.
       memory_bytes: its memory, in bytes.
       gpus: the names of its GPUs.
-      labels: what a request's selector is held against.
+      labels: the labels that a request's selector is matched with.
     """
 
     name: str
@@ -36,15 +36,15 @@ class Host:
 
     @property
     def total(self) -> Resources:
-        """All of it."""
+        """All resources of the host."""
         return Resources(cpus=len(self.cores), memory_bytes=self.memory_bytes, gpus=len(self.gpus))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
-    """What one task gets.
+    """The host and the resources chosen for one task.
 
-    Attributes: as of `Place`.
+    Attributes: as in `Place`.
     """
 
     task: TaskName
@@ -58,7 +58,7 @@ _Taken = dict[tuple[str, TaskName], Assignment]
 
 
 class _Account:
-    """What is reserved of one host."""
+    """The reservations of one host."""
 
     def __init__(self, host: Host, taken: _Taken) -> None:
         self.host = host
@@ -93,19 +93,19 @@ class _Account:
 
 
 class Reservations:
-    """What is reserved of which host, for which task of which job."""
+    """The reservations of all hosts, by job and task."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
-        # Also of hosts of which nothing is known yet: what runs there was placed by a server before this one.
+        # Includes hosts that have not been added yet: their tasks were placed by the server before its restart.
         self._taken: defaultdict[str, _Taken] = defaultdict(_Taken)
 
     def set_host(self, host: Host) -> None:
-        """Adds a host, or changes what is known of it."""
+        """Adds a host, or updates its resources."""
         self._accounts[host.name] = _Account(host, self._taken[host.name])
 
     def capacity(self, problems: Mapping[str, str]) -> tuple[HostCapacity, ...]:
-        """All hosts; ``problems`` says by host why nothing can be started there."""
+        """Returns all hosts; ``problems`` has the reason by host where no task can be started."""
         known = tuple(
             HostCapacity(host=name, total=account.host.total, free=account.free(), problem=problems.get(name, ""))
             for name, account in self._accounts.items()
@@ -120,14 +120,14 @@ class Reservations:
     def place(
         self, job_id: str, requests: Sequence[TaskRequest], *, problems: Mapping[str, str]
     ) -> tuple[Assignment, ...]:
-        """Chooses a host for each of ``requests``, and reserves what they ask for: for all of them or for none.
+        """Chooses a host for each of ``requests``, and reserves the resources: for all of them or for none.
 
-        Tasks that are hard to place go first. GPUs are packed, so that a host's GPUs stay together for a task that
-        needs all of them; tasks without are spread.
+        Tasks that are hard to place are placed first. Tasks with GPUs are packed, so that whole hosts stay free for
+        tasks that need all GPUs of a host; tasks without GPUs are spread.
 
         Raises:
-          NotEnough: not all can be placed; it is not ``ever`` where they could not be with all hosts empty, and there
-            is no host of which nothing is known yet.
+          NotEnough: not all can be placed; ``ever`` is False if they could not be placed on empty hosts either, and the
+            resources of all hosts are known.
         """
         try:
             return self._place(job_id, requests, problems)
@@ -144,14 +144,14 @@ class Reservations:
             raise error
 
     def restore(self, job_id: str, places: Sequence[Place]) -> None:
-        """Takes into account what was reserved earlier, also for hosts that are yet to be added."""
+        """Restores earlier reservations, also on hosts that are yet to be added."""
         for place in places:
             self._taken[place.host][job_id, place.task] = Assignment(
                 task=place.task, host=place.host, resources=place.resources, cores=place.cores, gpus=place.gpus
             )
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees what was reserved for ``tasks`` of the job, all unless given."""
+        """Frees the reservations of ``tasks`` of the job, of all unless given."""
         for taken in self._taken.values():
             for key in [key for key in taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
                 del taken[key]
@@ -206,7 +206,7 @@ def _matches(host: Host, request: TaskRequest) -> bool:
 
 
 def _missing(asked: Resources, there: Resources) -> list[str]:
-    """What of ``there`` is less than ``asked``, in words."""
+    """Describes the resources of ``there`` that are less than ``asked``, in words."""
     short: list[str] = []
     if asked.cpus > there.cpus + _EPSILON:
         short.append(f"{there.cpus:g} CPUs")

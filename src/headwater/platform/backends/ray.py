@@ -1,10 +1,10 @@
-"""Ray (extra ``ray``): an existing cluster of Ray places the tasks.
+"""Ray (extra ``ray``): an existing Ray cluster places the tasks.
 
-Each job has a placement group with a bundle for each task, and each task has an actor in its bundle, which holds the
-task's process through an agent (`headwater.platform.host.agent`) in the actor. Actors and groups are detached: they
-outlive the server. A task ends with its actor, and so with its node.
+Each job has a placement group with a bundle for each task, and each task has an actor in its bundle, which runs the
+task's process through an agent (`headwater.platform.host.agent`). Actors and groups are detached: they outlive the
+server. A task ends with its actor, and thus with its node.
 
-When a node dies its tasks count as preempted: the job goes back to the queue, and gets new places.
+When a node dies its tasks count as preempted: the job returns to the queue and is placed again.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _KILLED = -9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RaySettings:
-    """Which cluster of Ray.
+    """The Ray cluster.
 
     Attributes:
-      state_dir: a folder of the server for a secret, from which each job's token is made.
-      address: the address of its head, such as ``10.0.0.1:6379``; ``auto`` for the one that this machine is part of.
-      place_s: how long Ray gets to find places before a job goes back to waiting, in seconds.
-      call_timeout_s: how long an actor has to answer, in seconds.
+      state_dir: a folder of the server for the secret from which each job's token is derived.
+      address: the address of its head node, such as ``10.0.0.1:6379``; ``auto`` for the cluster of this machine.
+      place_s: how long Ray may take to place a job before the job waits again, in seconds.
+      call_timeout_s: the timeout of calls to an actor, in seconds.
     """
 
     state_dir: Path
@@ -66,23 +66,23 @@ class RaySettings:
 
 
 class TaskHolder:
-    """The actor that holds the process of one task."""
+    """The actor that runs the process of one task."""
 
     def __init__(self, folder: str) -> None:
-        # Each actor has a folder of its own, because nodes may share a disk, and because it knows no other's tasks.
-        # What is there under this name may be somebody else's, who would read our environments.
+        # Each actor has its own folder, because nodes may share a disk, and because it must not act on another one's
+        # tasks. The folder must be private: another user's folder of this name would expose the tasks' environments.
         root = private_folder(Path(tempfile.gettempdir(), f"headwater-ray-{os.getuid()}"))
         self._agent = Agent(root / folder, os.environ, outlive=False)
 
     def node(self) -> tuple[str, str]:
-        """The address of this node, and Ray's name of it."""
+        """Returns the address of this node, and its Ray node id."""
         import ray  # noqa: PLC0415  an extra
 
         module: Any = ray
         return module.util.get_node_ip_address(), module.get_runtime_context().get_node_id()
 
     def call(self, method: str, arguments: JsonObject) -> JsonObject:
-        """Calls the agent; what it raises comes back as a value."""
+        """Calls the agent; returns its result, or its error as a value."""
         try:
             return {"result": getattr(self._agent, method)(**arguments)}
         except (AgentError, NoPort, OSError, OpError) as error:
@@ -94,7 +94,7 @@ class _Gone(BackendError):
 
 
 class _ActorConnection:
-    """The way to the actor of one task; see `HostConnection`."""
+    """The connection to the actor of one task; see `HostConnection`."""
 
     local = False
     labels: Mapping[str, str] = {}
@@ -112,13 +112,13 @@ class _ActorConnection:
         return answer["result"]
 
     def node(self) -> tuple[str, str]:
-        """The address of the actor's node and Ray's name of it; raises as `call` does."""
+        """Returns the address of the actor's node and its Ray node id; raises as `call` does."""
         address, identifier = self._ask("node")
         return address, identifier
 
     def kill(self) -> None:
-        """Ends the actor, and what it holds."""
-        with contextlib.suppress(ValueError):  # there is none
+        """Kills the actor and the task that it runs."""
+        with contextlib.suppress(ValueError):  # there is no such actor
             self._ray.kill(self._ray.get_actor(self.host, namespace=_NAMESPACE))
 
     def _ask(self, method: str, *arguments: Json) -> Json:
@@ -131,7 +131,7 @@ class _ActorConnection:
                 f"the actor {self.host} does not answer: {_first_line(error)}", temporary=True
             ) from error
         except (ValueError, exceptions.RayActorError) as error:
-            # Ray raises the first for a name that no living actor has.
+            # Ray raises ValueError for a name without a living actor.
             raise _Gone(f"the actor {self.host} is gone, and its task with it: {_first_line(error)}") from error
         except exceptions.RayError as error:
             raise BackendError(f"the actor {self.host}: {_first_line(error)}", temporary=True) from error
@@ -140,14 +140,14 @@ class _ActorConnection:
         return 0.0
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: actors have no connection to close."""
 
 
 class RayBackend(HostsBackend):
     """Runs tasks on a cluster of Ray.
 
     Args:
-      settings: which.
+      settings: the cluster.
 
     Raises:
       BackendError: Ray is not installed, or the cluster does not answer.
@@ -217,16 +217,17 @@ class RayBackend(HostsBackend):
                 self._actors.pop(job_id, None)
 
     def forget(self, job_id: str) -> None:
-        # An actor keeps nothing that it outlives.
+        # All files of the job are in its actors' folders, which end with the actors.
         self.release(job_id)
 
     def close(self) -> None:
         self._ray.shutdown()
 
     def _place(self, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> list[Any]:
-        """A placement group for each task, which has its resources; for all tasks or for none.
+        """Creates a placement group for each task: for all tasks or for none.
 
-        Not one group for all: of that no part can be given back, and Ray takes the part of a lost node anew by itself.
+        Not one group for all tasks: no part of it could be given back, and Ray itself would reserve the bundle of a
+        lost node again.
         """
         bundles = [_bundle(request.resources) for request in requests]
         groups = [
@@ -243,7 +244,7 @@ class RayBackend(HostsBackend):
         asked = {name: sum(bundle.get(name, 0) for bundle in bundles) for name in ("CPU", "memory", "GPU")}
         short = [f"{amount:g} {name} of {there.get(name, 0):g}" for name, amount in asked.items() if amount]
         beyond = any(amount > there.get(name, 0) for name, amount in asked.items())
-        # A cluster of Ray may grow.
+        # More than the cluster has now may be available later: a Ray cluster can grow.
         more = ", more than the cluster has now" if beyond else ""
         raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", ever=True)
 
@@ -259,7 +260,7 @@ class RayBackend(HostsBackend):
                 lifetime="detached",
                 get_if_exists=True,
                 max_restarts=0,
-                # Polling must not wait for a start.
+                # Polls must be answered while a start is in progress.
                 max_concurrency=4,
                 num_cpus=bundle["CPU"],
                 num_gpus=bundle.get("GPU", 0),
@@ -284,7 +285,7 @@ class RayBackend(HostsBackend):
         )
 
     def _remove_groups(self, job_id: str, names: Collection[str] | None) -> None:
-        """Gives back what is held for the actors ``names`` of a job; all of the job's for None."""
+        """Removes the placement groups of the actors ``names`` of a job; all of the job's for None."""
         for group in self._ray.util.placement_group_table().values():
             owner = group["name"].rpartition(".")[0]
             theirs = owner.rpartition("-")[0].rpartition("-")[0] == job_id if names is None else owner in names
@@ -313,7 +314,7 @@ def _ray_module() -> ModuleType:
         from ray.util import scheduling_strategies  # noqa: PLC0415
     except ImportError as error:
         raise BackendError("Ray is not installed: pip install 'headwater[ray]'") from error
-    del scheduling_strategies  # not there in ``ray.util`` unless it was imported
+    del scheduling_strategies  # imported so that it is an attribute of ``ray.util``
     return ray
 
 
@@ -322,7 +323,7 @@ def _actor_name(job_id: str, task: TaskName) -> str:
 
 
 def _bundle(resources: Resources) -> dict[str, float]:
-    # A bundle may not be empty.
+    # Ray rejects empty bundles.
     bundle: dict[str, float] = {"CPU": resources.cpus or 0.001}
     if resources.memory_bytes:
         bundle["memory"] = resources.memory_bytes

@@ -1,7 +1,7 @@
 """Slurm, through its own commands (``sbatch``, ``squeue``, ``scancel``) on this machine.
 
-The job is the script of `slurm_script`, with workers that come and go as jobs of their own (`slurm_workers`). What its
-tasks do is read from the job's folder, which this machine shares with the nodes.
+The job is the script of `slurm_script`, with elastic workers as separate jobs (`slurm_workers`). The states of its
+tasks are read from the job's folder, which this machine shares with the nodes.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class SlurmBackend(JobBackend):
     """Hands jobs to Slurm.
 
     Args:
-      settings: how.
+      settings: how Slurm is used.
 
     Raises:
-      BackendError: Slurm's commands are not here.
+      BackendError: Slurm's commands are not installed here.
     """
 
     name = "slurm"
@@ -109,11 +109,11 @@ class SlurmBackend(JobBackend):
             "attempt": order.attempt,
             "log_dir": str(order.log_dir.absolute()),
             "grace_s": order.spec.deadlines.grace,
-            # The job's folder is emptied between attempts, and its logs here go on.
+            # The job's folder is emptied between attempts, while the logs here are appended to.
             "log_from": {path.name: path.stat().st_size for path in order.log_dir.glob("*.log")},
         }
         known = self._known(order.job_id)
-        # Where the answer to this very submission was lost, the job may be over by now.
+        # If the response to this submission was lost, the job may have ended by now: include ended jobs.
         submitted = known if order.attempt in known else self._known(order.job_id, "--states=all")
         if order.attempt in submitted:
             return json.dumps(handle | {"id": submitted[order.attempt]})
@@ -143,7 +143,8 @@ class SlurmBackend(JobBackend):
         script = folder / f"job-{order.attempt}.sh"
         script.touch(mode=0o600)
         script.write_text(batch_script(order.spec, how))
-        # In no file: Slurm keeps the environment with the job, and so gives it also to what it starts again.
+        # Secrets are passed in the environment, not in a file: Slurm stores it with the job, and restores it on a
+        # requeue.
         given = {secret_variable(name): value for name, value in order.secrets.items()}
         number = _run("sbatch", "--parsable", str(script), cwd=folder, given=given).strip().partition(";")[0]
         return json.dumps(handle | {"id": number})
@@ -151,14 +152,14 @@ class SlurmBackend(JobBackend):
     def poll_job(self, handle: str) -> JobReport:
         fields = json.loads(handle)
         folder = Path(fields["folder"])
-        # Asked before the tasks are looked at: one that Slurm has ended writes no more.
+        # Queried before the tasks' files are read: a job that Slurm has ended writes no more.
         now = _state(fields["id"])
         elements = _elements(folder.name)
         first, further, restarts = _tasks(folder, elements)
         tasks = {**first, **further}
         result = _written(folder / f"result-{fields['attempt']}")
         asked = _written(folder / f"asked-{fields['attempt']}")
-        # After the result, which comes after the last line: a job that is over is not looked at again.
+        # Read after the result, which is written after the last line: logs of an ended job are not fetched again.
         _fetch_logs(folder / "logs", Path(fields["log_dir"]), fields.get("log_from", {}))
         phase, reason = verdict(
             now,
@@ -169,7 +170,7 @@ class SlurmBackend(JobBackend):
             failure=_first_failure(tasks),
         )
         if phase not in ("waiting", "running") and any(one.alive for one in elements.values()):
-            # What is left of it ends by itself, with the time that it has for that.
+            # Its remaining workers end by themselves, within their grace period.
             phase, reason = "running", ""
         return JobReport(phase=phase, reason=reason, tasks=tasks, restarts=restarts)
 
@@ -177,8 +178,8 @@ class SlurmBackend(JobBackend):
         fields = json.loads(handle)
         _write_grace(Path(fields["folder"]), grace_s)
         _run("scancel", "--state=PENDING", fields["id"], unless=_UNKNOWN_JOB)
-        # The script alone: it asks its tasks to end, and their keepers kill them in time. Slurm's own way would be
-        # to kill them after the time that its configuration says.
+        # Signal the batch script only: it asks its tasks to end, and their keepers kill them after the grace period.
+        # Slurm itself would kill them after the time in its configuration.
         _run("scancel", "--batch", "--signal=TERM", fields["id"], unless=_UNKNOWN_JOB)
         _cancel_further(Path(fields["folder"]).name, "--state=PENDING")
 
@@ -195,21 +196,21 @@ class SlurmBackend(JobBackend):
         shutil.rmtree(self._settings.folder / job_id, ignore_errors=True)
 
     def _known(self, job_id: str, *options: str) -> dict[int, str]:
-        """The jobs of this name that Slurm has not ended, unless ``options`` say otherwise: attempts and numbers."""
+        """Returns Slurm's ids of this job's unfinished submissions, by attempt; ``options`` can select others."""
         listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k", *options)
         found: dict[int, str] = {}
         for line in listed.splitlines():
             number, _, comment = line.strip().partition("|")
             attempt = comment.rpartition("-")[2]
             if attempt.isdecimal():
-                # The first component of a heterogeneous job stands for all of it.
+                # The first component of a heterogeneous job represents all of it.
                 found[int(attempt)] = str(min(int(number), int(found.get(int(attempt), number))))
         return found
 
 
 def _run(*command: str, cwd: Path | None = None, unless: str = "", given: Mapping[str, str] | None = None) -> str:
-    """What ``command``, with ``given`` in its environment, prints; an error that says ``unless`` is none."""
-    # What Slurm's own variables would change, such as formats, must not depend on who starts the server.
+    """Returns the output of ``command``, with ``given`` in its environment; ignores errors that contain ``unless``."""
+    # Slurm's own variables, such as output formats, must not be inherited from the user who starts the server.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SBATCH_", "SINFO_"))}
     env |= given or {}
     try:
@@ -226,11 +227,11 @@ def _run(*command: str, cwd: Path | None = None, unless: str = "", given: Mappin
 
 
 def _state(number: str) -> SlurmState:
-    """What Slurm says of a job."""
+    """Returns the state of a job as reported by Slurm."""
     listed = _run(
         "squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T|%l|%r", unless=_UNKNOWN_JOB
     ).splitlines()
-    # The components of one job each have a line; they come and go together.
+    # The components of a heterogeneous job have a line each; they start and end together.
     state, _, rest = (listed[0] if listed else "").strip().partition("|")
     limit, _, why = rest.partition("|")
     return SlurmState(state=state, why=why, limit_s=seconds(limit))
@@ -238,7 +239,7 @@ def _state(number: str) -> SlurmState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Element:
-    """A worker that comes and goes, as Slurm has it: its state, Slurm's reason for that, and its node."""
+    """An elastic worker in Slurm: its state, Slurm's reason for that, and its node."""
 
     state: str
     why: str
@@ -250,7 +251,7 @@ class _Element:
 
 
 def _elements(job_id: str) -> dict[TaskName, _Element]:
-    """The workers of a job that come and go, of its latest round, as far as Slurm has not ended them."""
+    """Returns the elastic workers of a job's latest round that Slurm has not ended."""
     listed = _run("squeue", "--noheader", "--array", "--me", f"--name={further_name(job_id)}", "--format=%K|%T|%r|%N")
     found: dict[TaskName, _Element] = {}
     for line in listed.splitlines():
@@ -264,22 +265,22 @@ def _cancel_further(job_id: str, *options: str) -> None:
 
 
 def _all_done(tasks: Mapping[TaskName, TaskState]) -> bool:
-    """Whether all of ``tasks`` say that their work is done. Slurm's ``srun`` may end with 0 when its node is gone."""
+    """Returns whether all working ``tasks`` report success: ``srun`` may exit with 0 although its node failed."""
     working = [state for task, state in tasks.items() if task.job in WORKING]
     return all(isinstance(state, Exited) and state.code == 0 for state in working)
 
 
 def _written(path: Path) -> str | None:
-    """What a file of the script's holds; None where there is none."""
+    """Returns the content of a file of the script; None if it does not exist."""
     with contextlib.suppress(FileNotFoundError):
-        # Nodes and this machine share the folder: to list it has a network's file system look again.
+        # The folder is shared: listing it makes a network file system refresh its cache.
         if path.name in os.listdir(path.parent):
             return path.read_text()
     return None
 
 
 def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
-    """Appends what tasks have printed to their logs here, of which that of this attempt begins at ``begins``."""
+    """Appends new output of tasks to their logs here, of which this attempt's part begins at ``begins``."""
     for path in source.glob("*.log"):
         copy = target / path.name
         with path.open("rb") as file, copy.open("ab") as appended:
@@ -290,9 +291,9 @@ def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
 def _tasks(
     folder: Path, elements: Mapping[TaskName, _Element]
 ) -> tuple[dict[TaskName, TaskState], dict[TaskName, TaskState], dict[TaskName, int]]:
-    """What the tasks of the latest round have left in the job's folder, and how often each was started again.
+    """Returns the states of the latest round's tasks from the job's folder, and how often each was restarted.
 
-    The workers that come and go are apart from the other tasks.
+    Elastic workers are returned separately from the other tasks.
     """
     tasks: dict[TaskName, TaskState] = {}
     further: dict[TaskName, TaskState] = {}
@@ -310,7 +311,7 @@ def _tasks(
     for task in [TaskName("worker", index) for index in range(first, first + job.get("further", 0))]:
         starts = _starts(rounds[-1], task)
         further[task] = _further_state(starts, elements.get(task))
-        # To be taken away is no failure, and those before have another start after them.
+        # Preemption is no failure; each start except the last one was followed by another.
         ends = [start.read("exit") for start in starts[:-1]]
         restarts[task] = sum(1 for end in ends if end is not None and not end["stopped"] and not end["preempted"])
     return tasks, further, restarts
@@ -322,7 +323,7 @@ def _starts(round_folder: Path, task: TaskName) -> list[AttemptFolder]:
 
 
 def _further_state(starts: Sequence[AttemptFolder], element: _Element | None) -> TaskState:
-    """What has become of a worker that comes and goes: Slurm says whether it has a place."""
+    """Returns the state of an elastic worker: Slurm knows whether it has been placed."""
     if element is not None and not element.alive:
         return Running(waiting=f"{_NO_ROOM} (Slurm: {element.why})")
     if not starts:
@@ -356,7 +357,7 @@ def _task_state(folder: AttemptFolder) -> TaskState:
 
 
 def _first_failure(tasks: dict[TaskName, TaskState]) -> str:
-    """What failed first by itself; empty where nothing has."""
+    """Describes the first failure of a task by its own fault; empty if there is none."""
     failed = [
         (state.at, f"{task.job} {task.index} failed: {state.reason}")
         for task, state in tasks.items()
@@ -366,6 +367,6 @@ def _first_failure(tasks: dict[TaskName, TaskState]) -> str:
 
 
 def _write_grace(folder: Path, grace_s: float) -> None:
-    """Tells the keepers of all tasks that it is we who ask them to end, and how long they have."""
+    """Marks the end of all tasks as requested by the server, and passes the grace period to their keepers."""
     for path in (folder / "rounds").glob("*/*/*/order.json"):
         AttemptFolder(path.parent).write("stop", {"grace_s": math.ceil(grace_s)})

@@ -1,8 +1,8 @@
-"""What Slurm's words for the end of a job mean: the states of ``squeue``, as its manual lists them.
+"""Interpretation of a Slurm job's end: the states of ``squeue``, as in its manual.
 
-The batch script of `slurm_script` writes down how its own rounds ended (``result-ATTEMPT``), and when it was asked to
-end (``asked-ATTEMPT``). Slurm's state says what became of the whole, such as that its time was over. Where the two
-disagree, a success that was written down counts, and otherwise what Slurm did to the job.
+The batch script of `slurm_script` records how its rounds ended (``result-ATTEMPT``), and when it was asked to end
+(``asked-ATTEMPT``). Slurm's state tells what happened to the job as a whole, for example that it exceeded its time
+limit. If the two disagree, a recorded success takes precedence, otherwise Slurm's state.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal
 Phase = Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
 
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "SUSPENDED")
-# Slurm looks at signals that are due before the end twice a minute, and then sends those of the next minute.
+# Slurm checks twice a minute for signals that are due, and sends those of the next minute early.
 _EARLY_S = 90.0
-# Slurm's reason where a job ended by itself with another exit code than 0.
+# Slurm's reason for a job whose script exited with a code other than 0.
 _BY_ITSELF = "NonZeroExitCode"
 #: States in which a job has processes.
 ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
@@ -35,11 +35,11 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmState:
-    """What ``squeue`` says of a job.
+    """The state of a job in ``squeue``.
 
     Attributes:
-      state: such as ``RUNNING``; empty where Slurm knows no such job.
-      why: Slurm's reason for that; ``None`` where it has none.
+      state: such as ``RUNNING``; empty if Slurm does not know the job.
+      why: Slurm's reason for the state; ``None`` (text) without a reason.
       limit_s: its time limit, in seconds; None where it has none.
     """
 
@@ -50,11 +50,11 @@ class SlurmState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """When a batch script was asked to end.
+    """The time at which a batch script was asked to end.
 
     Attributes:
-      limit_s: the time limit that the job had then, in seconds; None where it had none.
-      used_s: for how long it had run, in seconds.
+      limit_s: the job's time limit at that moment, in seconds; None without a limit.
+      used_s: the job's run time at that moment, in seconds.
     """
 
     limit_s: float | None
@@ -62,13 +62,13 @@ class Asked:
 
     @staticmethod
     def parse(text: str) -> Asked:
-        """Reads what the script wrote: ``LIMIT USED``, as ``squeue`` writes times."""
+        """Parses the line of the script: ``LIMIT USED``, in the format of ``squeue``."""
         limit, _, used = text.strip().partition(" ")
         return Asked(limit_s=seconds(limit), used_s=seconds(used) or 0.0)
 
 
 def seconds(text: str) -> float | None:
-    """A time as ``squeue`` writes it, ``1-02:03:04`` or ``2:00``; None for ``UNLIMITED`` and the like."""
+    """Parses a time of ``squeue``, such as ``1-02:03:04`` or ``2:00``; None for ``UNLIMITED`` and the like."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         return None
@@ -79,23 +79,23 @@ def seconds(text: str) -> float | None:
 def verdict(
     now: SlurmState, *, number: str, result: int | None, asked: Asked | None, grace_s: float, failure: str
 ) -> tuple[Phase, str]:
-    """What has become of a job, and why.
+    """Decides the phase of a job and its reason.
 
     Args:
-      now: what Slurm says.
-      number: how Slurm calls the job.
-      result: the exit code that the script wrote down; None where it has not come to that.
-      asked: when it was asked to end; None where it was not.
-      grace_s: how long before its end Slurm asks it.
-      failure: what a failure was caused by, as far as its tasks tell.
+      now: Slurm's state of the job.
+      number: Slurm's job id.
+      result: the exit code that the script recorded; None if there is none.
+      asked: when the script was asked to end; None if it was not.
+      grace_s: how long before the time limit Slurm asks the script to end, in seconds.
+      failure: the cause of a failure, as reported by its tasks.
 
     Returns:
-      The phase, as in `JobReport`, and the reason; empty where there is none to tell.
+      The phase, as in `JobReport`, and the reason, which may be empty.
     """
     if result == 0:
         return "succeeded", ""
     if now.state in ALIVE:
-        # A script that has failed may have been ended: Slurm says so once all of it has.
+        # A script that has recorded a failure may still be ending: Slurm reports its end once all of it has ended.
         return "running", ""
     if now.state in _WAITING:
         return "waiting", f"Slurm: {now.why}"
@@ -103,7 +103,8 @@ def verdict(
     if now.state == "TIMEOUT":
         reason += _of(now.limit_s)
     if reason:
-        # Where the script had used up its restarts, another one would not help. A node that failed may have ended it.
+        # After the script has used up its restarts, another submission does not help. But a node failure may have ended
+        # it.
         phase = "failed" if now.state == "OUT_OF_MEMORY" and result is not None else phase
         cause = f"; {failure}" if result is not None and failure else ""
         return phase, f"{reason} (Slurm: {now.state}){cause}"

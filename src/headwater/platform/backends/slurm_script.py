@@ -1,9 +1,8 @@
-"""A job as a batch script of Slurm: what ``headwater render`` prints and what the backend submits.
+"""A job as a Slurm batch script: the output of ``headwater render``, and the script that the backend submits.
 
-The script needs nothing but itself, Headwater on the nodes, and a folder that all nodes share. It runs one ``srun`` for
-each role; each of its tasks is `headwater.platform.backends.slurm_task`. Where roles ask for different resources, the
-job is a heterogeneous one, with a component for each kind. Workers that come and go are jobs of their own, which the
-script submits: `slurm_workers`.
+The script requires only Headwater on the nodes and a folder that all nodes share. It runs one ``srun`` for each role,
+whose tasks are `headwater.platform.backends.slurm_task`. If roles have different resources, the job is a heterogeneous
+one, with a component for each kind. Elastic workers are separate jobs, which the script submits: `slurm_workers`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from headwater.platform.backends.slurm_workers import further_workers
 from headwater.platform.host.guard import JOB
 from headwater.platform.spec import JobSpec, Role, RoleSpec
 
-#: The roles whose end is the job's.
+#: The roles that decide the end of the job.
 WORKING: tuple[Role, ...] = ("chief", "worker")
 
 _MIB = 1 << 20
@@ -28,16 +27,16 @@ _LONG_S = 10**9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmRendering:
-    """What the script needs beside the job itself.
+    """Values that the script needs in addition to the job's specification.
 
     Attributes:
-      job_id: what Slurm, and the tasks, are told that the job is called.
+      job_id: the name of the job in Slurm and for its tasks.
       attempt: how often the job has been submitted before.
-      folder: a folder that all nodes share, for this job alone.
-      python: the interpreter on the nodes that has Headwater.
+      folder: a folder that all nodes share, used by this job only.
+      python: the interpreter on the nodes that has Headwater installed.
       token: the secret that the job's tasks share.
       archive: a file on a disk that all nodes share, which is unpacked into the job's folder; empty for none.
-      least: with how many workers a job goes on whose workers come and go; the first number of its file unless given.
+      least: the minimum number of workers of an elastic job; unless given, the first number in its file.
     """
 
     job_id: str
@@ -50,7 +49,7 @@ class SlurmRendering:
 
 
 def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
-    """The script, for ``sbatch``."""
+    """Returns the script, for ``sbatch``."""
     counts = spec.counts()
     further = 0
     if spec.elastic:
@@ -83,7 +82,7 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         description=json.dumps(description),
         attempt=how.attempt,
         limit=limit,
-        # Slurm's own limit ends a job without another one, at the latest.
+        # Without this limit, Slurm's time limit ends the job at the latest.
         evaluator=_LONG_S if spec.deadlines.evaluator is None else math.ceil(spec.deadlines.evaluator),
         patience=math.ceil(spec.deadlines.grace) + 10,
         backoff=math.ceil(spec.restart.backoff),
@@ -214,19 +213,19 @@ def _options(spec: JobSpec, how: SlurmRendering) -> list[str]:
     options += [f"--account={slurm.account}"] if slurm.account else []
     options += [f"--qos={slurm.qos}"] if slurm.qos else []
     options += [f"--time={math.ceil(spec.deadlines.run / 60)}"] if spec.deadlines.run else []
-    # Before the time is over, tasks get what they need to end well.
+    # Slurm sends SIGTERM this long before the time limit, so that tasks can end gracefully.
     options += [f"--signal=B:TERM@{math.ceil(spec.deadlines.grace)}"]
     return [f"#SBATCH {option}" for option in [*options, *slurm.options]]
 
 
 def _resources(role: RoleSpec) -> tuple[int, int, int]:
-    """CPUs, memory of each of them in MiB, and GPUs of a task."""
+    """Returns CPUs, memory per CPU in MiB, and GPUs of a task."""
     cpus = max(1, math.ceil(role.cpus))
     return cpus, math.ceil(role.memory / cpus / _MIB), role.gpus
 
 
 def _components(spec: JobSpec, counts: Mapping[Role, int]) -> list[list[Role]]:
-    """The roles, those that ask for the same resources together."""
+    """Groups the roles by their resources."""
     components: dict[tuple[int, int, int], list[Role]] = {}
     for role in counts:
         components.setdefault(_resources(spec.role(role)), []).append(role)
@@ -254,7 +253,7 @@ def _step(spec: JobSpec, role: Role, count: int, component: int | None, how: Slu
     command += [f"--het-group={component}"] if component is not None else []
     command += [f"--ntasks={count}", *_per_task(spec.role(role)), "--exact", "--kill-on-bad-exit=1"]
     command += _task_command(how)
-    # The job outlives its evaluator, however that ends.
+    # An evaluator's exit code does not affect the job.
     counted = "" if role == "evaluator" else f"step {role} "
     line = f'{counted}{shlex.join(command)} "$folder" {role} &'
     if role == "evaluator":

@@ -1,16 +1,17 @@
-"""One task of a job on Slurm: what ``srun`` starts, on the task's node.
+"""One task of a job on Slurm: the program that ``srun`` starts on the task's node.
 
-It ends what earlier rounds of the job have left on this node, takes a port, tells the other tasks its address through
-the job's folder, and waits for theirs. So no task starts before all nodes are free of old ones. Then it keeps the task
-(`headwater.platform.host.keeper`), and starts it again when it fails, if the job restarts single tasks.
+It kills processes of earlier rounds of the job on this node, takes a port, announces its address to the other tasks
+through the job's folder, and waits for theirs: a barrier that lets no task start before all nodes are free of old
+ones. Then it keeps the task (`headwater.platform.host.keeper`), and restarts it after a failure, if the job restarts
+single tasks.
 
 ::
 
-    FOLDER/rounds/ROUND/ROLE-INDEX.address           where the task listens
-    FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
-    FOLDER/logs/ROLE-INDEX.log                       what it printed
+    FOLDER/rounds/ROUND/ROLE-INDEX.address           the address at which the task listens
+        FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
+        FOLDER/logs/ROLE-INDEX.log                       its output
 
-A worker that comes and goes (`slurm_workers`) is in no other task's cluster; its own has those that the job began with.
+    An elastic worker (`slurm_workers`) is in no other task's cluster; its own cluster has the job's initial tasks.
 
 Usage: python -P -m headwater.platform.backends.slurm_task FOLDER ROLE [INDEX], under ``srun``
 """
@@ -54,10 +55,10 @@ class SlurmTask:
     """One task.
 
     Args:
-      folder: the job's.
-      task: which.
-      round_name: which start of all tasks this is.
-      further: whether it comes and goes by itself.
+      folder: the job's folder.
+      task: the name of the task.
+      round_name: the round, which is one start of all tasks.
+      further: whether it is an elastic worker.
     """
 
     def __init__(self, folder: Path, task: TaskName, round_name: str, *, further: bool = False) -> None:
@@ -67,11 +68,11 @@ class SlurmTask:
         self._further = further
         self._job: JsonObject = json.loads((folder / "job.json").read_text())
         self._spec: JobSpec = job_from_data(self._job["spec"])
-        # This process carries the mark of its round, too, so that a later round ends it. Its task has one of its own.
+        # This process carries the mark of its round, so that a later round ends it. Its task has a mark of its own.
         self._own_mark = f"{os.environ[guard.JOB]}.{task.job}.{task.index}"
 
     def run(self) -> int:
-        """Runs the task to its end, restarts included; the exit code of this process."""
+        """Runs the task to its end, including restarts; returns the exit code of this process."""
         for other in self._round.parent.iterdir():
             if other != self._round:
                 guard.end_job(f"{self._job['job_id']}.{other.name}")
@@ -86,7 +87,7 @@ class SlurmTask:
         return _exit_code(code)
 
     def _keep_until_it_succeeds(self, address: str, addresses: dict[TaskName, str]) -> int:
-        # One that was taken away has been here before.
+        # A preempted worker has earlier attempts in this round.
         attempt = sum(1 for _ in (self._round / f"{self._task.job}-{self._task.index}").glob("*"))
         restarts = 0
         rules = self._spec.restart
@@ -112,10 +113,10 @@ class SlurmTask:
         return restart.limit if restart.policy == "on-failure" and self._spec.restart_scope == "task" else 0
 
     def _meet(self, address: str) -> dict[TaskName, str]:
-        """Tells the others our address and waits for theirs.
+        """Announces this task's address and waits for the addresses of the others.
 
         Raises:
-          SystemExit: one of them did not come.
+          SystemExit: a task did not start in time.
         """
         tasks = [TaskName(role, index) for role, count in self._job["counts"].items() for index in range(count)]
         own = self._address_file(self._task)
@@ -125,7 +126,7 @@ class SlurmTask:
         while missing := [task for task in tasks if not self._address_file(task).exists()]:
             if time.monotonic() > deadline:
                 raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
-            # Disks that nodes share give no sign of changes.
+            # Poll: shared disks do not notify of changes.
             pause(_LOOK_S)
         return {task: read_text(self._address_file(task)).strip() for task in (*tasks, self._task)}
 
@@ -133,7 +134,7 @@ class SlurmTask:
         return self._round / f"{task.job}-{task.index}.address"
 
     def _keep(self, address: str, addresses: dict[TaskName, str], attempt: int) -> JsonObject:
-        """Keeps one start of the task; how it ended."""
+        """Keeps one start of the task; returns its exit record."""
         task, spec = self._task, self._spec
         path = self._round / f"{task.job}-{task.index}" / str(attempt)
         path.mkdir(parents=True)
@@ -169,7 +170,7 @@ class SlurmTask:
         folder.write("order", order)
         with open(os.devnull, "wb") as ready:
             Keeper(folder, order).run(ready)
-        # Until the next start, an end that is asked for is simply that.
+        # Until the next start there is no keeper: restore the default action of SIGTERM.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         ended = folder.read("exit")
@@ -177,10 +178,10 @@ class SlurmTask:
         return ended
 
     def _secrets(self) -> dict[str, str]:
-        """The task's variables that are secrets: Slurm keeps the environment of ``sbatch`` for the job's tasks.
+        """Returns the task's secret variables: Slurm passes the environment of ``sbatch`` to the job's tasks.
 
         Raises:
-          SystemExit: one of them is not there.
+          SystemExit: a secret is missing.
         """
         found: dict[str, str] = {}
         for variable, secret in task_secrets(self._spec, self._task).items():
@@ -205,12 +206,12 @@ class SlurmTask:
 
 
 def _exit_code(code: int) -> int:
-    """``code`` as a shell tells it: 128 and the number of the signal that killed a process."""
+    """Returns ``code`` as a shell reports it: 128 plus the number of the signal that killed the process."""
     return code if code >= 0 else 128 - code
 
 
 def main() -> int:
-    """Runs the task that Slurm says this is."""
+    """Runs the task that Slurm's environment names."""
     folder, role, *further = sys.argv[1:]
     (index,) = further or [os.environ["SLURM_PROCID"]]
     task = TaskName(role, int(index))

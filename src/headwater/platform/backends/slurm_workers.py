@@ -1,12 +1,12 @@
-"""Workers that come and go on Slurm: an array of jobs beside the job that has its ``ps``, chief and first workers.
+"""Elastic workers on Slurm: a job array beside the job that has its ``ps``, chief and first workers.
 
-Slurm takes a job away, and requeues it, as a whole. So each worker beyond the first number is a job of its own, an
-element of an array, that can be taken away alone. The script of `slurm_script` submits the array in each of its rounds,
-with the round's name, waits for those of its workers that run when its own are done, and ends the rest with itself::
+Slurm preempts and requeues a job as a whole. So each worker beyond the minimum is a job of its own, an element of an
+array, that can be preempted alone. The script of `slurm_script` submits the array in each of its rounds, with the
+round's name, waits for the array's running workers when its own are done, and ends the rest when it ends::
 
     FOLDER/workers.sh                the array's script
-    FOLDER/rounds/ROUND/over         there when a round is over: what still runs of it is to end
-    FOLDER/rounds/ROUND/NAME.code    how a worker failed that is not started again: the job has failed
+    FOLDER/rounds/ROUND/over         exists once a round is over: its remaining workers must end
+    FOLDER/rounds/ROUND/NAME.code    exit code of a worker that is not restarted: the job has failed
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from headwater.platform.spec import JobSpec
 
 
 def further_name(job_id: str) -> str:
-    """What Slurm is told that the array of a job is called."""
+    """Returns the name of a job's array in Slurm."""
     return f"{job_id}-workers"
 
 
 def further_options(spec: JobSpec) -> list[str]:
-    """Where the array's jobs run: partition, account, quality of service and what else the job's file says."""
+    """Returns options of the array's jobs: partition, account, quality of service and others from the job's file."""
     slurm, own = spec.slurm, spec.slurm.further
     named = {
         "partition": own.partition or slurm.partition,
@@ -39,16 +39,16 @@ def further_options(spec: JobSpec) -> list[str]:
 def further_workers(
     spec: JobSpec, *, job_id: str, folder: str, first: int, count: int, resources: Sequence[str], command: Sequence[str]
 ) -> str:
-    """The lines by which the job's script gets ``count`` more workers.
+    """Returns the lines of the job's script that submit ``count`` elastic workers.
 
     Args:
       spec: the job.
-      job_id: what Slurm is told that it is called.
-      folder: the job's.
-      first: the number of the first of these workers.
-      count: how many they are; with none they are no lines.
-      resources: what each asks for, as options.
-      command: runs a task; the folder, the role and the number of the worker follow.
+      job_id: its name in Slurm.
+      folder: the job's folder.
+      first: the index of the first elastic worker.
+      count: the number of elastic workers; for 0 the functions do nothing.
+      resources: the resources of each worker, as options.
+      command: runs a task; the folder, the role and the worker's index are appended.
     """
     if not count:
         return _NONE
@@ -57,7 +57,7 @@ def further_workers(
         f"--array={first}-{first + count - 1}",
         f"--output={folder}/slurm.log",
         "--open-mode=append",
-        # It is taken away by no fault of its own, whatever becomes of the rest then.
+        # Requeued regardless of the job's setting, because preemption is not its fault.
         "--requeue",
         f"--signal=B:TERM@{math.ceil(spec.deadlines.grace)}",
         "--ntasks=1",

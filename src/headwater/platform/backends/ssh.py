@@ -1,8 +1,8 @@
-"""Hosts that are reached over ssh, with nothing on them but Headwater.
+"""Hosts that are reached over ssh and have only Headwater installed.
 
-The server keeps one connection of the system's ``ssh`` to each host, to an agent there, which is
-`headwater.platform.host.agent`; so whatever ``~/.ssh/config`` says about keys, users, ports and jump hosts holds. The
-tasks' keepers belong to neither: they go on when the connection breaks, and the next connection finds them.
+The server keeps one connection of the system's ``ssh`` to an agent on each host, `headwater.platform.host.agent`; so
+keys, users, ports and jump hosts in ``~/.ssh/config`` apply. The tasks' keepers are independent of both: tasks continue
+when the connection breaks, and the next connection finds them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import Json
 
 _READ_SIZE = 1 << 20
-# Neither a password nor an unknown host's key can be asked for without a person at the terminal.
+# BatchMode: nobody is at a terminal to enter a password or confirm a host key.
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SshHost:
-    """One host.
+    """A host.
 
     Attributes:
-      host: what ``ssh`` calls it, such as ``gpu1`` or ``me@gpu1``.
+      host: its name for ``ssh``, such as ``gpu1`` or ``me@gpu1``.
       address: the name or address at which the other hosts reach it; ``host`` without the user unless given.
-      python: the interpreter there that has Headwater.
+      python: the interpreter there that has Headwater installed.
       state_dir: a folder there for records and for the jobs' own folders, on a local disk.
       options: further arguments of ``ssh``, such as ``-p 2200``.
-      labels: what the selectors of jobs are held against.
+      labels: the labels that selectors of jobs are matched with.
     """
 
     host: str
@@ -59,14 +59,14 @@ class SshHost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SshSettings:
-    """Which hosts, and how they are used.
+    """The hosts and how they are used.
 
     Attributes:
       hosts: the hosts.
-      state_dir: a folder of the server for a secret, from which each job's token is made.
-      call_timeout_s: how long a host has to answer, connecting included, in seconds.
-      retry_s: how long to leave a host alone that could not be reached, in seconds.
-      lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
+      state_dir: a folder of the server for the secret from which each job's token is derived.
+      call_timeout_s: the timeout of a call, including connecting, in seconds.
+      retry_s: the pause before connecting again to a host that could not be reached, in seconds.
+      lost_after_s: seconds without an answer of a host after which its tasks count as lost.
     """
 
     hosts: tuple[SshHost, ...]
@@ -84,7 +84,7 @@ class SshSettings:
 
 
 class SshConnection:
-    """The way to one host's agent; see `HostConnection`."""
+    """The connection to one host's agent; see `HostConnection`."""
 
     local = False
 
@@ -113,7 +113,8 @@ class SshConnection:
             except OSError as error:
                 self._failure = f"host {self.host}: {self._last_words() or error}"
                 self._disconnect()
-                # A host that takes long to fail must not hold up the others most of the time.
+                # Back off longer from hosts that fail slowly, so that calls to them do not delay the others most of the
+                # time.
                 now = time.monotonic()
                 self._retry_at = now + max(self._settings.retry_s, 2 * (now - began))
                 raise BackendError(self._failure, temporary=True) from error
@@ -154,7 +155,7 @@ class SshConnection:
         try:
             answer: dict[str, object] = json.loads(line)
         except ValueError as error:
-            # Something there, such as a login script, prints what is no answer.
+            # Another program on the host, such as a login script, printed to standard output.
             raise ConnectionError(f"unexpected output {line[:200]!r}") from error
         return answer
 
@@ -169,12 +170,12 @@ class SshConnection:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            # An interrupt at the server's terminal is for the server alone.
+            # An interrupt at the server's terminal must not reach ssh.
             start_new_session=True,
         )
 
     def _last_words(self) -> str:
-        """The last line that ssh, or the host's shell, printed to standard error, when it has ended."""
+        """Returns the last line that ssh or the host's shell printed to standard error before it ended."""
         if self._process is None or self._said is None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -189,10 +190,10 @@ class SshConnection:
             return
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
-            with contextlib.suppress(OSError):  # what could not be sent is lost with the connection
+            with contextlib.suppress(OSError):  # unsent data is lost with the connection
                 pipe.close()
         try:
-            # The agent ends with its input, and ssh with the agent.
+            # The agent exits at the end of its input, and ssh with the agent.
             process.wait(1.0)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -1,6 +1,6 @@
 """The command ``headwater``.
 
-``headwater exec`` stands in for ``python`` and is dispatched before anything slow is imported; all other commands are
+``headwater exec`` replaces ``python`` and is dispatched before anything slow is imported; all other commands are
 typer's, in `headwater.platform.cli.app`.
 """
 
@@ -10,7 +10,7 @@ import sys
 
 
 def main() -> int:
-    """Runs the command that ``sys.argv`` names, and returns its exit code: 2 for wrong arguments."""
+    """Runs the command in ``sys.argv``, and returns its exit code: 2 for wrong arguments."""
     if sys.argv[1:2] == ["exec"]:
         from headwater.platform.cli.execute import execute  # noqa: PLC0415  half of its start-up time would be typer's
 
