@@ -1,4 +1,4 @@
-"""A task of a cluster, whatever it does: where it listens, which frames it takes, and what it tells of itself.
+"""A task of a cluster, whichever services it provides: its listener, its frames, its status and its lifetime.
 
-Nothing in here imports JAX: what a task computes with is for its services to say.
+Nothing in here imports JAX: only services compute.
 """

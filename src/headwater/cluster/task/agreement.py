@@ -1,4 +1,4 @@
-"""What tasks that run one program say of it to each other, and how they differ, in one line."""
+"""Comparison of the programs of tasks: the facts that they exchange, and one-line descriptions of differences."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import hashlib
 from collections.abc import Mapping
 
 Said = Mapping[str, Mapping[str, str]]
-"""By topic, such as "optimizer", what a task has: names and values, in short texts."""
+"""A task's description of its program: by topic, such as "optimizer", names and values as short texts."""
 
-#: Values that are longer travel as their digest.
+#: Values with more characters are sent as digests.
 _LONGEST = 200
 
 
 def said(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
-    """``topics`` as they travel: each value as text, or as a digest where that is long."""
+    """Returns ``topics`` as they are sent: each value as text, or as a digest of a long text."""
     return {topic: {name: shortened(str(value)) for name, value in values.items()} for topic, values in topics.items()}
 
 
 def is_said(value: object) -> bool:
-    """Whether what came over a wire is of this kind."""
+    """Returns whether a received value is a valid `Said`."""
     if not isinstance(value, dict):
         return False
     topics: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]
@@ -33,16 +33,16 @@ def _is_texts(value: object) -> bool:
 
 
 def shortened(text: str) -> str:
-    """``text``, or a digest of it where it is long."""
+    """Returns ``text``, or a digest of it where it is long."""
     return text if len(text) <= _LONGEST else f"digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def difference(one: str, ones: Said, other: str, others: Said) -> str:
-    """How what ``one`` says differs from what ``other`` says of the topics that both speak of; empty where it does not.
+    """Describes the first topic that two tasks both report, but differently; empty where there is none.
 
     Args:
-      one, other: names of two tasks.
-      ones, others: what they say.
+      one, other: names of the two tasks.
+      ones, others: their descriptions of their programs.
     """
     for topic, mine in ones.items():
         theirs = others.get(topic, mine)
@@ -57,15 +57,15 @@ def difference(one: str, ones: Said, other: str, others: Said) -> str:
 
 
 class Agreement:
-    """Whether all workers of a training run one program: that of this task, and of the worker that came first.
+    """Checks that all workers of a training run the same program as this task and as the first worker.
 
     Args:
       task: this task's name.
-      program: what it says of its own program.
+      program: the description of its own program.
 
     Attributes:
-      disagreement: how two workers differ of which none can tell which is right, as no update was made yet: all end.
-        Empty without such.
+      disagreement: the difference of two workers before the first update, when neither of them is known to be the right
+        one, so that all have to end. Empty where there is none.
     """
 
     def __init__(self, task: str, program: Said) -> None:
@@ -75,16 +75,16 @@ class Agreement:
         self.disagreement: str = ""
 
     def begin(self) -> None:
-        """Another training begins: the next worker is the first."""
+        """Resets for another training: the next worker is its first."""
         self._first, self.disagreement = None, ""
 
     def differs(self, worker: str, program: Said, data: Said, updates: int) -> str:
-        """How a worker's program differs; empty where it does not.
+        """Describes how a worker's program differs; empty where it does not.
 
         Args:
-          worker: its name.
-          program, data: what it says of its program and its data.
-          updates: how many were made.
+          worker: the worker's name.
+          program, data: the worker's descriptions of its program and of its data.
+          updates: the number of updates made so far.
         """
         differs = difference(worker, program, self._task, self._program)
         if differs:
@@ -99,7 +99,7 @@ class Agreement:
         return differs
 
     def other_data(self, worker: str, data: Said) -> str:
-        """How a worker's data differ from those of the first one; empty where they do not."""
+        """Describes how a worker's data differ from the first worker's data; empty where they do not."""
         if self._first is None:
             return ""
         first, firsts, _ = self._first

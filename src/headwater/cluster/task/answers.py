@@ -1,4 +1,4 @@
-"""Answers that every service gives alike: errors as frames, and errors for frames that are wrong."""
+"""Answers shared by all services: errors as frames, and errors about malformed frames."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MAX_MESSAGE = 1 << 14
 
 
 def error_frame(step: int, error: BaseException, task: str) -> Frame:
-    """An error as a frame; any other than ours is logged, and becomes InternalError or ResourceExhaustedError.
+    """Returns an error as a frame. Errors other than `OpError` become InternalError (logged) or ResourceExhaustedError.
 
     Args:
       step: number of the step that failed; 0 where there are no steps of graphs.
-      error: what went wrong.
-      task: where.
+      error: the error.
+      task: the name of the task where it occurred.
     """
     if isinstance(error, MemoryError):
         error = ResourceExhaustedError(None, None, f"{task} has no memory: {error or 'it cannot allocate'}")
@@ -30,7 +30,7 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
 
 
 def raise_error(frame: Frame, task: str) -> None:
-    """Raises what an ERROR frame says, with the task that sent it."""
+    """Raises the error of an ERROR frame, and names the task that sent it."""
     match frame.header:
         case (int(), int(code), str(message)):
             raise make_error(code, message if task in message else f"{message} [on {task}]")
@@ -39,7 +39,7 @@ def raise_error(frame: Frame, task: str) -> None:
 
 
 def bad_header(frame: Frame, sender: str) -> InvalidArgumentError:
-    """The error for a frame whose header is not one of its kind, or whose kind is not expected."""
+    """Returns the error for a frame with a malformed header or of an unexpected kind."""
     return InvalidArgumentError(
         None, None, f"{sender} sent a frame of kind {describe(frame.kind)} with the header {str(frame.header)[:80]}"
     )

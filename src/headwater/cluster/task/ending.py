@@ -1,4 +1,4 @@
-"""How the program of a task that only serves waits for its end."""
+"""The end of a program that only serves: its main thread waits for the event or for SIGTERM."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
-#: How often the main thread wakes up while it waits, in seconds. A signal of a process that is stopped may go to any
-#: thread when that process goes on; what handles it runs in the main thread, as soon as this wakes up.
+#: How often the main thread wakes up while it waits, in seconds. The kernel may deliver a signal to any thread, such as
+#: after SIGSTOP and SIGCONT; Python runs the handler in the main thread, which has to wake up for it.
 _WAKES_S: Final = 1.0
 
 
 class Ending:
-    """The end of a task that serves: it comes once, and wakes all that wait for it."""
+    """A one-time event that wakes all threads that wait for the end of a task."""
 
     def __init__(self) -> None:
-        # A queue rather than an event: a signal may come while the handler of another one runs, and only `put` may then
-        # be called again.
+        # A queue rather than an event: a signal may arrive while the handler of another one runs, and only
+        # `SimpleQueue.put` is reentrant.
         self._come: SimpleQueue[None] = SimpleQueue()
 
     def come(self) -> None:
-        """The end has come."""
+        """Sets the event; safe in signal handlers."""
         self._come.put(None)
 
     def wait(self) -> None:
-        """Waits for the end. In the main thread SIGTERM is the end, too, unless the program handles it itself.
+        """Waits for the event. In the main thread SIGTERM sets it, too, unless the program handles that signal itself.
 
-        It stays so: the program ends now, and a task that is asked to end while it does so has nothing else to do.
+        The handler stays installed: the program ends now, so later signals are to be ignored.
         """
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._on_signal)
         while not self._has_come(_WAKES_S if in_main else None):
             pass
-        self.come()  # for other threads that wait
+        self.come()  # wakes other threads that wait
 
     def _has_come(self, within_s: float | None) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""One frame to another task, and its answer."""
+"""Request and response: one frame to another task, and its answer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 
 _log = logging.getLogger("headwater")
 
-#: Between two attempts to open a channel, in seconds.
+#: Seconds between two attempts to open a channel.
 _PAUSE_S: Final = 0.1
-#: Why there is no channel to a task, where no other attempt is made: nothing is there, or that does not go away.
+#: Problems after which opening a channel is not retried: no process listens, or the problem is permanent.
 _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 
 
 class GivesChannels(Protocol):
-    """The way to another task."""
+    """A link to another task."""
 
     def take_now(self) -> Channel: ...
 
@@ -32,10 +32,10 @@ class GivesChannels(Protocol):
 
 
 def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
-    """The next answer on a channel.
+    """Returns the next answer on a channel.
 
     Raises:
-      OpError: what the other end says went wrong; UnavailableError where it has not answered within that time.
+      OpError: the error that the other end reports; UnavailableError where it has not answered within that time.
     """
     until = time.monotonic() + within_s
     while True:
@@ -52,15 +52,15 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
 
 
 def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
-    """A channel to a task, which is tried again where it is there and gives none: it may compute.
+    """Opens a channel to a task. Retries where the task runs but does not answer, as it may hold the GIL.
 
     Args:
-      link: to the task.
-      task: its name.
-      within_s: for how long it is tried, in seconds. 0: once.
+      link: a link to the task.
+      task: the task's name.
+      within_s: for how long to retry, in seconds; 0 for one attempt.
 
     Raises:
-      UnavailableError: there was none in that time; at once where nothing listens.
+      UnavailableError: no channel could be opened in that time; at once where no process listens.
     """
     until = time.monotonic() + within_s
     for tried in itertools.count(1):
@@ -77,18 +77,18 @@ def take_within(link: GivesChannels, task: str, within_s: float) -> Channel:
 
 
 def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, tries: int = 1) -> Frame:
-    """The answer of a task to ``frame``, on a channel of its own.
+    """Sends ``frame`` to a task on a new channel, and returns the answer.
 
     Args:
-      link: to the task.
-      task: its name.
-      frame: what is said.
-      within_s: how long it may take to answer, in seconds; all tries together.
-      tries: how often it is said, where the channel is lost before the answer. With more than one, `take_within` opens
-        the channels.
+      link: a link to the task.
+      task: the task's name.
+      frame: the request; it has to be idempotent where ``tries`` is above 1.
+      within_s: how long the answer may take, in seconds; all tries together.
+      tries: how often to send the frame, where the channel is lost before the answer. With more than one, opening a
+        channel is retried, too, see `take_within`.
 
     Raises:
-      OpError: it cannot be reached, does not answer in time, or says that something went wrong.
+      OpError: the task cannot be reached, does not answer in time, or reports an error.
     """
     until = time.monotonic() + within_s
     for tried in itertools.count(1):

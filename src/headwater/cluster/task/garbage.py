@@ -1,8 +1,8 @@
 """Cyclic garbage collection of a process that only serves.
 
-A full collection looks at every object of the process and stops all of its threads meanwhile: 70 to 100 ms for the
-150,000 objects of a parameter server. They are modules and compiled functions, mostly, and none of them ever becomes
-garbage. So what a full collection has found alive is not looked at again, until there is twice as much of it.
+A full collection traverses every object of the process and stops all of its threads meanwhile: 70 to 100 ms for the
+150,000 objects of a parameter server. Most are modules and compiled functions, which never become garbage. So objects
+that have survived a full collection are frozen, until there are twice as many of them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Mapping
 
 
 def keep_survivors() -> None:
-    """Collects once; later full collections leave out what earlier ones found alive. See the module."""
+    """Collects once; later full collections skip the survivors of earlier ones. See the module."""
     if not any(isinstance(each, _Survivors) for each in gc.callbacks):
         gc.callbacks.append(_Survivors())
         gc.collect()
 
 
 class _Survivors:
-    """What the collector calls before and after each collection."""
+    """Callback of the collector: freezes survivors after a full collection."""
 
     def __init__(self) -> None:
-        #: How many objects were alive when a collection last looked at all of them.
+        #: The number of objects that survived the last collection that traversed all of them.
         self._alive = 0
         self._looks_at_all = True
 

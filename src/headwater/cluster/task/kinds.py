@@ -1,7 +1,7 @@
-"""Every kind of frame that tasks and clients send each other, in one table.
+"""Table of all kinds of frames that tasks and clients send each other.
 
-The service named above each block takes these frames; what their headers and tensors are stands in the module named
-beside it. The first frame of a channel says which service the channel is for. Kinds from
+The service named above each block handles these frames; the module named beside it documents their headers and tensors.
+The kind of a channel's first frame selects the service. Kinds from
 `headwater.cluster.transport.frames.FIRST_RESERVED_KIND` on belong to the transport itself.
 """
 
@@ -24,7 +24,7 @@ RESUMED: Final = 9
 GIVE_UP: Final = 10
 TAKEN: Final = 11
 
-# ... and of tasks of which there are two copies: `headwater.graph.server.replicas.copy`
+# ... and of replicated tasks: `headwater.graph.server.replicas.copy`
 OPEN_COPY: Final = 32
 COPY_PLAN: Final = 33
 COPY_RELEASE: Final = 34
@@ -113,5 +113,5 @@ NAMES: Final = {number: name for name, number in list(globals().items()) if name
 
 
 def describe(kind: int) -> str:
-    """A kind for people: its name and number."""
+    """Returns the name and number of a kind, for messages."""
     return f"{NAMES[kind]} ({kind})" if kind in NAMES else f"{kind}, which no service has"

@@ -1,20 +1,20 @@
-"""The state of a ``ps`` that was told to end, which the chief keeps until that ``ps`` is back.
+"""Handoff of the state of a ``ps`` that shuts down: the chief keeps it until that ``ps`` has restarted.
 
-For graphs, Keras and JAX. Frames to the chief, on a channel of their own::
+Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new channel::
 
-    LEAVE_PART  (what, number, at, *words)   part ``at`` of the state that the same ``ps`` leaves next, such as rows of
-                                         tables, which are too many for one frame; answered by DONE ()
-    LEAVE_STATE (what, number, *words)   the state of something on that ``ps``; answered by DONE ()
+    LEAVE_PART  (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` leaves next, such as
+                                         rows of tables, which are too many for one frame; answered by DONE ()
+    LEAVE_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
     FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, and with DONE () where
                                          there is none
     FETCH_PART  (what, number, mark, at) part ``at`` of the state of that mark; answered by DONE (*words)
-    DROP_STATE  (what, number, mark)     the ``ps`` has that state, and is about to go on with it: the chief has it no
-                                         more, so that no later life begins with it; answered by DONE ()
+    DROP_STATE  (what, number, mark)     the ``ps`` has restored that state and is about to serve it: the chief discards
+                                         it, so that no later incarnation restores it; answered by DONE ()
 
-Each may be said again where the channel is lost before the answer.
+All are idempotent: each may be sent again where the channel is lost before the answer.
 
-A ``ps`` whose chief does not answer begins without its state, which is old when a later life asks for it. So the chief
-drops it once its own program has met a life that began without it, see `LeftStates.met`.
+Where the chief does not answer, a ``ps`` starts without its state, which is outdated when a later incarnation asks for
+it. So the chief discards it once its own program has met an incarnation that started without it, see `LeftStates.met`.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from headwater.errors import NotFoundError, OpError
 
 _log = logging.getLogger("headwater")
 
-#: About how much of a state one part holds, in bytes.
+#: Approximate size of a part of a state, in bytes.
 PART_BYTES: Final = 8 << 20
-#: How long the chief may take to answer, in seconds: longer than it may hold the interpreter's lock (docs/faults.md).
+#: How long the chief may take to answer, in seconds: longer than it may hold the GIL (docs/faults.md).
 CHIEF_S: Final = 30.0
-#: How often it is asked where a channel is lost before the answer.
+#: How often a request is sent where the channel is lost before the answer.
 _TRIES: Final = 3
 
 
-# Its words; and where the file has its tensors, or these, where they are of Python objects, such as strings.
+# The words of a part; and the place of its tensors in the file, or the tensors where they hold Python objects.
 _Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
 
 
 @dataclass(kw_only=True, slots=True)
 class _Left:
-    """What a life of a ``ps`` leaves.
+    """The state that one incarnation of a ``ps`` leaves.
 
     Attributes:
-      by: the generation of that life.
-      state: what answers FETCH_STATE; None until all parts have come.
-      mark: of the state.
-      parts: by number what is known of a part.
-      file: has their tensors; None without parts.
+      by: the generation of that incarnation.
+      state: the answer to FETCH_STATE; None until all parts have arrived.
+      mark: the number that identifies the state.
+      parts: the parts, by number.
+      file: the file with their tensors; None without parts.
     """
 
     by: int
@@ -70,13 +70,13 @@ class _Left:
     file: ArrayFile | None = None
 
     def add(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
-        """Keeps a part."""
+        """Stores a part."""
         self.file = self.file or ArrayFile()
         in_memory = any(np.asarray(tensor).dtype.hasobject for tensor in tensors)
         self.parts[at] = words, tensors if in_memory else self.file.add(tensors)
 
     def part(self, at: int) -> Frame:
-        """What answers FETCH_PART.
+        """Returns the answer to FETCH_PART.
 
         Raises:
           NotFoundError: there is no such part.
@@ -88,7 +88,7 @@ class _Left:
 
 
 class LeftStates(Service):
-    """On the chief: keeps the states of ``ps`` that have ended, until they are back."""
+    """On the chief: keeps the states of ``ps`` that have shut down, until they have restarted."""
 
     kinds: ClassVar[Collection[int]] = (
         kinds.LEAVE_PART,
@@ -137,26 +137,28 @@ class LeftStates(Service):
         return Frame(kinds.DONE)
 
     def _left(self, what: str, index: int, by: int) -> _Left:
-        """What a life leaves, in the place of what an earlier one has left."""
+        """Returns the entry for the state of an incarnation; it replaces the entry of an earlier one."""
         left = self._kept.get((what, index))
         if left is None or left.by != by:
             left = self._kept[what, index] = _Left(by=by)
         return left
 
     def forget(self, what: str, below: int) -> None:
-        """What has a number ``below`` that is of no use any more."""
+        """Discards states of ``what`` with a number less than ``below``."""
         with self._lock:
             for key in [key for key in self._kept if key[0] == what and key[1] < below]:
                 del self._kept[key]
 
     def met(self, what: str, index: int, generation: int) -> None:
-        """The chief's program has met a life of a ``ps`` that has begun, and so has asked for its state: what another
-        life has left is of no use any more.
+        """Discards an outdated state, as the chief's program has met a running incarnation of its ``ps``.
+
+        That incarnation has asked for the state before it started. So a state that another incarnation left was not
+        restored, and updates have been made without it since.
 
         Args:
-          what: of which the state would be.
-          index: its number.
-          generation: of that life.
+          what: the name of the state.
+          index: the number of the ``ps``.
+          generation: the generation of the running incarnation.
         """
         with self._lock:
             left = self._kept.get((what, index))
@@ -167,13 +169,13 @@ class LeftStates(Service):
 
 
 class FetchedState:
-    """What a ``ps`` has left, at that ``ps``.
+    """On a ``ps``: a state that it has fetched from the chief.
 
     Args:
-      kept: where it was.
-      mark: of the state.
-      words: as they were left.
-      tensors: the same.
+      kept: the access to the state on the chief.
+      mark: the number that identifies the state.
+      words: its words, as they were left.
+      tensors: its tensors, as they were left.
     """
 
     def __init__(self, kept: StateAtChief, mark: int, words: Sequence[Any], tensors: Sequence[Any]) -> None:
@@ -183,7 +185,7 @@ class FetchedState:
         self.tensors: Sequence[Any] = tensors
 
     def part(self, at: int) -> Frame:
-        """A frame with the words and tensors of a part.
+        """Fetches a part; returns a frame with its words and tensors.
 
         Raises:
           OpError: the chief cannot be reached, does not answer, or has no such part.
@@ -191,7 +193,7 @@ class FetchedState:
         return self._kept.ask(kinds.FETCH_PART, self._mark, at)
 
     def taken(self) -> None:
-        """This task is about to go on with it: from now on the chief has it no more.
+        """Discards the state on the chief, as this task is about to serve it.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.
@@ -200,13 +202,13 @@ class FetchedState:
 
 
 class StateAtChief:
-    """On a ``ps``: leaves the state of something with the chief, and fetches it.
+    """On a ``ps``: hands a state to the chief, and fetches it.
 
     Args:
-      what: its name.
+      what: the name of the state.
       index: the number of this ``ps``.
       chief: the name of the chief.
-      link: to that.
+      link: a link to the chief.
 
     Attributes:
       chief: as given.
@@ -222,23 +224,23 @@ class StateAtChief:
         self._link.give_back(take_within(self._link, self.chief, CHIEF_S), False)
 
     def leave_part(self, at: int, words: Sequence[object], tensors: Sequence[Any]) -> None:
-        """Leaves a part of the state that is left next; what of it an earlier life has left is gone.
+        """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.
 
         Raises:
-          OpError: the chief does not have it, as far as is known.
+          OpError: the chief has not confirmed it; it may have it all the same.
         """
         self.ask(kinds.LEAVE_PART, at, *words, tensors=tensors)
 
     def leave(self, words: Sequence[object], tensors: Sequence[Any]) -> None:
-        """Leaves a state.
+        """Stores a state on the chief, which completes it.
 
         Raises:
-          OpError: the chief does not have it, as far as is known.
+          OpError: the chief has not confirmed it; it may have it all the same.
         """
         self.ask(kinds.LEAVE_STATE, *words, tensors=tensors)
 
     def fetch(self) -> FetchedState | None:
-        """What was left; None where the chief has nothing.
+        """Fetches the state that was left; returns None where the chief has none.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.
@@ -253,9 +255,9 @@ class StateAtChief:
                 raise bad_header(answer, self.chief)
 
     def ask(self, kind: int, *words: object, tensors: Sequence[Any] = ()) -> Frame:
-        """The chief's answer to a frame of one of the kinds above, about this state.
+        """Sends a frame of one of the kinds above about this state, and returns the chief's answer.
 
         Raises:
-          OpError: it cannot be reached, does not answer, or says that something is wrong.
+          OpError: the chief cannot be reached, does not answer, or reports an error.
         """
         return exchange(self._link, self.chief, Frame(kind, (*self._place, *words), tensors), CHIEF_S, _TRIES)

@@ -1,8 +1,8 @@
-"""Who is connected to a task, who belongs to its cluster, and when its job is over. Pure.
+"""Lifetime of a task: the connected tasks, the members of the cluster, and the end of the job. Pure.
 
-A job is over when the program of its chief has ended without an error, each worker of the cluster has come, and none is
-connected any more; or when the task itself is told to end. `decide` takes a state and an event and gives the next
-state, whether the task ends, and what is to be said. The shell (`headwater.cluster.task.shell`) performs it.
+A job is over when the program of its chief has ended without an error, each worker of the cluster has connected once,
+and none is connected any more; or when the task itself is shut down. `decide` takes a state and an event and returns
+the next state, whether the task ends, and a message. The shell (`headwater.cluster.task.shell`) executes it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from headwater.errors import ResourceExhaustedError
 PS = "ps"
 _PS_TASKS = f"/job:{PS}/"
 
-#: A task and its generation.
+#: An incarnation of a task or client: its name and generation.
 Life = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """What a task knows of its cluster.
+    """A task's knowledge of its cluster.
 
     Attributes:
-      tasks: the addresses of the tasks of the cluster spec.
-      joined: those of tasks that joined later, by name.
-      left: tasks of the cluster spec that have come and gone. Their numbers stay theirs: they may come back.
-      awaited: tasks that have yet to come. A job that is over before a worker has begun does not end without it.
-      connected: how many channels each life of a task, or of a client, has open.
+      tasks: the addresses of the tasks of the cluster spec, by name.
+      joined: the addresses of tasks that joined later, by name.
+      left: tasks of the cluster spec that have connected and left. Their numbers stay reserved, as they may return.
+      awaited: tasks that have yet to connect. A job that is over before a worker has started waits for that worker.
+      connected: the number of open channels of each incarnation of a task or client.
       over: whether the chief's program has ended without an error.
     """
 
@@ -51,8 +51,14 @@ class State:
 
 
 def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), come: Collection[str] = ()) -> State:
-    """The state of a task ``me`` that has just started, after the programs of others have ``ended``, or others have
-    ``come`` to the former life that it goes on as."""
+    """Returns the state of a task that has just started.
+
+    Args:
+      cluster: all tasks.
+      me: this task.
+      ended: tasks whose programs have ended already.
+      come: tasks that connected to the preceding incarnation, which this one continues.
+    """
     tasks = {str(name): address for name, address in cluster.tasks()}
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
     return State(
@@ -61,28 +67,27 @@ def first_state(cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (),
 
 
 def have_come(state: State) -> frozenset[str]:
-    """Tasks of the cluster spec that have come, whether or not they are still connected."""
+    """Returns the tasks of the cluster spec that have connected, whether or not they still are."""
     return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A channel of ``life`` has opened."""
+    """A channel of the incarnation ``life`` has opened."""
 
     life: Life
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The first frame of a channel of ``life`` is there: it does not only look whether this task is there."""
+    """The first frame of a channel of ``life`` has arrived: the channel is not only a probe of this task."""
 
     life: Life
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """A channel of ``life`` has ended; ``served``: it has had something done, rather than only looked whether this task
-    is there."""
+    """A channel of ``life`` has ended; ``served``: a service has worked for it, so it was not only a probe."""
 
     life: Life
     served: bool
@@ -92,8 +97,8 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    ``chief`` is the task that says so. It need not come any more, where it has had nothing to do here. Nor need those
-    that are ``gone``: a ``ps`` that was started anew has not seen them, others have.
+    ``chief`` is the task that reports it. It is no longer awaited, as it may have had nothing to do here. Neither are
+    the tasks in ``gone``: a restarted ``ps`` has not seen them, but other ``ps`` have.
     """
 
     chief: str = ""
@@ -110,7 +115,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Tasks will come, as what they talk to elsewhere is here now; or are ``coming`` no more."""
+    """Tasks are awaited from now on, as the state that they use has moved here; or, not ``coming``, no longer."""
 
     tasks: frozenset[str]
     coming: bool = True
@@ -121,13 +126,13 @@ Event = Connected | Came | Disconnected | JobOver | Joined | Expected
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an event leads to.
+    """The consequences of an event.
 
     Attributes:
       state: the next state.
-      lost: the life whose last channel has ended, where it has.
+      lost: the incarnation whose last channel has ended, if any.
       ends: whether the job is over, so that this task ends.
-      reason: what is to be said; empty where there is nothing.
+      reason: a message for the log; empty for none.
     """
 
     state: State
@@ -137,7 +142,7 @@ class Decision:
 
 
 def decide(state: State, event: Event) -> Decision:
-    """What ``event`` leads to."""
+    """Returns the consequences of ``event``."""
     match event:
         case Connected(life):
             connected = {**state.connected, life: state.connected.get(life, 0) + 1}
@@ -160,11 +165,11 @@ def decide(state: State, event: Event) -> Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Whereabouts:
-    """What a task tells of others.
+    """A task's report of the tasks that it has seen.
 
     Attributes:
-      here: tasks and clients that are connected, and are no parameter servers.
-      left: tasks of the cluster spec that have come and gone.
+      here: connected tasks and clients, except parameter servers.
+      left: tasks of the cluster spec that have connected and left.
     """
 
     here: frozenset[str]
@@ -180,26 +185,26 @@ class Whereabouts:
 
 
 def whereabouts(state: State) -> Whereabouts:
-    """What is told of others."""
+    """Returns the report of ``state``."""
     return Whereabouts(here=frozenset(_users(state)), left=state.left)
 
 
 def gone_from_all(told: Sequence[Whereabouts]) -> frozenset[str]:
-    """Tasks that have left some servers, and are at none."""
+    """Returns the tasks that have left some servers, and are connected to none of them."""
     nowhere: frozenset[str] = frozenset()
     return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
 
 
 def place_in(state: State, job: str, most: int | None) -> TaskName:
-    """The name of a task that joins ``job``.
+    """Returns the name for a task that joins ``job``: the lowest free number.
 
     Args:
-      state: of the task that gives places.
-      job: such as ``worker``.
-      most: the greatest number of tasks that the job may have; None for any.
+      state: the state of the task that assigns names.
+      job: the job, such as ``worker``.
+      most: the maximum number of tasks of the job; None for any number.
 
     Raises:
-      ResourceExhaustedError: the job has as many as it may have.
+      ResourceExhaustedError: the job has that many tasks.
     """
     taken = {name.index for name in map(TaskName.parse, state.cluster) if name.job == job}
     gone = sum(TaskName.parse(name).job == job for name in state.left)
@@ -225,22 +230,22 @@ def _disconnected(state: State, life: Life, served: bool) -> Decision:
 
 
 def is_over(state: State) -> bool:
-    """Whether the job is over, and no task or client uses this one or has yet to come."""
+    """Returns whether the job is over, and no task or client is connected or awaited."""
     return state.over and not state.awaited and not _users(state)
 
 
 def is_needed(state: State) -> bool:
-    """Whether the job goes on, and somebody is connected that is no parameter server."""
+    """Returns whether the job is running, and a task or client other than a parameter server is connected."""
     return not state.over and bool(_users(state))
 
 
 def _users(state: State) -> list[str]:
-    """Tasks and clients that are connected and are no parameter servers."""
+    """Returns the connected tasks and clients, except parameter servers."""
     return sorted({task for task, _ in state.connected if not task.startswith(_PS_TASKS)})
 
 
 def _missing(state: State) -> str:
-    """For which tasks a task that is to end waits, in words."""
+    """Returns, in words, the tasks for which a task that is to end waits."""
     parts = [
         f"{', '.join(names)} {what}"
         for names, what in ((_users(state), "to leave"), (sorted(state.awaited), "to come and to leave"))

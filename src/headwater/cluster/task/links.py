@@ -1,4 +1,4 @@
-"""The way to another task, for services whose channels wait until the task is there."""
+"""Links for services whose channels wait until the other task is running."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 
 T = TypeVar("T")
 
-#: After so long without an answer another channel is tried, in seconds.
+#: How long to wait for an answer before another channel is tried, in seconds.
 _ANSWER_S = 5.0
 
 
 class WaitingLink(Link):
-    """A link whose channels wait for the other task where it is not there, and say so.
+    """A link whose channels wait for the other task where it is not running, and log that.
 
     Attributes:
-      check: called after each attempt that found it not there, while it is waited for without a deadline of its own.
-        What it raises ends the wait.
+      check: called after each failed attempt of a wait without a deadline. Its exceptions end the wait.
     """
 
     check: Callable[[], None] | None = None
@@ -42,14 +41,14 @@ class WaitingLink(Link):
         return self._wait_for(self._attempt, None)
 
     def take_answered(self, greeting: Frame, deadline_s: float) -> Channel:
-        """A channel on which the other task has answered ``greeting``; tried again where it ends the channel instead.
+        """Opens a channel on which the other task answers ``greeting``. Retries where it closes the channel instead.
 
         Args:
           greeting: the first frame.
-          deadline_s: how long the other task is waited for, in seconds.
+          deadline_s: how long to wait for the other task, in seconds.
 
         Raises:
-          GaveUpError: it did not answer before that.
+          GaveUpError: the task has not answered in that time.
         """
 
         def attempt() -> Channel:
@@ -71,10 +70,10 @@ class WaitingLink(Link):
         )
 
     def take_now(self) -> Channel:
-        """As `take`, without any wait for a task that is not there.
+        """Opens a channel as `take` does, but does not wait for a task that is not running.
 
         Raises:
-          UnavailableError: it cannot be reached.
+          UnavailableError: the task cannot be reached.
         """
         try:
             channel = self._attempt()
@@ -86,19 +85,18 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """From now on ``channel``, which the other task has opened, breaks off when that task is lost. `give_back` ends
-        this."""
+        """Closes ``channel``, which the other task has opened, when that task is lost; until `give_back`."""
         self._pool.adopt(channel, self._peer)
 
     def lost(self) -> bool:
-        """Whether the task was there, and is not any more, as far as is known."""
+        """Returns whether the task was reachable before and is lost now, as far as is known."""
         return self.control.lost()
 
     def tell(self, frame: Frame) -> None:
         """Sends one frame to the task, if it can be reached.
 
         Raises:
-          ConnectFailure, OpError: it cannot.
+          ConnectFailure, OpError: it cannot be reached.
         """
         channel = self._attempt()
         try:

@@ -1,4 +1,4 @@
-"""Who is who in a cluster of parameter servers and workers."""
+"""Roles of the tasks in a cluster of parameter servers and workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from headwater.cluster.spec import ClusterSpec
 
 
 class Members:
-    """Who is who in a cluster of parameter servers.
+    """Roles of the tasks in a cluster of parameter servers.
 
     Args:
       cluster: all tasks.
-      me: this one; of job ``ps``, ``worker``, ``chief`` (or ``master``) or ``evaluator``.
+      me: this task; of job ``ps``, ``worker``, ``chief`` (or ``master``) or ``evaluator``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or this task has another job.
@@ -49,7 +49,7 @@ class Members:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this task is the one worker that brings values and writes files."""
+        """Whether this task is the worker that provides initial values and writes files."""
         return self.me == self.workers[0]
 
     @property
@@ -61,7 +61,7 @@ class Members:
 
 
 def find_members(resolver: Any = None) -> Members | None:
-    """The cluster that a resolver knows, or ``TF_CONFIG``; None where neither names one.
+    """Returns the roles in the cluster of a resolver, or of ``TF_CONFIG``; None where neither names a cluster.
 
     Args:
       resolver: a cluster resolver with a task type and a task id, or None.

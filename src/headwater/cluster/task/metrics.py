@@ -1,4 +1,4 @@
-"""Metrics of a task for Prometheus, at an address of their own, where asked for."""
+"""Metrics of a task for Prometheus, at a separate address, where requested."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class MetricsServer:
     """Serves ``/metrics``.
 
     Args:
-      address: where.
+      address: the address to listen at.
       task: the task's name, a label of every metric.
-      snapshot: takes one.
+      snapshot: returns the current snapshot.
 
     Attributes:
-      address: ``host:port`` where it is.
+      address: the ``host:port`` where it listens.
 
     Raises:
-      UnavailableError: the address cannot be had.
+      UnavailableError: the address is not available.
     """
 
     def __init__(self, address: Address, task: str, snapshot: Callable[[], Snapshot]) -> None:
@@ -84,7 +84,7 @@ class MetricsServer:
         _log.info("%s serves metrics at http://%s/metrics", task, self.address)
 
     def stop(self) -> None:
-        """Ends it and frees the port."""
+        """Stops the server and frees the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -96,12 +96,12 @@ class _Collector:
         self._snapshot = snapshot
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics of this moment."""
+        """Returns the current metrics."""
         return metrics_of(self._task, self._snapshot())
 
 
 def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
-    """A snapshot as metrics."""
+    """Yields the metrics of a snapshot."""
     yield _metric(CounterMetricFamily, "steps", "Parts of steps run", task, [((), snapshot.steps)])
     yield _metric(GaugeMetricFamily, "sessions", "Sessions with plans here", task, [((), snapshot.sessions)])
     if snapshot.global_step is not None:

@@ -16,7 +16,7 @@ def metrics_address(environ: Mapping[str, str] | None = None) -> Address | None:
     """Returns the address for metrics; None where the environment asks for none.
 
     Raises:
-      InvalidArgumentError: `METRICS` is no address.
+      InvalidArgumentError: `METRICS` is not an address.
     """
     text = (os.environ if environ is None else environ).get(METRICS)
     if not text:

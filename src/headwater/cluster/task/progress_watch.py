@@ -1,4 +1,4 @@
-"""Says in the log of a task which worker makes no steps."""
+"""Logs workers that make no steps."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LOOK_EVERY_S = 1.0
 
 
 def behind_after_s(environ: Mapping[str, str] | None = None) -> float:
-    """After how many seconds without a step a worker may be called behind.
+    """Returns the minimum number of seconds without a step before a worker is called behind.
 
     Raises:
-      InvalidArgumentError: `BEHIND_AFTER` is no number above 0.
+      InvalidArgumentError: `BEHIND_AFTER` is not a number above 0.
     """
     return positive_seconds_from(os.environ if environ is None else environ, BEHIND_AFTER, LEAST_S)
 
 
 class ProgressWatch:
-    """A thread that asks a watchdog what is to be said.
+    """A thread that logs the messages of a watchdog.
 
     Args:
       watchdog: the watchdog.
-      task: whose log it is, for messages.
+      task: the name of the task, for the log.
     """
 
     def __init__(self, watchdog: ProgressWatchdog, task: str) -> None:
@@ -45,7 +45,7 @@ class ProgressWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, where it was started. May be called again."""
+        """Stops the thread, where it was started. Idempotent."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()

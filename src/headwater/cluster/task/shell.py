@@ -1,7 +1,7 @@
-"""The shell of a task: it listens and greets, has a generation and a control plane, tells how it fares, and ends.
+"""The shell of a task: its listener, generation, control plane, status, and shutdown.
 
-What a task does for others are its services (`headwater.cluster.task.service`): steps of graphs, parameters,
-collectives, calls of a coordinator. The first frame of a channel says which of them the channel is for.
+A task provides services to others (`headwater.cluster.task.service`): steps of graphs, parameters, collectives, calls
+of a coordinator. The first frame of a channel selects the service.
 """
 
 from __future__ import annotations
@@ -62,18 +62,20 @@ _log = logging.getLogger("headwater")
 L = TypeVar("L", bound=Link)
 
 CHANNELS_DETAIL = "channels"
-"""Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
+"""Key of the status detail with the number of channels that others have opened to a task, except inside gRPC."""
 
 WHEREABOUTS_DETAIL = "whereabouts"
-"""Key of the status detail that says which tasks are connected, and which were; see `lifetime.Whereabouts`."""
+"""Key of the status detail with the tasks that are or were connected; see `lifetime.Whereabouts`."""
 
 OVER_DETAIL = "over"
-"""Key of the status detail of a task that has heard that the job is over, and waits for tasks to leave."""
+"""Key of the status detail of a task that knows that the job is over, and waits for tasks to leave."""
 
 
 class PlanHandler(Protocol):
-    """What a task with steps of graphs answers on the control plane; see
-    `headwater.cluster.transport.handlers.TaskHandler`."""
+    """Calls of the control plane that a task with steps of graphs answers.
+
+    See `headwater.cluster.transport.handlers.TaskHandler`.
+    """
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None: ...
 
@@ -86,11 +88,11 @@ class PlanHandler(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class FormerLife:
-    """A life of a task that has left all that it had, so that for others the next one is the same life.
+    """An incarnation that has handed all of its state to the next one, which continues it under the same generation.
 
     Attributes:
-      generation: of both.
-      come: tasks that have come to it.
+      generation: the generation of both.
+      come: tasks that have connected to it.
     """
 
     generation: int
@@ -102,22 +104,22 @@ class TaskShell:
 
     Args:
       cluster: all tasks.
-      me: this one.
+      me: this task.
       listens: whether it has an address in the cluster, where others reach it. An evaluator has none.
       elastic: whether tasks that are not in the cluster spec may join.
       inside_grpc: keep tensors inside gRPC.
-      devices: gives the devices of this process.
-      wiring: how it reaches others; made from the environment where None.
-      former: the life of the task that this one goes on as; None where it begins anew.
+      devices: returns the devices of this process.
+      wiring: makes the settings of its connections; taken from the environment where None.
+      former: the incarnation that this one continues; None where it starts with a new generation.
 
     Attributes:
       me: this task.
       cluster: all tasks of the cluster spec.
       identity: name and generation.
       claim: to its place in the cluster.
-      wiring: how it reaches others.
-      watchdog: is told of workers' steps, and says which worker makes none.
-      address: where it listens; empty where it does not.
+      wiring: the settings of its connections to others.
+      watchdog: records workers' steps, and reports workers that make none.
+      address: the address where it listens; empty where it does not.
     """
 
     def __init__(
@@ -166,24 +168,24 @@ class TaskShell:
         self._teller: Teller | None = None
         self._workplace: Workplace | None = None
 
-    # Beginning and end ------------------------------------------------------------------------------------------------
+    # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def add_service(self, service: Service) -> None:
-        """From now on, ``service`` answers channels whose first frame is of one of its kinds."""
+        """Routes channels whose first frame is of one of the service's kinds to ``service``."""
         self._services.append(service)
         self._by_kind |= dict.fromkeys(service.kinds, service)
 
     def start(self, *, plans: PlanHandler | None = None, master: MasterHandler | None = None) -> None:
-        """Listens and answers from now on.
+        """Starts to listen and to serve.
 
         Args:
-          plans: takes plans of graphs; None where there are none.
-          master: takes sessions of clients; None where there are none.
+          plans: handles plans of graphs; None where the task runs none.
+          master: handles sessions of clients; None where the task has none.
 
         Raises:
           AlreadyExistsError: another process holds the port; the message names it.
-          PermissionDeniedError: others could reach the task and nothing guards it.
-          UnavailableError: the address for metrics cannot be had.
+          PermissionDeniedError: other machines could reach the task, and no authentication is configured.
+          UnavailableError: the address for metrics is not available.
         """
         if not self._listens:
             return
@@ -231,10 +233,9 @@ class TaskShell:
         listener.start()
 
     def wait_until_over(self) -> None:
-        """Waits until the job is over or the process is told to end (SIGTERM), then stops.
+        """Waits until the job is over or the process gets SIGTERM, then shuts the task down gracefully.
 
-        In the main thread SIGTERM ends the wait rather than the process, so that the program of a task that only serves
-        ends orderly.
+        In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
         """
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
@@ -248,7 +249,7 @@ class TaskShell:
         self._ending.come()
 
     def stop(self) -> None:
-        """Ends everything and frees the port. May be called again."""
+        """Stops the services, closes all connections and frees the port. Idempotent."""
         atexit.unregister(self.leave)
         self._ending.come()
         if self._metrics is not None:
@@ -271,33 +272,33 @@ class TaskShell:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this task's program is the one whose end ends the job."""
+        """Whether this task is the chief: the end of its program ends the job."""
         return self.me == self.chief
 
     @property
     def is_over(self) -> bool:
-        """Whether the job is over, and nothing uses this task or has yet to come."""
+        """Whether the job is over, and no task or client is connected or awaited."""
         return lifetime.is_over(self._state)
 
     @property
     def is_needed(self) -> bool:
-        """Whether the job goes on, and a worker or a client is connected to this task."""
+        """Whether the job is running, and a worker or a client is connected to this task."""
         return lifetime.is_needed(self._state)
 
     @property
     def chief(self) -> TaskName:
-        """The task whose program's end ends the job, in a cluster with a chief or workers."""
+        """The chief of a cluster with a chief or workers: the end of its program ends the job."""
         return chief_of(self.cluster)
 
     @property
     def have_come(self) -> frozenset[str]:
-        """Tasks of the cluster spec that have come to this one."""
+        """The tasks of the cluster spec that have connected to this one."""
         return lifetime.have_come(self._state)
 
     def leave(self) -> None:
-        """The program of this worker has come to its end: every ``ps`` is told; with the chief's, the job is over.
+        """Tells every ``ps`` that the program of this worker has ended; the end of the chief's program ends the job.
 
-        Not where it ends by an error: there would be another life of it then.
+        Does nothing where the program ends by an error, as the worker would be restarted.
         """
         if getattr(sys, "last_value", None) is not None:
             return
@@ -305,7 +306,7 @@ class TaskShell:
             self.say_over()
             return
         missed = self._servers()
-        for _ in range(2):  # one that starts meanwhile asks the others, and these may not have been told yet
+        for _ in range(2):  # a ps that is starting asks the others, which may not know yet
             missed = [task for task in missed if not self._hears_leaving(task)]
 
     def _hears_leaving(self, server: TaskName) -> bool:
@@ -317,15 +318,16 @@ class TaskShell:
         return True
 
     def say_over(self) -> None:
-        """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
+        """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers know whether this task has its place; where it has not, the job goes on.
+        # Parameter servers first: they refuse where another incarnation has taken this task's place, and the job goes
+        # on.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
             link = known.get(task) or self.link(task)
-            # A ps waits for this, and may be starting again; a worker that cannot be reached has left.
+            # A ps waits for this message, and may be restarting; a worker that cannot be reached has left.
             may_return = task.job == lifetime.PS
             try:
                 link.call(
@@ -335,11 +337,11 @@ class TaskShell:
                 _log.warning("%s", error.message)
                 return
             except OpError as error:
-                # One that is gone need not hear of it.
+                # A task that has exited need not know.
                 _log.debug("%s did not hear that the job is over: %s", task, error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
-        """What each ``ps`` that answers says of who is there and who was."""
+        """Returns the reports of the ``ps`` that answer on connected and departed tasks."""
         found: list[lifetime.Whereabouts] = []
         for server in self._servers():
             try:
@@ -354,18 +356,18 @@ class TaskShell:
         return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
 
     def comes_back(self) -> None:
-        """The program of this worker ends now, and not because it is done: no ``ps`` is told so."""
+        """Unregisters `leave`: this worker's program ends now, but is not done, and will be restarted."""
         atexit.unregister(self.leave)
 
     # Other tasks ------------------------------------------------------------------------------------------------------
 
     def add_link(self, task: TaskName, link: L) -> L:
-        """Shows the traffic of ``link``, which leads to ``task``, in snapshots, and closes it with this task."""
+        """Registers a link to ``task``: snapshots include its traffic, and it is closed with this task. Returns it."""
         self._links.append((task, link))
         return link
 
     def link(self, task: TaskName, address: str = "") -> WaitingLink:
-        """The way to another task: at an address, or at that of the cluster spec."""
+        """Returns the link to another task, at ``address`` or at its address in the cluster spec."""
         address = address or self.cluster.task_address(task.job, task.index)
         with self._lock:
             if (task, address) not in self._waiting_links:
@@ -374,12 +376,12 @@ class TaskShell:
             return self._waiting_links[task, address]
 
     def present_cluster(self) -> dict[str, str]:
-        """Every task of the cluster, with those that joined, and its address."""
+        """Returns the address of every task of the cluster, including tasks that joined, by name."""
         with self._lock:
             return self._state.cluster
 
     def is_connected(self, task: str, generation: int) -> bool:
-        """Whether a life of a task has a channel to this one."""
+        """Returns whether an incarnation of a task has a channel to this one."""
         return (task, generation) in self._state.connected
 
     def _serve(self, channel: Channel) -> None:
@@ -388,7 +390,7 @@ class TaskShell:
         self._happened(lifetime.Connected(life))
         try:
             first = channel.recv()
-            if first.kind != WHERE:  # it looks around, and has not come to stay
+            if first.kind != WHERE:  # only asks for locations of shards, and need not use this task
                 self._happened(lifetime.Came(life))
             service = self._by_kind.get(first.kind)
             if service is not None:
@@ -407,7 +409,7 @@ class TaskShell:
             self.disconnected(channel)
 
     def disconnected(self, channel: Channel) -> None:
-        """A channel is lost. A service calls this where it goes on with what came on it; may be called again."""
+        """Notes that a channel is lost. A service that goes on with a request from it calls this early. Idempotent."""
         life = self._open.pop(channel, None)
         if life is not None:
             served = any(service.has_served(life[1]) for service in self._services)
@@ -426,11 +428,11 @@ class TaskShell:
             self.end()
 
     def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
-        """This task does not end with the job before ``tasks`` have come to it; or, not ``coming``, need not wait."""
+        """Makes the end of this task wait until ``tasks`` have connected; not ``coming`` cancels that."""
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
     def hear_over(self, reason: str) -> None:
-        """The job was over before this task came: it waits for no other task, and ends."""
+        """Ends this task at once, as the job was over before it started."""
         _log.warning("%s has come too late: the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
@@ -439,10 +441,10 @@ class TaskShell:
     def _is_open(self, session: str) -> bool:
         return any(service.is_open(session) for service in self._services)
 
-    # How it fares -----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """How the task fares now."""
+        """Returns a snapshot of the task's status."""
         channels = self._listener.channels() if self._listener is not None else []
         for _, link in list(self._links):
             channels += link.channels()
@@ -458,8 +460,7 @@ class TaskShell:
             found = service.add_to(found)
         return found
 
-    # What the control plane asks (`headwater.cluster.transport.handlers.TaskHandler`)
-    # -----------------------------------------
+    # Interface of the control plane: `headwater.cluster.transport.handlers.TaskHandler` -------------------------------
 
     def status_details(self) -> Mapping[str, bytes]:
         assert self._listener is not None
@@ -511,8 +512,9 @@ class TaskShell:
         self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
 
     def _miss_chief(self) -> None:
-        """A service needs the chief, whose program has ended. It cannot serve a worker that has yet to come, which need
-        not be waited for.
+        """Stops awaiting workers, as a service needs the chief, and its program has ended.
+
+        Without the chief it could not serve workers that have yet to connect.
 
         Raises:
           UnavailableError: always.

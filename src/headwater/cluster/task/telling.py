@@ -1,7 +1,7 @@
-"""Tells a task's launcher, every other second, which tasks it talks to, how stale its gradients are, and of its tables.
+"""Periodic reports to a task's launcher: traffic with other tasks, staleness of gradients, metrics of tables.
 
-It goes the way of progress (`headwater.cluster.telemetry.progress`), so that no connection to the task is needed,
-wherever it runs.
+They are sent like progress (`headwater.cluster.telemetry.progress`), so that the launcher needs no connection to the
+task, wherever it runs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _EVERY_S = 2.0
 
 
 class Teller:
-    """Tells how a task fares until it is closed; does nothing without a launcher.
+    """Reports the status of a task until it is closed; does nothing without a launcher.
 
     Args:
-      task: its device name.
-      snapshot: how it fares now.
-      every_s: seconds between two reports; rates are over this time.
+      task: the task's device name.
+      snapshot: returns the current snapshot.
+      every_s: seconds between two reports; rates are averages over this time.
     """
 
     def __init__(self, task: str, snapshot: Callable[[], Snapshot], every_s: float = _EVERY_S) -> None:
@@ -38,7 +38,7 @@ class Teller:
             self._thread.start()
 
     def close(self) -> None:
-        """Tells nothing more. May be called again."""
+        """Stops the reports. Idempotent."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()

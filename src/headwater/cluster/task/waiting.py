@@ -1,4 +1,4 @@
-"""How long a ``ps`` waits before it looks around, and before it says for what it waits."""
+"""Intervals of waits on a ``ps``: between checks, and between messages about the reason of a wait."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from headwater.cluster.task import kinds
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 
-#: Between two looks at whether a worker that waits is still there, in seconds.
+#: Seconds between two checks whether a waiting worker is still connected.
 LOOK_S: Final = 0.5
-#: Between two WAIT frames, in seconds.
+#: Seconds between two WAIT frames.
 SPEAK_S: Final = 4.0
-#: How long a ``ps`` may say nothing while it should, in seconds, before a worker says so.
+#: How long a ``ps`` may be silent, in seconds, before a worker reports it.
 SILENCE_S: Final = 10.0
 
 
 class Reminder:
-    """Whether it is time to say what is waited for: `SPEAK_S` after the wait began, and after each time."""
+    """Paces messages about a wait: the first is due `SPEAK_S` after the wait began, the others `SPEAK_S` later each."""
 
     def __init__(self) -> None:
         self._spoken = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether it is to be said now; the next time is `SPEAK_S` later."""
+        """Returns whether a message is due now; the next one is `SPEAK_S` later."""
         now = time.monotonic()
         due = now - self._spoken >= SPEAK_S
         if due:
@@ -32,6 +32,6 @@ class Reminder:
         return due
 
     def tell(self, channel: Channel, what: str) -> None:
-        """Tells a worker, where it is time, what its answer waits for."""
+        """Sends a worker the reason for the wait, where a message is due."""
         if self.is_due():
             channel.send(Frame(kinds.WAIT, (what,)))

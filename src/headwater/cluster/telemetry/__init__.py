@@ -1,1 +1,1 @@
-"""What a task tells about itself while it runs."""
+"""Reports of a running task: progress, snapshots, step statistics, failures to write."""

@@ -1,4 +1,4 @@
-"""Time of day that does not jump."""
+"""A time of day that never jumps."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 
 class SteadyClock:
-    """Seconds since 1970 that only grow, as fast as time passes: a clock that is set meanwhile changes nothing.
+    """Monotonic seconds since 1970: setting the system clock during the process has no effect.
 
-    For what expires, and for times that are compared with each other. Two processes that began before and after the
-    clock was set differ by as much as it was set.
+    For expiry, and for times that are compared with each other. Processes that started before and after the system
+    clock was set differ by that adjustment.
 
     Args:
-      wall: the time of day when this begins, in seconds since 1970.
-      monotonic: gives seconds of any origin that only grow.
+      wall: returns the time of day, in seconds since 1970; called once.
+      monotonic: returns monotonic seconds of any origin.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -1,4 +1,4 @@
-"""How far a task is, by the lines that it prints: for programs that do not report, and the same wherever they run."""
+"""Progress of a task parsed from its output, for programs that do not report it; independent of where they run."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 from headwater.cluster.telemetry.progress import Progress
 
-#: A regular expression that the lines of this task are held against, instead of the usual one.
+#: Environment variable: a regular expression for this task's lines, in place of the default.
 PATTERN_VARIABLE = "HEADWATER_PROGRESS_PATTERN"
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 _STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNORECASE)
 _LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
 _GROUPS = ("step", "loss")
-# What comes later in a line is not looked at: an expression may take long for a long line.
+# Only so many characters of a line are searched, as an expression may take long for a long line.
 _MOST = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedProgress:
-    """What a printed line tells; None for what it does not."""
+    """The step and the loss in a printed line; each None where the line has none."""
 
     step: int | None
     loss: float | None
@@ -38,10 +38,10 @@ def read_line(line: str) -> PrintedProgress | None:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a job, which names its groups ``step`` and ``loss``, or one of them.
+    """Compiles the regular expression of a job, which has a group ``step``, ``loss``, or both.
 
     Raises:
-      ValueError: it is none, or has no such group.
+      ValueError: it is invalid, or has no such group.
     """
     try:
         compiled = re.compile(pattern)
@@ -53,7 +53,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
-    """What ``pattern`` finds in ``line``; None where it does not match, or its groups hold no numbers."""
+    """Searches ``line`` with ``pattern``; returns None where it does not match, or its groups hold no numbers."""
     found = pattern.search(line, 0, _MOST)
     if found is None:
         return None
@@ -65,10 +65,10 @@ def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
 
 
 class Told:
-    """What one task has told of itself. What it reports counts more than what it prints.
+    """The progress of one task, from its reports and printed lines; reports take precedence.
 
     Args:
-      environment: of the task: it may name a pattern for its lines. One that cannot be right counts as none.
+      environment: the task's environment, which may have a pattern for its lines. An invalid pattern is ignored.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -77,13 +77,13 @@ class Told:
         if pattern:
             try:
                 self._pattern = compile_pattern(pattern)
-            except ValueError:  # a job file's was checked; one that somebody has set is passed over
+            except ValueError:  # job files are checked earlier; ignore one that a user has set
                 self._pattern = None
         self._steps_reported = self._losses_reported = False
         self.progress = Progress(task="")
 
     def report(self, datagram: bytes) -> bool:
-        """The task has reported; whether that could be read."""
+        """Adds a report of the task; returns whether it was valid."""
         reported = Progress.decode(datagram)
         if reported is None:
             return False
@@ -93,7 +93,7 @@ class Told:
         return True
 
     def line(self, line: str) -> bool:
-        """The task has printed a line; whether that told anything new."""
+        """Adds a printed line of the task; returns whether the progress changed."""
         found = read_line(line) if self._pattern is None else read_with(self._pattern, line)
         if found is None:
             return False

@@ -6,10 +6,10 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
 ``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true from a task that cannot
-go on without the others, so that all of them are to be started again when one is lost. ``talk`` is who the task talks
-to and how stale its gradients were (`headwater.cluster.telemetry.talk`). Every field but ``task`` may be missing, and
-what is missing has not changed.
-Reporting never waits and never fails: where no launcher listens, or too slowly, the report is dropped.
+continue without the others, so that all of them have to be restarted when one is lost. ``talk`` is the task's traffic
+and the staleness of its gradients (`headwater.cluster.telemetry.talk`). Every field but ``task`` may be missing; a
+missing field has not changed. Reporting never blocks and never fails: where no launcher listens, or reads too slowly,
+the report is dropped.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Progress:
     Attributes:
       task: the device name of the task, e.g. ``/job:worker/task:0``.
       step: the global step, None where unknown.
-      steps_per_s: steps of this task itself in a second, None where unknown.
+      steps_per_s: steps of this task per second, None where unknown.
       loss: the latest loss, None where unknown.
-      together: True from a task that cannot go on without the others, None where nothing is said of it.
+      together: True from a task that cannot continue without the others, None where not reported.
       metrics: further numbers by name, such as ``accuracy``; at most `MAX_METRICS`.
-      talk: who the task talks to; None where nothing is said of it.
+      talk: the task's traffic and staleness; None where not reported.
     """
 
     task: str
@@ -57,7 +57,7 @@ class Progress:
     talk: Talk | None = None
 
     def encode(self) -> bytes:
-        """This report as a datagram."""
+        """Returns the report as a datagram."""
         fields = {
             "task": self.task,
             "step": self.step,
@@ -71,7 +71,7 @@ class Progress:
 
     @staticmethod
     def decode(datagram: bytes) -> Progress | None:
-        """Reads a datagram; None for one that is not well-formed."""
+        """Decodes a datagram; returns None where it is malformed."""
         try:
             fields: Any = json.loads(datagram)
         except (ValueError, RecursionError):
@@ -94,12 +94,12 @@ class Progress:
         )
 
     def followed_by(self, later: Progress) -> Progress:
-        """What is known after a further report: what that does not say has not changed, but for the speed."""
+        """Merges a later report into this one: its missing fields have not changed, except the speed."""
         return replace(
             self,
             task=later.task or self.task,
             step=self.step if later.step is None else later.step,
-            # Who only talks, or only tells metrics, says nothing of speed.
+            # A report of traffic or metrics alone does not mean that the speed is unknown.
             steps_per_s=later.steps_per_s if later.tells_progress else self.steps_per_s,
             loss=self.loss if later.loss is None else later.loss,
             together=self.together if later.together is None else later.together,
@@ -109,12 +109,12 @@ class Progress:
 
     @property
     def tells_progress(self) -> bool:
-        """Whether it says how far the task is, or how fast."""
+        """Whether the report has a step, a speed or a loss."""
         return self.step is not None or self.steps_per_s is not None or self.loss is not None
 
 
 def report(progress: Progress) -> None:
-    """Sends one report to the launcher that started this process; without a launcher it drops them."""
+    """Sends one report to the launcher that started this process; drops it without a launcher."""
     address = os.environ.get(STATUS_VARIABLE)
     if not address:
         return
@@ -122,7 +122,7 @@ def report(progress: Progress) -> None:
         try:
             sending.sendto(progress.encode(), address)
         except OSError:
-            # The launcher has gone.
+            # The launcher has exited.
             return
 
 
@@ -134,9 +134,9 @@ class ProgressReporter:
 
     Args:
       task: the device name of the task.
-      address: the path of the socket that listens; None to drop reports.
-      interval_s: the least time between two reports, in seconds.
-      clock: gives seconds that only grow.
+      address: the path of the launcher's socket; None to drop reports.
+      interval_s: minimum time between two reports, in seconds.
+      clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class ProgressReporter:
 
     @staticmethod
     def from_environment(task: str) -> ProgressReporter:
-        """A reporter to the launcher that started this process; without a launcher it drops them."""
+        """Returns a reporter to the launcher that started this process; without a launcher it drops reports."""
         return ProgressReporter(task=task, address=os.environ.get(STATUS_VARIABLE) or None)
 
     @property
@@ -173,16 +173,16 @@ class ProgressReporter:
 
     @property
     def listening(self) -> bool:
-        """Whether reports go anywhere."""
+        """Whether there is a launcher to report to."""
         return self._socket is not None
 
     def step(self, global_step: int | None = None, *, steps: int = 1, loss: float | None = None) -> None:
-        """Counts ``steps`` more steps of this task; sends when the interval is over.
+        """Counts ``steps`` more steps of this task; sends a report when the interval has passed.
 
         Args:
           global_step: the shared step afterwards, where known.
           steps: how many steps this task has made since the last call.
-          loss: the loss of the latest, where known.
+          loss: the loss of the latest step, where known.
         """
         if self._socket is None:
             return
@@ -197,7 +197,7 @@ class ProgressReporter:
                 self._send(now)
 
     def close(self) -> None:
-        """Sends what was not sent yet. Further steps are ignored."""
+        """Reports steps that were not reported yet. Further steps are ignored."""
         with self._lock:
             if self._socket is None:
                 return
@@ -213,7 +213,7 @@ class ProgressReporter:
         progress = Progress(
             task=self._task,
             step=self._global_step,
-            # Of a few steps at the end nothing can be told about speed.
+            # A short interval at the end is too noisy for a speed.
             steps_per_s=self._steps / elapsed if elapsed >= self._interval_s else None,
             loss=self._loss,
         )
@@ -221,7 +221,7 @@ class ProgressReporter:
         try:
             self._socket.sendto(progress.encode(), self._address)
         except OSError:
-            # No listener, or too slow a one: the next report tells more than this one.
+            # No listener, or a full buffer: the next report replaces this one.
             return
 
 

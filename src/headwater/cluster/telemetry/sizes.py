@@ -8,7 +8,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(nbytes: float, largest: str = "TiB") -> str:
-    """``nbytes`` bytes for people, e.g. ``1.5 GiB``, in units up to ``largest``."""
+    """Returns a size as text, e.g. ``1.5 GiB``, in units up to ``largest``."""
     at = 0
     while nbytes >= 1024 and _UNITS[at] != largest:
         nbytes, at = nbytes / 1024, at + 1

@@ -1,6 +1,6 @@
-"""What a task says of itself at one moment, and what two moments tell: steps and bytes per second.
+"""Snapshots of a task's status, and rates between two snapshots, such as steps and bytes per second.
 
-A snapshot travels as JSON, in the details of the control plane's status.
+A snapshot is sent as JSON, in the details of the control plane's status.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 SNAPSHOT_DETAIL = "snapshot"
 """Key of the status detail that holds a snapshot."""
 MAX_VARIABLES = 50
-"""How many variables of a task a snapshot lists."""
+"""Maximum number of variables that a snapshot lists."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerTraffic:
-    """What goes to and comes from one other task or client, over all channels that are open now.
+    """Traffic with another task or client, over all channels that are open now.
 
     Attributes:
-      peer: its name.
-      channels: how many are open.
-      sent, received: in bytes.
+      peer: the name of the task or client.
+      channels: the number of open channels.
+      sent, received: bytes sent and received over them.
     """
 
     peer: str
@@ -43,9 +43,9 @@ class VariableSize:
     """A variable of a task.
 
     Attributes:
-      name: with its container before it, where that is not the default one.
-      nbytes: in bytes; 0 without a value.
-      dtype, shape: of its value; empty without one.
+      name: the variable's name, prefixed by its container where that is not the default one.
+      nbytes: size in bytes; 0 without a value.
+      dtype, shape: dtype and shape of the value; empty without one.
       updates: how many times the value was replaced.
     """
 
@@ -61,8 +61,8 @@ class Wait:
     """A step that waits.
 
     Attributes:
-      what: for what, in words.
-      seconds: since when, in seconds.
+      what: the reason for the wait, in words.
+      seconds: for how long it has waited, in seconds.
     """
 
     what: str
@@ -71,26 +71,25 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupProgress:
-    """The training of variables that are as consistent as each other; see `headwater.ps.consistency`.
+    """The training of a group of variables with the same consistency; see `headwater.ps.consistency`.
 
     Attributes:
-      name: of the group.
-      updates: how many its variables have seen.
-      staleness: mean of all gradients applied so far, in updates.
-      staleness_max: the greatest.
-      dropped: gradients that came too late.
-      workers: who takes part, where that is known.
+      name: the name of the group.
+      updates: the number of updates of its variables.
+      staleness: mean staleness of all gradients applied so far, in updates.
+      staleness_max: the greatest staleness, in updates.
+      dropped: the number of gradients dropped as too stale.
+      workers: the participating workers, where they are known.
       waiting: which task waits for which, in words; empty without waits.
-      consistency, optimizer: which, where that is known.
-      examples: how far epochs are whose examples are accounted for, in words; empty without any.
-      saved: which state this task has saved of them, and what it has lost, in words; empty where it saves none.
-      saved_bytes: written for that so far.
-      lost_updates: how many are lost since the state that the task went back to when it was started anew.
-      copies: whether the task is the primary of its part or follows it, and how far the other copy is, in words; empty
-        where there is one copy only.
-      lacks_second: whether the task is a primary whose part has no whole second copy now.
-      second_behind: frames that the second copy has yet to confirm to a primary.
-      shards: which shards of how many the task has, in words; empty where the group has none that move.
+      consistency, optimizer: their names, where they are known.
+      examples: progress of epochs whose examples are accounted for, in words; empty without any.
+      saved: the state that this task has saved of the group, and its losses, in words; empty where it saves none.
+      saved_bytes: bytes written for these saves so far.
+      lost_updates: the number of updates lost when the task was restarted from a saved state.
+      copies: the role of the task's replica and the progress of the other one, in words; empty without replication.
+      lacks_second: whether the task is a primary that has no complete backup now.
+      second_behind: the number of frames that the backup has yet to confirm to the primary.
+      shards: the shards that the task has, and their total number, in words; empty where shards do not move.
     """
 
     name: str
@@ -114,23 +113,23 @@ class GroupProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableLoad:
-    """An embedding table, as far as it is on this task.
+    """The part of an embedding table that is on this task.
 
     Attributes:
-      name: of the table.
-      rows: how many there are.
+      name: the name of the table.
+      rows: the number of rows.
       nbytes: bytes in memory for rows, state, keys and index.
-      file_bytes: bytes of the file that has the other rows.
+      file_bytes: size of the file with the rows that are not in memory, in bytes.
       hits, misses: lookups of rows that were in memory, and in the file.
-      made: rows that were ever made: keys that were admitted.
+      made: the number of rows ever created, that is of admitted keys.
       refused: lookups of keys that had not been admitted.
       dropped: gradients of keys that had not been admitted.
-      evicted: rows that went.
-      updates: how many it has seen.
-      hot: the most used keys with how often, most used first; of strings, their first words. They may be of a moment
-        ago: all rows are looked at to find them.
-      saved: what its task has saved of its tables by itself, in words; empty where it does not.
-      lost_updates: of any of its task's tables, when that went back to what it had saved.
+      evicted: the number of evicted rows.
+      updates: the number of updates.
+      hot: the most used keys with the number of uses, most used first; of strings, their first words. They may be
+        slightly outdated, as finding them takes a pass over all rows.
+      saved: the task's own saves of its tables, in words; empty where it makes none.
+      lost_updates: updates lost by all of the task's tables when it was restarted from a save.
     """
 
     name: str
@@ -159,20 +158,20 @@ class Snapshot:
     """A task at one moment.
 
     Attributes:
-      at: by the task's clock, in seconds of any origin.
-      steps: parts of steps that it has run since it started.
-      sessions: how many have plans here.
+      at: the time by the task's clock, in seconds of any origin.
+      steps: the number of parts of steps that it has run since it started.
+      sessions: the number of sessions with plans here.
       global_step: the value of a variable of that name; None where the task has none.
       peers: traffic with others.
-      variables: the largest first; of many, the first ones.
-      variables_count, variables_bytes: of all.
+      variables: the largest variables, at most `MAX_VARIABLES`.
+      variables_count, variables_bytes: the number and size of all variables.
       waits: steps that wait.
-      groups: how training goes, where an optimizer says so.
-      tables: embedding tables that grow.
-      workers: how the steps of each worker go here.
-      troubles: what its process could not write.
-      cluster: every task this one knows, and its address.
-      metrics: address of its metrics, where asked for.
+      groups: the training of groups of variables, where an optimizer reports it.
+      tables: dynamic embedding tables.
+      workers: the progress of each worker's steps here.
+      troubles: failures of the process to write.
+      cluster: the address of every task that this one knows, by name.
+      metrics: the address of its metrics; empty where it serves none.
     """
 
     at: float
@@ -192,15 +191,15 @@ class Snapshot:
     metrics: str = ""
 
     def encode(self) -> bytes:
-        """This snapshot as JSON."""
+        """Returns the snapshot as JSON."""
         return json.dumps(self, default=_plain).encode()
 
     @staticmethod
     def decode(data: bytes) -> Snapshot:
-        """What `encode` wrote, perhaps in another version: fields that are not known are passed over.
+        """Decodes the output of `encode`, also of another version: unknown fields are ignored.
 
         Raises:
-          ValueError: it is something else.
+          ValueError: the data are not a snapshot.
         """
         try:
             raw: JsonObject = json.loads(data)
@@ -213,7 +212,7 @@ class Snapshot:
 
 
 def _plain(value: Any) -> JsonObject:
-    """The fields of a part, as they are: a task of a thousand workers tells each that comes of all, without copies."""
+    """Returns the fields of a part without copying them, as a task may have a thousand workers to report."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
@@ -239,13 +238,13 @@ def _made(kind: Any, raw: JsonObject) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rates:
-    """What a task did between two snapshots, per second.
+    """Rates of a task between two snapshots, per second.
 
     Attributes:
       steps: parts of steps.
       global_step: shared steps; None where unknown.
-      bytes: sent and received, by peer.
-      rows: looked up, by embedding table.
+      bytes: bytes sent and received, by peer.
+      rows: rows looked up, by embedding table.
     """
 
     steps: float
@@ -255,7 +254,7 @@ class Rates:
 
 
 def rates(before: Snapshot, after: Snapshot) -> Rates:
-    """What happened between two snapshots of one life of a task. Channels that were closed meanwhile do not count."""
+    """Returns the rates between two snapshots of one incarnation of a task. Channels closed meanwhile do not count."""
     seconds = max(after.at - before.at, 1e-9)
     old = {peer.peer: peer for peer in before.peers}
     traffic: dict[str, tuple[float, float]] = {}
@@ -277,7 +276,7 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
 
 
 def total_traffic(channels: Sequence[tuple[str, int, int]]) -> tuple[PeerTraffic, ...]:
-    """Adds up (peer, sent, received) by peer, in the order of names."""
+    """Sums (peer, sent, received) by peer, in the order of names."""
     found: dict[str, list[int]] = {}
     for peer, sent, received in channels:
         sums = found.setdefault(peer, [0, 0, 0])

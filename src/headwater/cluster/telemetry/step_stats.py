@@ -1,6 +1,6 @@
-"""What happened in one step, where and when: TensorFlow's ``StepStats``.
+"""Activities of one step, with devices and times, as TensorFlow's ``StepStats``.
 
-Times are microseconds since the epoch by each task's own clock; nothing is done about clocks that differ.
+Times are microseconds since the epoch by each task's clock; differences between clocks are not corrected.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ EXECUTABLE: Final = "Executable"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
-    """Something that a device did in a step.
+    """An activity of a device in a step.
 
     Attributes:
-      device: its full name.
-      name: of the operation; of the last one where many ran as one executable.
-      type: the operation's, or `EXECUTABLE`, or what else it was.
-      inputs: names of the tensors that it took.
-      start_us: when it began.
-      end_us: when its results were there.
-      output_bytes: size of what it gave.
+      device: the device's full name.
+      name: the name of the operation; of the last one where many ran as one executable.
+      type: the operation's type, or `EXECUTABLE`, or another kind of activity.
+      inputs: names of the input tensors.
+      start_us: the start time.
+      end_us: the time when the results were available.
+      output_bytes: size of the results.
     """
 
     device: str
@@ -51,11 +51,11 @@ class StepTrace:
     """Collects the activities of a step, from any thread.
 
     Args:
-      graphs: the master of the step is to say, too, what each device does in it.
+      graphs: whether the master of the step adds the partition of the graph of each device.
 
     Attributes:
       graphs: as given.
-      partitions: what each device does, as ``GraphDef`` messages.
+      partitions: the partitions of the graph by device, as ``GraphDef`` messages.
     """
 
     def __init__(self, *, graphs: bool = False) -> None:
@@ -66,12 +66,12 @@ class StepTrace:
         self._others: list[Any] = []
 
     def add(self, activity: Activity) -> None:
-        """Adds what this task did."""
+        """Adds an activity of this task."""
         with self._lock:
             self._activities.append(activity)
 
     def merge(self, encoded: npt.NDArray[np.uint8], task: str) -> None:
-        """Adds what another task did, as its `encode` gave it; InternalError for anything else."""
+        """Adds the activities of another task, from its `encode`; raises InternalError for malformed bytes."""
         try:
             other = config_pb2.RunMetadata.FromString(encoded.tobytes())
         except DecodeError as error:
@@ -81,12 +81,12 @@ class StepTrace:
             self.partitions += other.partition_graphs
 
     def encode(self) -> npt.NDArray[np.uint8]:
-        """These activities and graphs as bytes."""
+        """Returns the activities and partitions as bytes."""
         told = config_pb2.RunMetadata(step_stats=self.step_stats(), partition_graphs=self.partitions)
         return np.frombuffer(told.SerializeToString(), np.uint8)
 
     def step_stats(self) -> Any:
-        """These activities as a ``StepStats`` message, by device, in the order of their beginnings."""
+        """Returns the activities as a ``StepStats`` message, by device, in the order of their start times."""
         devices: JsonObject = {}
         with self._lock:
             found = sorted(self._activities, key=lambda activity: activity.start_us)
@@ -104,7 +104,7 @@ class StepTrace:
 
 
 def _fill(stats: Any, activity: Activity) -> None:
-    lasted = max(1, activity.end_us - activity.start_us)  # what takes no time at all would not be shown
+    lasted = max(1, activity.end_us - activity.start_us)  # viewers do not show an activity without duration
     stats.node_name = activity.name
     stats.timeline_label = f"{activity.name} = {activity.type}({', '.join(activity.inputs)})"
     stats.scheduled_micros = stats.all_start_micros = activity.start_us

@@ -1,4 +1,4 @@
-"""What a task's launcher, and the platform's page, show of its embedding tables that grow: a few numbers for each."""
+"""Metrics of a task's dynamic embedding tables for its launcher and the platform's page: a few numbers per table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _NAME = 12
 
 
 def table_metrics(before: Snapshot | None, now: Snapshot) -> dict[str, float]:
-    """Numbers of each table by what they are; of all tables together, where there are too many for a report.
+    """Returns the metrics of each table, by description; of all tables together where there are too many for a report.
 
     Args:
-      before: of the same task, some seconds ago; rates are since then. Without it there are none.
-      now: of the task.
+      before: a snapshot of the same task from some seconds ago, for rates; None for no rates.
+      now: the current snapshot of the task.
     """
     loads = now.tables
     if not loads:

@@ -1,4 +1,4 @@
-"""Who a task talks to, and how its training goes, in as few words as fit into a report of progress."""
+"""Traffic of a task with other tasks and the staleness of its gradients, in a form that fits a progress report."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _PEER = re.compile(r"\w{1,20}-\d{1,6}")
-# Those that most is said to and heard from; more would not fit.
+# The peers with the most traffic; more would not fit into a datagram.
 _MOST_PEERS = 64
 _MOST_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Talk:
-    """What a task says of itself beside its progress.
+    """A task's report beside its progress.
 
     Attributes:
-      bytes_per_s: sent to and received from each other task, by its label (``ps-0``).
+      bytes_per_s: bytes per second sent to and received from each other task, by its label (``ps-0``).
       staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
-      staleness_max: the greatest.
-      waiting: for what its step waits, or which task waits for which; empty without waits.
+      staleness_max: the greatest staleness of a gradient, in updates.
+      waiting: the reason why a step waits, or which task waits for which; empty without waits.
     """
 
     bytes_per_s: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
@@ -36,7 +36,7 @@ class Talk:
     waiting: str = ""
 
     def fields(self) -> JsonObject:
-        """As plain values, for `of`."""
+        """Returns the report as values that JSON can encode, for `of`."""
         most = sorted(self.bytes_per_s.items(), key=lambda entry: -sum(entry[1]))[:_MOST_PEERS]
         return {
             "bytes_per_s": {peer: [round(sent), round(received)] for peer, (sent, received) in most},
@@ -47,7 +47,7 @@ class Talk:
 
     @classmethod
     def of(cls, value: object) -> Self | None:
-        """What `fields` gave, after a journey; None for anything else."""
+        """Decodes the received values of `fields`; returns None where they are malformed."""
         if not isinstance(value, dict):
             return None
         fields = cast("JsonObject", value)
@@ -68,7 +68,7 @@ class Talk:
 
 
 def talk_of(before: Snapshot | None, now: Snapshot) -> Talk:
-    """What two snapshots of a task say, the first of which may be missing: then there are no rates yet."""
+    """Makes the report from two snapshots of a task; without the first one it has no rates."""
     traffic = rates(before, now).bytes if before is not None else {}
     waits = [wait.what for wait in now.waits if wait.seconds >= 1]
     updates = sum(group.updates for group in now.groups)

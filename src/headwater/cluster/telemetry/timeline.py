@@ -29,11 +29,11 @@ class Timeline:
         self._step_stats = step_stats
 
     def generate_chrome_trace_format(self, show_dataflow: bool = True, show_memory: bool = False) -> str:
-        """The trace as JSON.
+        """Returns the trace as JSON.
 
         Args:
-          show_dataflow: arrows from what gave a tensor to what took it.
-          show_memory: how many bytes the results of each device held together, over the step.
+          show_dataflow: add arrows from the producer of a tensor to its consumers.
+          show_memory: add the accumulated size of the results of each device over the step, in bytes.
         """
         events = list(_events(self._step_stats.dev_stats))
         if show_dataflow:
@@ -47,7 +47,7 @@ class Timeline:
 def _events(devices: Sequence[Any]) -> Iterator[JsonObject]:
     for pid, device in enumerate(devices):
         yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": device.device}}
-        tracks: list[int] = []  # for each, when it is free again
+        tracks: list[int] = []  # for each track, the time at which it is free again
         for stats in sorted(device.node_stats, key=lambda stats: stats.all_start_micros):
             start, lasted = stats.all_start_micros, stats.all_end_rel_micros
             track = next((number for number, free in enumerate(tracks) if free <= start), len(tracks))
@@ -67,7 +67,7 @@ def _events(devices: Sequence[Any]) -> Iterator[JsonObject]:
 
 
 def _parts(stats: Any) -> tuple[str, str, list[str]]:
-    """Name, type and inputs of what a ``NodeExecStats`` is of."""
+    """Returns the name, type and inputs of the operation of a ``NodeExecStats``."""
     found = _LABEL.fullmatch(stats.timeline_label)
     if found is None:
         return stats.node_name, stats.node_name, []

@@ -1,4 +1,4 @@
-"""What this process cannot write just now: for the log, `headwater status` and the metrics."""
+"""Failures of this process to write files, for the log, `headwater status` and the metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS: Final = ("No space left on device", "Disk quota exceeded", "database or 
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether ``error`` says that there is no room for what is to be written; libraries say it in words only."""
+    """Returns whether ``error`` means that the disk is full; some libraries say so only in the message."""
     if isinstance(error, ResourceExhaustedError):
         return True
     if isinstance(error, OSError) and error.errno in _FULL:
@@ -29,13 +29,13 @@ def is_full_disk(error: BaseException) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """Something that could not be written when it was tried last, or that could not at some time before.
+    """Something that could not be written at the last attempt, or at an earlier one.
 
     Attributes:
-      what: in words, such as ``checkpoints in /data/run``.
-      failures: how often it could not be written, since the process began.
-      seconds: since when it cannot, in seconds; 0 where it could be written in the end.
-      message: of the latest error; empty where it could be written in the end.
+      what: a description, such as ``checkpoints in /data/run``.
+      failures: the number of failed attempts since the process started.
+      seconds: for how long writing has failed, in seconds; 0 after a success.
+      message: the message of the latest error; empty after a success.
     """
 
     what: str
@@ -45,10 +45,10 @@ class Trouble:
 
 
 class Troubles:
-    """Keeps account of failures to write. Safe to use from several threads.
+    """Records failures to write. Safe to use from several threads.
 
     Args:
-      clock: gives seconds of any origin.
+      clock: returns monotonic seconds of any origin.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class Troubles:
         self._known: dict[str, tuple[Trouble, float]] = {}
 
     def failed(self, what: str, error: Exception, then: str) -> None:
-        """Notes and logs that ``what`` could not be written; ``then`` says what happens now."""
+        """Records and logs that ``what`` could not be written; ``then`` describes the consequence."""
         message = getattr(error, "message", "") or str(error)
         with self._lock:
             now = self._clock()
@@ -67,7 +67,7 @@ class Troubles:
         _logger.error("Cannot write %s: %s. %s", what, message, then)
 
     def written(self, what: str) -> None:
-        """Notes, and logs where it had failed, that ``what`` was written."""
+        """Records that ``what`` was written, and logs that where it had failed before."""
         with self._lock:
             found = self._known.get(what)
             if found is None or not found[0].message:
@@ -77,7 +77,7 @@ class Troubles:
         _logger.warning("%s: written again, after %.0f s", what, seconds)
 
     def now(self) -> tuple[Trouble, ...]:
-        """All that ever failed, what fails now first."""
+        """Returns all failures of this process, current ones first."""
         with self._lock:
             at = self._clock()
             found = [replace(one, seconds=at - since if one.message else 0.0) for one, since in self._known.values()]
@@ -85,7 +85,7 @@ class Troubles:
 
     @contextmanager
     def noted(self, what: str, then: str) -> Generator[None]:
-        """A block that writes ``what``; a full disk is noted in place of raising the error."""
+        """Context manager for a block that writes ``what``: records a full disk instead of raising the error."""
         try:
             yield
         except Exception as error:
@@ -97,4 +97,4 @@ class Troubles:
 
 
 TROUBLES: Final = Troubles()
-"""Those of this process."""
+"""The failures of this process."""

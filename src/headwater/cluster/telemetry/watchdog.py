@@ -1,7 +1,7 @@
-"""The progress watchdog: which worker makes no steps though its connections are alive, and since when.
+"""The progress watchdog: finds workers that make no steps though their connections are alive.
 
-A task sees of a worker's steps its own part. From that follows how long the worker usually takes from one step to the
-next, and so when it is late. It is *behind* when it is late while others go on or wait, or when there is no other.
+A task sees its own part of each worker's steps. It derives the usual interval between two steps of a worker, and when
+the worker is late. A late worker is *behind* when others make steps or wait, or when there is no other.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Protocol
 _FACTOR = 10.0
 """A worker is late after this multiple of its usual interval between steps."""
 _WEIGHT = 0.2
-"""Of the newest interval in the mean of all."""
+"""Weight of the newest interval in the moving average."""
 LEAST_S = 10.0
 
 
 class StepInProgress(Protocol):
-    """What is asked of a step.
+    """The interface of a running step.
 
     Attributes:
-      waits_for: what it waits for here, and since when; None while it does not.
+      waits_for: the reason why it waits here and the start of the wait; None while it does not wait.
     """
 
     waits_for: tuple[str, float] | None
@@ -31,15 +31,15 @@ class StepInProgress(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerProgress:
-    """How the steps of a worker go, as one task sees them.
+    """Progress of a worker's steps, as one task sees it.
 
     Attributes:
-      worker: its name.
-      steps: how many it has ended here.
-      idle_s: since it ended the last, or began the first, in seconds.
+      worker: the worker's name.
+      steps: the number of steps that it has completed here.
+      idle_s: time since it completed its last step, or began its first one, in seconds.
       in_step: whether it is in a step now, rather than between two.
-      waiting: what its step waits for here; empty where it does not.
-      behind: whether it makes no steps while others go on or wait, or while there is no other.
+      waiting: the reason why its step waits here; empty where it does not wait.
+      behind: whether it makes no steps while others make steps or wait, or while there is no other.
     """
 
     worker: str
@@ -52,8 +52,10 @@ class WorkerProgress:
 
 @dataclass(kw_only=True, slots=True)
 class _Worker:
-    """What is known of a worker. Runs are by (session, plan): a plan that runs but once, as one that initialises, does
-    not make a worker one that trains."""
+    """State of a worker. Runs are counted by (session, plan), as a worker trains only where a plan has run twice.
+
+    A plan that initialises variables, for example, runs once.
+    """
 
     since: float
     channels: dict[str, int] = field(default_factory=dict[str, int])
@@ -66,7 +68,7 @@ class _Worker:
     said_steps: int = 0
 
     def last(self) -> float:
-        """When it ended its latest step; where there is none, when it began the present one."""
+        """Returns the time when it completed its latest step; before the first, when it began the current one."""
         return self.since if self.steps else min(self.now.values(), default=self.since)
 
     def trains(self) -> bool:
@@ -78,12 +80,12 @@ class _Worker:
 
 
 class ProgressWatchdog:
-    """Watches the steps of workers at one task. May be told from any thread.
+    """Watches the steps of workers at one task. All methods may be called from any thread.
 
     Args:
-      is_open: says of a session whether it is still open.
+      is_open: returns whether a session is still open.
       least_s: minimum number of seconds without a step before a worker is late.
-      clock: gives seconds that only grow.
+      clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -96,11 +98,11 @@ class ProgressWatchdog:
         self._workers: dict[str, _Worker] = {}
 
     def began(self, worker: str, session: str, step: StepInProgress) -> None:
-        """A worker begins a step of training.
+        """Records that a worker begins a step of training.
 
         Args:
-          worker: its name.
-          session: that the step is in, of a channel of which `opened` was told.
+          worker: the worker's name.
+          session: the session of the step; ignored unless `opened` was called for it.
           step: the step.
         """
         now = self._clock()
@@ -110,12 +112,12 @@ class ProgressWatchdog:
                 known.now[step] = now
 
     def ended(self, worker: str, session: str, plan: int, step: StepInProgress, *, done: bool) -> None:
-        """The step that `began` was told of is over.
+        """Records the end of a step that was passed to `began`.
 
         Args:
-          worker, session, step: as there.
-          plan: number of the plan in the session.
-          done: whether it has done what it should.
+          worker, session, step: as passed to `began`.
+          plan: the number of the plan in the session.
+          done: whether the step succeeded.
         """
         now = self._clock()
         with self._lock:
@@ -132,13 +134,13 @@ class ProgressWatchdog:
             known.steps += 1
 
     def opened(self, worker: str, session: str) -> None:
-        """One more channel serves a session of a worker."""
+        """Records a new channel for a session of a worker."""
         with self._lock:
             known = self._workers.setdefault(worker, _Worker(since=self._clock()))
             known.channels[session] = known.channels.get(session, 0) + 1
 
     def closed(self, worker: str, session: str) -> None:
-        """One channel less. A session without any is gone; so is a worker without any session."""
+        """Records the end of a channel. Forgets a session without channels, and a worker without sessions."""
         with self._lock:
             known = self._workers.get(worker)
             if known is None or session not in known.channels:
@@ -148,14 +150,14 @@ class ProgressWatchdog:
                 self._forget(worker, session)
 
     def progress(self) -> tuple[WorkerProgress, ...]:
-        """The workers that train, by name."""
+        """Returns the progress of the workers that train, in the order of names."""
         with self._lock:
             return self._progress(self._clock())
 
     def sentences(self) -> list[str]:
-        """What is to be said now: who makes no steps, when it is noticed and each time as long again; and who goes on.
+        """Returns messages about workers that make no steps, or make steps again.
 
-        To be asked about once a second, by one thread.
+        A message is repeated when the pause has doubled. To be called about once a second, by one thread.
         """
         now = self._clock()
         with self._lock:
@@ -169,7 +171,7 @@ class ProgressWatchdog:
                 for name in behind
                 if self._is_to_say(name, now)
             ]
-            # Who waits somewhere else looks from here just as who is waited for.
+            # A worker that waits at another task cannot be told from the worker that it waits for: report all of them.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._is_to_say(name, now)]:
                 said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
