@@ -1,7 +1,7 @@
-"""The commands of ``headwater``, except ``exec``, which `headwater.platform.cli.execute` is.
+"""The commands of ``headwater``, except ``exec``, which is in `headwater.platform.cli.execute`.
 
-Each command checks what it was given, calls the one function that does it, and turns its result into lines and an exit
-code: 0 done, 1 something is wrong, 2 wrong arguments (one line that names the argument).
+Each command checks its arguments, calls the function that does the work, and turns the result into output lines and an
+exit code: 0 success, 1 failure, 2 wrong arguments (one line that names the argument).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# What follows the first argument that is no option belongs to the program, options included.
+# All arguments after the first one that is not an option belong to the program, options included.
 _PROGRAM_FOLLOWS = {
     "allow_interspersed_args": False,
     "ignore_unknown_options": True,
@@ -39,20 +39,20 @@ _PROGRAM_FOLLOWS = {
 }
 
 
-# What typer raises for arguments that do not fit. It is click's, or that of typer's own copy of click.
+# The base class of typer's errors for wrong arguments: click's, or the class of typer's own copy of click.
 _WrongArguments: Any = typer.BadParameter.__base__
 
 
-# What the extra `platform` installs, as it is imported.
+# Import names of the packages of the extra `platform`.
 _OF_PLATFORM = frozenset({"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"})
 
 
 def run_app() -> int:
-    """Runs the command that ``sys.argv`` names, and returns its exit code."""
+    """Runs the command in ``sys.argv``, and returns its exit code."""
     try:
         return int(app(prog_name="headwater", standalone_mode=False) or 0)
     except _WrongArguments as error:
-        # No message: the help was asked for by giving no command, and has been shown.
+        # Without a message: no command was given, so the help has been shown.
         if error.format_message():
             command = error.ctx.command_path if error.ctx is not None else "headwater"
             print(f"{command}: {error.format_message()}", file=sys.stderr)
@@ -77,7 +77,7 @@ def exec_(
     ],
 ) -> None:
     """Runs a Python program as python does, with Headwater in place of TensorFlow."""
-    # Listed here for help and completion; `headwater.platform.cli.main` runs it without coming here.
+    # Listed here for help and completion; `headwater.platform.cli.main` runs it without importing this module.
     del arguments
 
 
@@ -115,10 +115,10 @@ def run(
 ) -> None:
     """Starts a whole cluster on this machine and runs a program in every task of it.
 
-    Every task gets a free port, the cluster in TF_CONFIG, and its output is shown with its name. When the workers are
-    done, the parameter servers are ended. When a task fails, all others are ended, and the exit code is its own. Tasks
-    of a mirrored job, which cannot go on without each other, all start again when one of them is killed or ends with
-    exit code 75, and go on from what they saved last.
+    Every task gets a free port and the cluster in TF_CONFIG, and its output is shown with its name. The parameter
+    servers are stopped after the workers have finished. If a task fails, all others are stopped, and its exit code is
+    returned. If a task of a mirrored job, whose tasks need each other, is killed or exits with code 75, all its tasks
+    are restarted and continue from their last save.
     """
     try:
         least, most = _range_of(workers)
@@ -175,9 +175,9 @@ def doctor(
     worker_hosts: Annotated[str, typer.Option("--worker_hosts", metavar="HOST:PORT,...", help="Workers.")] = "",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait at each step of connecting.")] = 5.0,
 ) -> None:
-    """Tries to reach every task of a cluster from this machine, and says what is wrong with those it cannot reach.
+    """Connects to every task of a cluster from this machine, and reports problems with hints.
 
-    The cluster is what the two options say or, without them, TF_CONFIG. The exit code is 1 when anything is wrong.
+    The cluster is given by the two options or, without them, by TF_CONFIG. The exit code is 1 if there is any problem.
     """
     from headwater.platform.cli.doctor import cluster_to_examine, examine, show  # noqa: PLC0415  gRPC takes 100 ms
 
@@ -200,7 +200,7 @@ def certs(
     hosts: Annotated[str, typer.Option(metavar="HOST,HOST...", help="Where tasks are reached, without ports.")] = "",
     days: Annotated[int, typer.Option(min=1, help="How many days the certificates hold.")] = 365,
 ) -> None:
-    """Makes a cluster's own certificates, and prints the variables that make its tasks use them."""
+    """Creates certificates for a cluster, and prints the environment variables that make its tasks use them."""
     from headwater.cluster.transport.certificates import make_certificates  # noqa: PLC0415  cryptography takes 100 ms
 
     names = [name for name in (part.strip() for part in hosts.split(",")) if name]
@@ -224,7 +224,7 @@ def server(
         bool, typer.Option("--insecure", help="Start unguarded, even where others can reach the address.")
     ] = False,
 ) -> None:
-    """Runs a task of a cluster without a program: clients elsewhere open sessions with it."""
+    """Runs a task of a cluster without a program; clients on other machines open sessions with it."""
     from headwater.platform.cli.server import serve, task_of  # noqa: PLC0415  JAX takes a second
 
     try:
@@ -250,7 +250,7 @@ def worker(
         bool, typer.Option("--flags", help="Pass the cluster as flags, too, as headwater run --flags does.")
     ] = False,
 ) -> None:
-    """Runs a program as one more worker of a cluster that runs already, which need not have known of it."""
+    """Runs a program as an additional worker of a running cluster; its configuration need not list the worker."""
     from headwater.platform.cli.worker import run_worker  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
@@ -259,7 +259,7 @@ def worker(
         _usage_error("worker", str(error))
     try:
         run_worker(invocation, join, host=host, as_flags=flags)
-    except OutOfRangeError as error:  # nothing has failed
+    except OutOfRangeError as error:  # the job is over: not a failure
         print(f"headwater worker: {error.message}", file=sys.stderr)
     except (OpError, ValueError, OSError) as error:
         _fail("worker", str(error))
@@ -280,9 +280,9 @@ def status(
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks; speeds are over them.")] = 1.0,
     server: jobs.ServerOption = jobs.DEFAULT_SERVER,
 ) -> None:
-    """Shows how the tasks of a cluster fare: steps, speeds, who waits for whom, staleness, traffic, variables.
+    """Shows the state of a cluster's tasks: steps, speeds, waiting tasks, staleness, traffic, variables.
 
-    Of a job of a server: its tasks with their states, restarts and progress; --watch until it is over.
+    For a job of a server: its tasks with their states, restarts and progress; with --watch until it has ended.
     """
     if ":" not in target:
         jobs.job_status(target, watch=watch, as_json=as_json, server=server)
@@ -311,9 +311,9 @@ def rebalance(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     server: jobs.ServerOption = jobs.DEFAULT_SERVER,
 ) -> None:
-    """Moves shards of parameters between parameter servers while they train: about as many bytes travel to each then.
+    """Moves shards of parameters between parameter servers during training, to even out their traffic.
 
-    For programs of Keras and JAX that say shards=..., and for jobs whose number of ps is a range.
+    Requires a program for Keras or JAX with shards=..., or a job whose number of ps is a range.
     """
     from headwater.platform.cli.rebalance import rebalance as move  # noqa: PLC0415  gRPC takes 100 ms
 
@@ -332,7 +332,7 @@ def inspect(
     keys: Annotated[int, typer.Option(min=0, help="Number of the most used keys of a table that are shown.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Shows what a checkpoint holds: tables with their rows, sizes and most used keys, or variables."""
+    """Shows the contents of a checkpoint: tables with their rows, sizes and most used keys, or variables."""
     from headwater.platform.cli.inspect import inspect as show  # noqa: PLC0415  other commands need no arrays
 
     try:
@@ -365,10 +365,10 @@ def audit(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Says whether each example of an epoch was applied exactly once: which were not, by which worker, and when.
+    """Checks whether each example of an epoch was applied exactly once, and reports worker and time of any other.
 
-    The first parameter server writes the journals that this reads; see the guide to parameter servers. The exit code is
-    1 where an epoch that is over is not exact, or a file is damaged.
+    Reads the journals that the first parameter server writes; see the guide to parameter servers. The exit code is 1 if
+    a finished epoch is not exact, or a file is damaged.
     """
     from headwater.platform.cli.audit import show_audit  # noqa: PLC0415  other commands need no arrays
 
@@ -431,7 +431,7 @@ def _run_job(path: Path, workers: int | None, *, as_json: bool) -> int:
 
 
 def _range_of(workers: str) -> tuple[int, int | None]:
-    """``N`` or ``N:M``."""
+    """Parses ``N`` or ``N:M``."""
     least, separator, most = workers.partition(":")
     try:
         return int(least), int(most) if separator else None

@@ -1,4 +1,4 @@
-"""The arguments of ``headwater exec``, which are those of ``python`` and a few of its own."""
+"""The arguments of ``headwater exec``: Python's own, and a few additional ones."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _PROGRAM_KINDS: dict[str, Kind] = {"c": "code", "m": "module"}
 
 
 class UsageError(Exception):
-    """Arguments that cannot be right; the message is one line that names the argument."""
+    """Wrong arguments; the message is one line that names the argument."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Invocation:
-    """A program to run, as ``python`` would be told.
+    """A program to run, with the arguments that ``python`` would be given.
 
     Attributes:
       options: options of the interpreter, e.g. ``("-u", "-W", "error")``.
       insecure: whether servers may start unguarded at addresses that others can reach.
-      dialect: which of TensorFlow's ways the program is written in: ``1``, ``2`` or ``auto``; None where not said.
-      kind: what ``program`` is: a file's path, a module's name, code, or (``stdin``) nothing: code comes from there.
-      arguments: the program's own.
+      dialect: the TensorFlow dialect of the program: ``1``, ``2`` or ``auto``; None if not given.
+      kind: the kind of ``program``: a file's path, a module's name, code, or (``stdin``) nothing, since the code is
+        read from standard input.
+      arguments: the program's own arguments.
     """
 
     options: tuple[str, ...] = ()
@@ -39,14 +40,14 @@ class Invocation:
     arguments: tuple[str, ...] = ()
 
     def command_line(self) -> list[str]:
-        """The arguments that describe this program, without the interpreter's options."""
+        """Returns the arguments that describe this program, without the interpreter's options."""
         lead = {"file": [self.program], "module": ["-m", self.program], "code": ["-c", self.program], "stdin": ["-"]}
         own = [*([_INSECURE] if self.insecure else ()), *([_DIALECT, self.dialect] if self.dialect else ())]
         return [*own, *lead[self.kind], *self.arguments]
 
 
 def parse_arguments(arguments: Sequence[str]) -> Invocation:
-    """Reads ``[OPTIONS] PROGRAM|-m MODULE|-c CODE|- [ARGUMENTS]``; short options may be joined, as in ``-uW error``.
+    """Parses ``[OPTIONS] PROGRAM|-m MODULE|-c CODE|- [ARGUMENTS]``; short options may be joined, as in ``-uW error``.
 
     Raises:
       UsageError: an option that does not exist, one without its value, or no program.
@@ -90,7 +91,7 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
 
 
 def _short_options(argument: str, rest: list[str], options: list[str]) -> Kind | None:
-    """Takes ``argument`` apart into ``options``; leaves the program of ``-c`` or ``-m`` first in ``rest``."""
+    """Splits ``argument`` into ``options``; puts the program of ``-c`` or ``-m`` first into ``rest``."""
     for position, letter in enumerate(argument[1:], start=1):
         joined = argument[position + 1 :]
         if letter in _FLAGS:

@@ -1,4 +1,4 @@
-"""``headwater audit LOGDIR``: whether each example of an epoch was applied exactly once."""
+"""``headwater audit LOGDIR``: checks whether each example of an epoch was applied exactly once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from headwater.ps.accounting.audit import Audit, Entry, Epoch, Run, audit, spans
 
 
 def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
-    """Prints what the journals of a folder say.
+    """Prints the result of auditing the journals of a folder.
 
     Args:
       logdir: the folder.
-      example: says of this one only when it was applied, and by whom; None for all.
+      example: reports only when and by which worker this example was applied; None for all examples.
       as_json: print JSON.
 
     Returns:
-      The exit code: 1 where an epoch that is over is not exact, or a file is damaged.
+      The exit code: 1 if a finished epoch is not exact, or a file is damaged.
 
     Raises:
       NotFoundError: there is no journal.

@@ -1,10 +1,10 @@
-"""What a process started by ``headwater run`` does first: it lives no longer than its launcher, and keeps its port.
+"""First steps of a process started by ``headwater run``: it ends with its launcher, and owns its port.
 
-The launcher tells it through the environment:
+The launcher configures it through the environment:
 
-- ``HEADWATER_PARENT``: the launcher's process id. Read once and taken out, so that it holds for this process only.
-- ``HEADWATER_LISTEN_FDS``: JSON, from ``host:port`` to the number of an inherited file descriptor. It is a socket
-  that is bound to that address and listens; the task's server takes it over instead of binding the address itself.
+- ``HEADWATER_PARENT``: the launcher's process id. Read once and removed, so that it applies to this process only.
+- ``HEADWATER_LISTEN_FDS``: JSON, from ``host:port`` to the number of an inherited file descriptor of a socket that is
+  bound to that address and listens; the task's server takes it over instead of binding the address itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def become_child() -> None:
-    """Does what the launcher asked for; nothing where no launcher started this process.
+    """Applies the launcher's settings; does nothing if no launcher started this process.
 
     Raises:
-      SystemExit: the launcher is gone already.
+      SystemExit: the launcher has already exited.
     """
     parent = os.environ.pop(PARENT, "")
     if parent.isdecimal():
@@ -38,12 +38,12 @@ def _end_with(parent: int) -> None:
     import ctypes  # noqa: PLC0415  costs several ms that other programs need not pay
 
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it died before the kernel knew
+    if os.getppid() != parent:  # the launcher exited before prctl took effect
         raise SystemExit(128 + signal.SIGKILL)
 
 
 def _keep_from_children(listening: str) -> None:
-    """A process that this one starts must not hold the port when this one is gone."""
+    """Keeps the sockets from child processes, which would otherwise hold the port after this process has exited."""
     import json  # noqa: PLC0415  as above
 
     for descriptor in json.loads(listening).values():

@@ -1,4 +1,4 @@
-"""Where tables are printed."""
+"""The console for tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH_WITHOUT_TERMINAL = 1000
 
 
 def table_console() -> Console:
-    """Standard output, for tables; without a terminal lines are for other programs, and are not broken."""
+    """Returns a console for tables on standard output; without a terminal, it does not wrap lines."""
     from rich.console import Console  # noqa: PLC0415  takes a moment, which not every command needs
 
     return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)

@@ -1,4 +1,4 @@
-"""``headwater doctor``: reaches for every task of a cluster from this machine, and shows what is wrong with each."""
+"""``headwater doctor``: connects to every task of a cluster from this machine, and shows problems."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
-    """How it stands with one task."""
+    """The diagnosis of one task."""
 
     task: TaskName
     diagnosis: Diagnosis
 
 
 def cluster_to_examine(ps_hosts: str, worker_hosts: str) -> ClusterSpec:
-    """The cluster that the flags describe or, without flags, ``TF_CONFIG``.
+    """Returns the cluster of the flags or, without flags, of ``TF_CONFIG``.
 
     Raises:
-      ClusterConfigError: neither describes one, or wrongly.
+      ClusterConfigError: neither describes a valid cluster.
     """
     jobs = {"ps": parse_hosts(ps_hosts, "--ps_hosts"), "worker": parse_hosts(worker_hosts, "--worker_hosts")}
     cluster = ClusterSpec({job: hosts for job, hosts in jobs.items() if hosts})
@@ -46,11 +46,11 @@ def cluster_to_examine(ps_hosts: str, worker_hosts: str) -> ClusterSpec:
 
 
 def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
-    """Tries to reach every task of ``cluster``, many at once.
+    """Connects to the tasks of ``cluster``, many at once, and diagnoses problems.
 
     Args:
-      cluster: whose tasks.
-      timeout_s: for each step of connecting to one, in seconds.
+      cluster: the cluster.
+      timeout_s: the timeout of each step of connecting, in seconds.
     """
     security = Security.from_environment()
     tasks = list(cluster.tasks())
@@ -65,7 +65,7 @@ def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
 
 
 def show(examined: Sequence[Examined]) -> None:
-    """Prints a table of what was found."""
+    """Prints a table of the diagnoses."""
     table = Table(box=None, pad_edge=False)
     for heading in ("task", "address", "state", "what to do"):
         table.add_column(heading, overflow="fold")

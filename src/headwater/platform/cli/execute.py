@@ -1,8 +1,8 @@
 """``headwater exec``: runs a Python program as ``python`` does, with Headwater in place of TensorFlow.
 
-What a program can see of its start is as under ``python``: ``sys.argv``, ``sys.path[0]``, the module ``__main__``, exit
-codes, and tracebacks that begin in the program. Where options of the interpreter are given, the interpreter is started
-again with them; otherwise the program runs in the process that already is there.
+A program sees the same environment as under ``python``: ``sys.argv``, ``sys.path[0]``, the module ``__main__``, exit
+codes, and tracebacks that begin in the program. With options of the interpreter, a new interpreter is started with
+them; otherwise the program runs in the current process.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
 _KEYBOARD_INTERRUPT = 128 + 2
 _PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))
-# Frames of these files stand between the interpreter and a program, or between a program and its mistake.
+# Frames of these files lie between the interpreter and a program, or within a program's import; tracebacks omit them.
 _OUR_FILES = frozenset({os.path.abspath(__file__), os.path.abspath(modules.__file__)})
 
 
 class _CannotRun(Exception):
-    """The program cannot be started; the message says why."""
+    """The program cannot be started; the message has the reason."""
 
 
 def interpreter_command(invocation: Invocation) -> list[str]:
-    """The command line that runs ``invocation`` under ``headwater exec`` in a fresh interpreter."""
+    """Returns the command line that runs ``invocation`` under ``headwater exec`` in a new interpreter."""
     main = os.path.join(_PACKAGE_DIRECTORY, "__main__.py")
     return [sys.executable, *invocation.options, main, "exec", *invocation.command_line()]
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Runs the program that ``arguments`` describe, and returns its exit code.
+    """Runs the program in ``arguments``, and returns its exit code.
 
     Raises:
-      SystemExit: as the program raised it.
+      SystemExit: if the program raises it.
     """
     if arguments and arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
@@ -72,14 +72,14 @@ def execute(arguments: Sequence[str]) -> int:
     if invocation.options:
         os.execv(sys.executable, interpreter_command(invocation))
     become_child()
-    # The interpreter took the command ``headwater`` for the program, and put its folder first.
+    # The interpreter treated the command ``headwater`` as the program, and put its folder first.
     if not sys.flags.safe_path and sys.path[:1] == [os.path.dirname(os.path.realpath(sys.argv[0]))]:
         del sys.path[0]
     if invocation.insecure:
         os.environ[INSECURE] = "1"
     try:
         _check_task_config()
-        if invocation.kind == "module":  # finding it may run its package
+        if invocation.kind == "module":  # find_spec may import its package, so the dialect is needed before
             dialect.install(None, invocation.dialect)
         code, main = _load(invocation)
         if invocation.kind != "module":
@@ -88,7 +88,7 @@ def execute(arguments: Sequence[str]) -> int:
         exec(code, main.__dict__)
     except SystemExit as error:
         if error.code not in (None, 0):
-            sys.last_value = error  # as the interpreter does for other errors; a server then does not call the job done
+            sys.last_value = error  # as the interpreter does for other errors: a server then reports no success
         raise
     except _CannotRun as error:
         print(f"headwater exec: {error}", file=sys.stderr)
@@ -99,7 +99,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _load(invocation: Invocation) -> tuple[CodeType, ModuleType]:
-    """The program's code and its fresh module ``__main__``; sets ``sys.argv`` and ``sys.path[0]``."""
+    """Returns the program's code and a new module ``__main__``; sets ``sys.argv`` and ``sys.path[0]``."""
     loaders: dict[str, Callable[[str], tuple[CodeType, ModuleType]]] = {
         "file": _load_file,
         "module": _load_module,
@@ -142,7 +142,7 @@ def _load_file(path: str) -> tuple[CodeType, ModuleType]:
 
 def _load_module(name: str, missing: str = "") -> tuple[CodeType, ModuleType]:
     if missing:
-        # A module of this name is there already: this process's own.
+        # The name is taken by this process's own module, which find_spec would return.
         del sys.modules["__main__"]
     else:
         _put_first_on_path(os.getcwd())
@@ -177,14 +177,14 @@ def _main_module(
 
 
 def _put_first_on_path(entry: str) -> None:
-    """Puts the program's folder where ``python`` would."""
+    """Puts the program's folder first on ``sys.path``, as ``python`` does."""
     if sys.flags.safe_path:
         return
     sys.path.insert(0, entry)
 
 
 def _check_task_config() -> None:
-    """Raises an error that names the field of ``TF_CONFIG`` that cannot be right."""
+    """Raises an error that names the wrong field of ``TF_CONFIG``, if there is one."""
     if os.environ.get("TF_CONFIG"):
         from headwater.cluster.config import task_config_from_environment  # noqa: PLC0415  protobuf takes 30 ms
 
@@ -192,9 +192,9 @@ def _check_task_config() -> None:
 
 
 def _report(error: BaseException) -> int:
-    """Shows ``error`` as the interpreter would, without frames of ours; the exit code to end with.
+    """Prints ``error`` as the interpreter would, without Headwater's frames; returns the exit code.
 
-    What is wrong with the description of a cluster is shown in one line: it is the user's mistake, not the program's.
+    A wrong description of a cluster is printed in one line: it is the user's mistake, not the program's.
     """
     config = sys.modules.get("headwater.cluster.config")
     if config is not None and isinstance(error, config.ClusterConfigError):

@@ -1,4 +1,4 @@
-"""``headwater export``: the rows of an embedding table, in a file that other programs read."""
+"""``headwater export``: writes the rows of an embedding table to a file for other programs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _ARROW: Final = (".arrow", ".feather")
 
 
 def export(folder: str, target: str, *, table: str | None, save: int | None) -> None:
-    """Writes the rows of a save, sorted by key, and prints how many they are.
+    """Writes the rows of a save, sorted by key, and prints their number.
 
-    A file of Arrow has the columns ``key``, int64, and ``row``, lists of float32 of fixed size; one of NumPy the arrays
-    ``key`` and ``row``. Of texts, whose keys are two numbers, the second is ``check``.
+    An Arrow file has the columns ``key``, int64, and ``row``, lists of float32 of fixed size; a NumPy file has the
+    arrays ``key`` and ``row``. Text keys are stored as two numbers, the second of which is ``check``.
 
     Args:
-      folder: of saves.
+      folder: the folder of saves.
       target: the file, ``.arrow``, ``.feather`` (the same format) or ``.npz``.
-      table: its name; None where there is one only.
-      save: its number; None for the last.
+      table: the table's name; None if there is only one table.
+      save: the number of the save; None for the last one.
 
     Raises:
-      InvalidArgumentError: another kind of file, or which table is not said.
+      InvalidArgumentError: the file has another suffix, or there are several tables and none is named.
       NotFoundError: there is no such save.
-      ModuleNotFoundError: a file of Arrow needs pyarrow.
+      ModuleNotFoundError: an Arrow file needs pyarrow.
     """
     kind = os.path.splitext(target)[1].lower()
     if kind not in (*_ARROW, ".npz"):
@@ -71,7 +71,7 @@ def _columns(keys: Words) -> dict[str, Words]:
 
 
 def _write_numpy(file: Any, arrays: Mapping[str, Words | Reals]) -> None:
-    """As `numpy.savez`, which wants a file that can be read."""
+    """Writes ``arrays`` as `numpy.savez` does, which needs a readable file."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -1,4 +1,4 @@
-"""``headwater inspect``: what a checkpoint holds."""
+"""``headwater inspect``: shows the contents of a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from headwater.tables.snapshots import Save, chain, saves
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """A table, or a variable.
+    """A table or a variable of a checkpoint.
 
     Attributes:
-      name: of it.
+      name: its name.
       kind: ``"table"``, ``"delta"`` (of a table) or ``"variable"``.
-      save: number of the save; None where there are no numbers.
-      rows: how many; None for a variable.
-      shape: of a row, or of a variable.
-      dtype: of its numbers.
+      save: the number of the save; None in checkpoints without numbers.
+      rows: the number of rows; None for a variable.
+      shape: the shape of a row, or of the variable.
+      dtype: its element type.
       keys: ``"integers"`` or ``"strings"``; empty for a variable.
-      state: numbers of the optimizer beside each of a row.
+      state: the number of optimizer values stored with each row.
       nbytes: its size, in bytes.
-      gone: rows of the save before that are no more.
-      step: how many updates there had been.
-      hot: the most used keys with how often, most used first; of strings, their first words.
+      gone: the number of rows removed since the previous save.
+      step: the number of updates.
+      hot: the most used keys with their counts, most used first; for strings, the first of the two numbers of a key.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Held:
 
 
 def inspect(path: str, *, keys: int, as_json: bool) -> None:
-    """Prints what a checkpoint holds.
+    """Prints the contents of a checkpoint.
 
     Args:
-      path: of a folder of saves of tables, a file of Keras's, or the prefix of a checkpoint of TensorFlow's.
-      keys: how many of the most used keys of a table.
-      as_json: as JSON, not as a table.
+      path: a folder of table saves, a Keras file, or the prefix of a TensorFlow checkpoint.
+      keys: the number of most used keys to show per table.
+      as_json: print JSON instead of a table.
 
     Raises:
-      NotFoundError: there is none.
+      NotFoundError: there is no checkpoint.
       DataLossError: it is damaged.
     """
     found = list(_held(path, keys))

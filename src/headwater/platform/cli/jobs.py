@@ -1,4 +1,4 @@
-"""The commands that talk to a server: submit, jobs, logs, stop, restart, scale, delete, and the status of a job."""
+"""The commands that use a server: submit, jobs, logs, stop, restart, scale, delete, and the status of a job."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _COLOURS = {
     "ending": "magenta",
     "stopped": "dim",
 }
-# As many as there are colours for.
+# The page has colours for so many jobs.
 _MOST_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
-# A stream ends before the job is over when its server does.
+# The stream of a job ends early if its server does: these phases are not final.
 _ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
@@ -50,10 +50,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 def read_spec(path: Path) -> JobSpec:
-    """The job of a file; its working folder, unless it names one, is the file's own.
+    """Returns the job of a file; its working folder, unless given, is the file's folder.
 
     Raises:
-      typer.Exit: it cannot be read, or is wrong; every problem is shown with its line.
+      typer.Exit: it cannot be read, or is invalid; every problem is shown with its line.
     """
     from headwater.platform.submission import placed  # noqa: PLC0415  pydantic takes 100 ms
 
@@ -61,7 +61,7 @@ def read_spec(path: Path) -> JobSpec:
 
 
 def parse_file(path: Path) -> JobSpec:
-    """The job of a file, as it is written there; raises as `read_spec` does."""
+    """Returns the job of a file without resolving its paths; raises as `read_spec` does."""
     from headwater.platform.spec import JobSpecError  # noqa: PLC0415  pydantic takes 100 ms
     from headwater.platform.submission import read_job  # noqa: PLC0415  as above
 
@@ -72,7 +72,7 @@ def parse_file(path: Path) -> JobSpec:
 
 
 def complete_job(incomplete: str) -> list[str]:
-    """Ids of jobs, for the shell; none where no server answers."""
+    """Returns ids of jobs for shell completion; none if no server answers."""
     try:
         with contextlib.redirect_stderr(None), connected(os.environ.get("HEADWATER_SERVER", DEFAULT_SERVER)) as client:
             found = client.get("/jobs", limit=100)["jobs"]
@@ -98,7 +98,7 @@ def submit(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Hands a job to the server, which queues it; with --set one for each combination of values, to be compared."""
+    """Submits a job to the server's queue; with --set, one job per combination of values, for comparison."""
     spec = read_spec(file)
     combinations = _combinations(values or [])
     if values and follow:
@@ -138,7 +138,7 @@ def submit(
 
 
 def _combinations(values: list[str]) -> list[list[str]]:
-    """``["a=1,2", "b=3"]`` as ``[["a=1", "b=3"], ["a=2", "b=3"]]``."""
+    """Expands ``["a=1,2", "b=3"]`` to ``[["a=1", "b=3"], ["a=2", "b=3"]]``."""
     choices: list[list[str]] = []
     for assignment in values:
         name, separator, listed = assignment.partition("=")
@@ -178,7 +178,7 @@ def top(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Shows the jobs and machines of a server as they change, until Ctrl-C."""
+    """Shows the jobs and machines of a server, updated until Ctrl-C."""
     with connected(server) as client:
         if as_json:
             show_json(_overview(client))
@@ -241,10 +241,10 @@ def _top(client: ApiClient, found: JsonObject) -> Table:
 
 
 def job_status(job: str, *, watch: bool = False, as_json: bool = False, server: str = DEFAULT_SERVER) -> None:
-    """Shows a job with its tasks; ``watch``: until it is over.
+    """Shows a job with its tasks; ``watch``: until it has ended.
 
     Raises:
-      typer.Exit: 1 where the job has failed, or cannot be asked for.
+      typer.Exit: 1 if the job has failed, or cannot be queried.
     """
     with connected(server) as client:
         job_id = client.job_id(job)
@@ -266,7 +266,7 @@ def logs(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Shows what a job's tasks have printed; with --follow the exit code is 1 unless the job succeeds."""
+    """Shows the output of a job's tasks; with --follow, the exit code is 1 unless the job succeeds."""
     with connected(server) as client:
         job_id = client.job_id(job)
         _follow(client, job_id, task, tail, as_json, follow=follow)
@@ -280,12 +280,12 @@ def stop(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Asks all tasks of a job to end; they have its grace period to save what they have."""
+    """Requests a graceful stop of a job's tasks; they have the job's grace period to save their state."""
     _ask(job, "stop", {"requeue": requeue}, server, as_json)
 
 
 def restart(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """Starts all tasks of a job anew, also of one that is over."""
+    """Restarts all tasks of a job, also of a finished one."""
     _ask(job, "restart", None, server, as_json)
 
 
@@ -296,17 +296,17 @@ def scale(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Gives a job another number of workers, or of parameter servers, within the ranges of its file."""
+    """Changes the number of workers or of parameter servers of a job, within the ranges of its file."""
     if workers is None and ps is None:
         raise typer.BadParameter("say --workers, --ps, or both")
     _ask(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
 
 
 def address_of_ps(job: str, server: str) -> str:
-    """Where the first parameter server of a job is.
+    """Returns the address of a job's first running parameter server.
 
     Raises:
-      ValueError: it has none that runs.
+      ValueError: no parameter server runs.
     """
     with connected(server) as client:
         tasks = client.get(f"/jobs/{client.job_id(job)}")["tasks"]
@@ -317,7 +317,7 @@ def address_of_ps(job: str, server: str) -> str:
 
 
 def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """Forgets a job that is over, with its logs. Its checkpoints stay."""
+    """Deletes a finished job and its logs. Its checkpoints stay."""
     with connected(server) as client:
         job_id = client.job_id(job)
         client.delete(f"/jobs/{job_id}")
@@ -329,7 +329,7 @@ def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: Jso
 
 @contextmanager
 def connected(server: str) -> Generator[ApiClient]:
-    """A client of the server; what goes wrong ends the command with one line and exit code 1."""
+    """Yields a client of the server; an error ends the command with one line and exit code 1."""
     from headwater.platform.client import ApiClient, ClientError, find_token  # noqa: PLC0415  httpx takes 100 ms
 
     try:
@@ -340,13 +340,13 @@ def connected(server: str) -> Generator[ApiClient]:
 
 
 def fail(message: str, *, code: int = _NOT_REACHED) -> NoReturn:
-    """Ends the command with ``message``."""
+    """Prints ``message`` and ends the command."""
     print(f"headwater: {message}", file=sys.stderr)
     raise typer.Exit(code)
 
 
 def show_json(value: object) -> None:
-    """Prints ``value`` for programs."""
+    """Prints ``value`` as JSON."""
     print(json.dumps(value, indent=2))
 
 
@@ -421,7 +421,7 @@ def _status(job: Any) -> Table:
 
 
 def _require_success(job: Any) -> None:
-    """Ends the command with exit code 1, and the reason, unless a job that was followed has succeeded."""
+    """Ends the command with exit code 1 and the reason, unless a followed job has succeeded."""
     if job["phase"] != "succeeded":
         reason = f": {job['reason']}" if job["reason"] else ""
         fail(f"{job['id']} {'is' if job['phase'] in _ONGOING else 'has'} {job['phase']}{reason}", code=_JOB_FAILED)

@@ -1,4 +1,4 @@
-"""``headwater rebalance``: has shards of parameters move between the ``ps`` of a cluster while it trains."""
+"""``headwater rebalance``: moves shards of parameters between the ``ps`` of a cluster during training."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from headwater.ps.shards.moves import Moved, spread
 
 
 def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
-    """Moves shards of all sets of parameters, and prints what has moved.
+    """Moves shards of all parameter sets, and prints the moves.
 
     Args:
       address: ``host:port`` of a ``ps`` of the cluster.
-      ps: over how many ``ps`` to divide the shards, by bytes of values; None to even out what travels.
+      ps: the number of ``ps`` to divide the shards among, by bytes of values; None to even out the traffic instead.
       as_json: print JSON.
 
     Raises:
-      FailedPreconditionError: no parameters have shards that move, or there are fewer ``ps``.
-      OpError: a task cannot be reached, or a move was not made.
-      ValueError: ``address`` is none.
+      FailedPreconditionError: no parameters have shards, or there are fewer ``ps``.
+      OpError: a task cannot be reached, or a move failed.
+      ValueError: ``address`` is not an address.
     """
     wiring = client_wiring()
     links: dict[tuple[str, str], WaitingLink] = {}

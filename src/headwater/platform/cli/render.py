@@ -1,4 +1,4 @@
-"""``headwater render``: what an engine for clusters would be given for a job, for people to look at or to apply."""
+"""``headwater render``: prints a job as its cluster engine gets it, to inspect or to submit by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMAGE = "headwater:latest"
 
 
 class Engine(StrEnum):
-    """The engines that take whole jobs."""
+    """Engines that run whole jobs."""
 
     KUBERNETES = "kubernetes"
     SLURM = "slurm"
@@ -39,8 +39,8 @@ def render(
 ) -> None:
     """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.
 
-    For kubectl apply -f - and for sbatch. No secret is in manifests: their first lines say how to make those that they
-    name. A batch script holds a new secret that the job's tasks share.
+    For kubectl apply -f - and for sbatch. Manifests contain no secrets: their first lines show how to create the ones
+    that they refer to. A batch script contains a new secret that the job's tasks share.
     """
     if rbac:
         from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms

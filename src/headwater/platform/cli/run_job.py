@@ -1,4 +1,4 @@
-"""``headwater run --job``: one job file, run on this machine without a server."""
+"""``headwater run --job``: runs a job file on this machine without a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PENDING_S = 5.0
 
 
 class CannotRun(Exception):
-    """The job cannot be run here; the message says why."""
+    """The job cannot be run here; the message has the reason."""
 
 
 class JsonView(PlainView):
@@ -44,20 +44,20 @@ class JsonView(PlainView):
 
 
 def run_job(spec: JobSpec, *, workers: int | None = None, as_json: bool = False) -> int:
-    """Runs a job until it is over, with what its tasks print shown, and returns the exit code of the command.
+    """Runs a job to its end, shows its tasks' output, and returns the exit code of the command.
 
-    That is 0 for a job that succeeded, the first failed task's own for one that failed, 128 + n after signal n. However
-    this process ends, nothing of the job is left.
+    The exit code is 0 for a successful job, the first failed task's own for a failed one, 128 + n after signal n. All
+    processes and files of the job are removed, even if this process is killed.
 
     Raises:
-      CannotRun: the job asks for what only a server can do, or for more than there is.
+      CannotRun: the job needs a server, or more resources than this machine has.
     """
     if spec.backend not in (None, "local"):
         raise CannotRun(f"backend: {spec.backend} needs a server: headwater serve")
-    # What is pending here waits in vain: nothing else will end.
+    # Nothing else runs here that could free resources: a job that cannot be placed soon never can.
     deadlines = spec.deadlines.model_copy(update={"pending": _PENDING_S})
     spec = spec.model_copy(update={"backend": None, "deadlines": deadlines})
-    # Its own messages are shown as notes.
+    # The platform's log messages are shown as notes instead.
     logging.getLogger("headwater.platform").addHandler(logging.NullHandler())
     with tempfile.TemporaryDirectory(prefix="headwater-job-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -90,7 +90,7 @@ def _archive(spec: JobSpec, settings: ManagerSettings) -> str | None:
 
 
 def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
-    """Shows what the tasks print and what happens to them, until the job is over."""
+    """Shows output and events of the tasks until the job has ended."""
     outlet = Outlet(JsonView() if as_json else make_view(tuple(record.state.tasks)))
     followers: dict[str, Follower] = {}
     seen = change = 0
@@ -101,7 +101,7 @@ def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
                 record = manager.job(record.id)
                 if outlet.lost:
                     signals.append(signal.SIGPIPE)
-                if len(signals) > 1:  # asked again: the guard ends at once what is left
+                if len(signals) > 1:  # a second signal: stop waiting; the guard kills what remains
                     break
                 if signals and record.state.phase is not JobPhase.ENDING and not record.state.phase.over:
                     record = manager.ask(record.id, AskStop(signal.Signals(signals[0]).name))
@@ -143,7 +143,7 @@ def _exit_code(record: JobRecord, signals: list[int]) -> int:
 
 @contextmanager
 def _stop_signals(received: list[int]) -> Generator[None]:
-    """Notes signals that ask this process to end, instead of ending it."""
+    """Records signals that ask this process to end, instead of ending it."""
 
     def note(signum: int, _frame: FrameType | None) -> None:
         received.append(signum)

@@ -1,4 +1,4 @@
-"""``headwater serve``, its tokens, and the schema of job files."""
+"""``headwater serve``, its tokens and secrets, and the schema of job files."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def serve(
     gpus: Annotated[int | None, typer.Option(min=0, help="Number of its GPUs that are for jobs.")] = None,
     log_format: Annotated[str, typer.Option(help="How its own log is written: text or json.")] = "text",
 ) -> None:
-    """Runs the server that queues, starts, watches and restarts jobs. They run as the user of this server.
+    """Runs the server that queues, starts, watches and restarts jobs. Jobs run as the user of this server.
 
-    Running jobs go on when the server ends, however it does, and the next one finds them.
+    Running jobs continue when the server exits or crashes, and its next start finds them.
     """
-    # What a server is made of takes a second to import, which other commands need not wait for.
+    # Importing the server's modules takes a second, which other commands need not wait for.
     from headwater.platform.backend_file import load_backends  # noqa: PLC0415
     from headwater.platform.backends.base import BackendError  # noqa: PLC0415
     from headwater.platform.client import default_data_dir  # noqa: PLC0415
@@ -104,7 +104,7 @@ def create_token(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Gives a new token and prints it; it is never shown again."""
+    """Creates a new token and prints it; it is never shown again."""
     if role not in ("view", "run", "admin"):
         fail(f"--role must be view, run or admin, but is {role!r}", code=2)
     valid_s = days * 86400 if days is not None else None
@@ -118,7 +118,7 @@ def create_token(
 
 @token.command("list")
 def list_tokens(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """Lists all tokens, without what opens them."""
+    """Lists all tokens, without their secrets."""
     with connected(server) as client:
         tokens = client.get("/tokens")
     if as_json:
@@ -134,7 +134,7 @@ def delete_token(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Takes a token back: from now on it opens nothing."""
+    """Revokes a token; requests with it are refused from now on."""
     with connected(server) as client:
         client.delete(f"/tokens/{token_id}")
     if as_json:
@@ -152,7 +152,7 @@ def set_secret(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Stores a secret at the server, which keeps it encrypted. A newline at the end of a value is no part of it."""
+    """Stores a secret on the server, which keeps it encrypted. A newline at the end of the value is removed."""
     try:
         if file is not None:
             value = file.read_text(encoding="utf-8")
@@ -189,7 +189,7 @@ def delete_secret(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Forgets a secret, which no job that is not over may name."""
+    """Deletes a secret; refused while an unfinished job names it."""
     with connected(server) as client:
         client.delete(f"/secrets/{name}")
     if as_json:

@@ -1,4 +1,4 @@
-"""``headwater server``: a task that runs no program, for clients elsewhere."""
+"""``headwater server``: a task that runs no program, for remote clients."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _FORM = 'JSON, such as {"ps": ["a:2222"], "worker": ["b:2222"]}, or job|host:por
 
 
 def task_of(cluster: str, job: str, index: int) -> TaskConfig:
-    """The task that the options describe.
+    """Returns the task that the options describe.
 
     Args:
-      cluster: from jobs to addresses, as JSON or as ``ps|a:2222;b:2222,worker|c:2222``.
-      job: of the task.
-      index: of the task.
+      cluster: a mapping from jobs to addresses, as JSON or as ``ps|a:2222;b:2222,worker|c:2222``.
+      job: the job of the task.
+      index: the index of the task.
 
     Raises:
-      ClusterConfigError: they cannot be right; the message is one line that names the option.
+      ClusterConfigError: an option is wrong; the message is one line that names it.
     """
     jobs = _json(cluster) if cluster.lstrip().startswith("{") else _listed(cluster)
     return parse_task_config(json.dumps({"cluster": jobs, "task": {"type": job, "index": index}}), source="--cluster")
@@ -46,7 +46,7 @@ def _listed(text: str) -> dict[str, Sequence[str]]:
 
 
 def serve(config: TaskConfig, *, protocol: str, insecure: bool) -> None:
-    """Runs the task until it is told to end (SIGTERM), or the job is over.
+    """Runs the task until SIGTERM, or until the job has ended.
 
     Raises:
       OpError: the server cannot start; see `Server`.

@@ -1,10 +1,10 @@
 """``headwater run``: a cluster of tasks on this machine.
 
-- `plan`: what to start, with which addresses and environment.
-- `job`: what to do next, as a function of what has happened; starts and reads nothing.
-- `shell`: does it: processes, pipes, signals.
-- `output`: lines of the tasks, on a terminal or not.
-- `status`: how far the tasks are.
+- `plan`: the processes to start, with their addresses and environments.
+- `job`: the state machine: decides the next actions from events; performs no I/O.
+- `shell`: performs the actions: processes, pipes, signals.
+- `output`: shows lines of the tasks, on a terminal or elsewhere.
+- `status`: the progress of the tasks.
 
-What deals with processes of this machine for the platform, too, is in `headwater.platform.host`.
+Process handling shared with the platform's backends is in `headwater.platform.host`.
 """

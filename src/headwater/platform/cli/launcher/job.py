@@ -1,20 +1,20 @@
-"""What the launcher does next: a function of what the job's tasks have done so far.
+"""The launcher's state machine: decides the next actions from the events of the job's tasks.
 
-The life of a job::
+Lifecycle of a job::
 
-    RUNNING --- all workers ended with 0, or were
-       |        killed when the work was complete -----> ENDING (exit code 0; the ps tasks are told to end)
-       |------- a task failed ------------------------> ENDING (its exit code; all others are told to end)
-       |------- interrupted by a signal --------------> ENDING (128 + its number; all are told to end)
-       `------- one of tasks that need each other is lost -> RESTARTING (the others notice, and end)
-    RESTARTING - no task runs ------------------------> RUNNING (all are started again)
-       |-------- the grace period is over ------------> RESTARTING (what still runs is killed)
-       `-------- a task failed by itself -------------> ENDING (its exit code)
-    ENDING ---- the grace period is over -------------> ENDING (what still runs is killed)
+    RUNNING --- all workers exited with 0, or were
+       |        killed when the work was complete -----> ENDING (exit code 0; the ps tasks are asked to end)
+       |------- a task failed ------------------------> ENDING (its exit code; all others are asked to end)
+       |------- interrupted by a signal --------------> ENDING (128 + its number; all are asked to end)
+       `------- a task that the others need is lost --> RESTARTING (the others notice, and end)
+    RESTARTING - no task runs ------------------------> RUNNING (all are restarted)
+       |-------- the grace period is over ------------> RESTARTING (remaining tasks are killed)
+       `-------- a task failed by its own fault ------> ENDING (its exit code)
+    ENDING ---- the grace period is over -------------> ENDING (remaining tasks are killed)
        `------- no task runs -------------------------> OVER
 
-`decide` takes a state, an event and the time, and gives the next state, what to do, and why. It starts, signals and
-reads nothing itself.
+`decide` maps a state, an event and the time to the next state, the actions to perform, and the reason. It is a pure
+function.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from headwater.platform.host.processes import how_it_ended
 
 PS = "ps"
 CANNOT_START = 127
-#: What a task ends with to be started again (EX_TEMPFAIL).
+#: The exit code of a task that asks to be restarted (EX_TEMPFAIL).
 START_AGAIN = 75
 
-# How a task ends that was asked to, or killed.
+# Return codes of tasks that were asked to end, or killed.
 _AS_ASKED = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
 
 
 def label(task: TaskName) -> str:
-    """The task's name for people, e.g. ``worker 0``."""
+    """Returns the task's name for people, e.g. ``worker 0``."""
     return f"{task.job} {task.index}"
 
 
 class Phase(Enum):
-    """Where a job is in its life."""
+    """The phase of a job's lifecycle."""
 
     RUNNING = "running"
     RESTARTING = "restarting"
@@ -55,8 +55,8 @@ class Failure:
     """The first task that failed.
 
     Attributes:
-      task: which.
-      exit_code: what the launcher ends with for it: the task's own, 128 + n for one killed by signal n.
+      task: the task.
+      exit_code: the launcher's exit code for it: the task's own, 128 + n for a task killed by signal n.
       reason: in words, e.g. ``killed by SIGSEGV``.
     """
 
@@ -67,22 +67,22 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobState:
-    """What is known of a job.
+    """The state of a job.
 
     Attributes:
       running: tasks whose process has not ended.
-      working: those of them that the job waits for, which is all but ``ps``.
-      phase: where the job is in its life.
-      exit_code: what the launcher will end with.
+      working: the running tasks that the job waits for, which are all but ``ps``.
+      phase: the phase of the job's lifecycle.
+      exit_code: the launcher's exit code when the job is over.
       failure: the first task that failed, if one did.
       grace_s: seconds between asking a task to end and killing it.
-      kill_at: when to kill what still runs, by the caller's clock; None while nothing is to be killed.
-      killed: whether that was done.
-      tasks: all tasks, in the order in which they are started.
-      together: whether the tasks have said that they cannot go on without each other.
-      restarts: how often all tasks have been started again.
-      max_restarts: how often that is done at most; likewise how often a lost worker is replaced.
-      elastic: whether workers may come and go.
+      kill_at: when to kill the remaining tasks, by the caller's clock; None while nothing is to be killed.
+      killed: whether the remaining tasks have been killed.
+      tasks: all tasks, in start order.
+      together: whether a task has reported that the tasks need each other.
+      restarts: how often all tasks have been restarted, or a lost worker replaced.
+      max_restarts: the limit of ``restarts``.
+      elastic: whether workers can join and leave.
       replaced: tasks in whose place another worker has been started.
     """
 
@@ -104,12 +104,12 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class NeedEachOther:
-    """A task has said that it cannot go on without the others."""
+    """A task has reported that it cannot continue without the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The process of ``task`` ended; ``returncode`` is -n for one killed by signal n."""
+    """The process of ``task`` has exited; ``returncode`` is -n if signal n killed it."""
 
     task: TaskName
     returncode: int
@@ -117,7 +117,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CouldNotStart:
-    """No process could be made for ``task``."""
+    """Starting the process of ``task`` failed."""
 
     task: TaskName
     error: str
@@ -125,14 +125,14 @@ class CouldNotStart:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The launcher got a signal that asks it to end."""
+    """The launcher received a signal that asks it to end."""
 
     signum: signal.Signals
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLost:
-    """The reader of the launcher's output is gone."""
+    """The launcher's output cannot be written any more: its reader is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +160,12 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Give every task a fresh socket at which it will listen: the processes of before have taken theirs with them."""
+    """Reserve a new listening socket for every task: the old sockets were closed with their processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Let another worker, which the cluster's spec does not have, take the place of ``task``, which is lost."""
+    """Start a joining worker, which the cluster's spec does not contain, in place of the lost ``task``."""
 
     task: TaskName
 
@@ -175,7 +175,7 @@ Action = Start | Renew | Replace | Signal
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next state, what to do in which order, and why; the reason is empty where there is nothing to tell."""
+    """The next state, the actions in order, and the reason, which is empty if there is nothing to report."""
 
     state: JobState
     actions: tuple[Action, ...] = ()
@@ -183,7 +183,7 @@ class Decision:
 
 
 def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False) -> Decision:
-    """A job of ``tasks``, all to be started."""
+    """Returns the initial decision of a job: start all of ``tasks``."""
     order = tuple(tasks)
     state = JobState(
         running=frozenset(order),
@@ -201,7 +201,7 @@ def _working(tasks: Iterable[TaskName]) -> frozenset[TaskName]:
 
 
 def decide(state: JobState, event: Event, now: float) -> Decision:
-    """What ``event`` at time ``now`` (seconds) leads to."""
+    """Returns the decision for ``event`` at time ``now`` (seconds)."""
     match event:
         case NeedEachOther():
             return Decision(replace(state, together=True))
@@ -213,7 +213,7 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
         case Interrupted(signum):
             return _interrupted(state, signum, now)
         case OutputLost():
-            # That the terminal is gone is also how a hangup shows that is being handled already.
+            # A hangup also closes the terminal; in phase ENDING it is already being handled.
             return _interrupted(state, signal.SIGPIPE, now) if state.phase is not Phase.ENDING else Decision(state)
         case Tick():
             if state.kill_at is None or now < state.kill_at:
@@ -242,14 +242,15 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             decision = _end(state, 0, "; ".join(filter(None, (reason, "all workers are done"))), now)
     elif state.phase is Phase.RESTARTING:
         if failure is not None and not _lost(returncode):
-            # What has failed by itself would fail again. It may be seen to end after those that it let down.
+            # A failure by the task's own fault would recur after a restart. The launcher may notice it only after the
+            # exits of tasks that failed because of it.
             state = replace(state, failure=failure)
             reason = f"{label(task)} failed ({failure.reason}): not starting again"
             decision = _end(state, failure.exit_code, reason, now)
         elif not state.running:
             return _start_again(state)
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
-        # Asked to end after the work was done, and failed at that by itself.
+        # The task was asked to end after the work was done, and failed by its own fault while ending.
         decision = Decision(replace(state, failure=failure, exit_code=failure.exit_code))
     elif task.job != PS and not state.working:
         decision = Decision(state, _terminate(state.running))
@@ -259,33 +260,33 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
 
 
 def _leader(state: JobState) -> TaskName:
-    """The chief, or the worker that is chief where there is none."""
+    """Returns the chief, or the worker that acts as chief if there is none."""
     chiefs = [task for task in state.tasks if task.job == "chief"]
     return chiefs[0] if chiefs else TaskName("worker", 0)
 
 
 def _servers_ended(state: JobState) -> bool:
-    """Whether the job has ``ps``, and all have ended by themselves, as they do when its work is complete."""
+    """Returns whether the job has ``ps`` that have all exited by themselves, as they do when its work is complete."""
     return any(task.job == PS for task in state.tasks) and not any(task.job == PS for task in state.running)
 
 
 def _is_complete(state: JobState) -> bool:
-    """Whether no task is left that a worker started now could work with."""
+    """Returns whether no task is left that a newly started worker could join."""
     return _servers_ended(state) and _leader(state) not in state.running
 
 
 def _nothing_left(state: JobState, task: TaskName, returncode: int) -> bool:
-    """Whether a running job's work is complete without ``task``, which has failed."""
+    """Returns whether a running job's work is complete without ``task``, which has failed."""
     if task.job == PS or task == _leader(state):
         return False
     if not _lost(returncode):
         return task in state.replaced and _is_complete(state)
-    # Mirrored workers make all steps together: when the first is done, so are the others.
+    # Mirrored workers perform all steps together: when the first has finished, so have the others.
     return _servers_ended(state) or (state.together and _leader(state) not in state.running)
 
 
 def _lost(returncode: int) -> bool:
-    """Whether a task that ended so was taken away, or asks to be started again."""
+    """Returns whether a return code means that the task was killed from outside, or asks to be restarted."""
     return returncode < 0 or returncode in (START_AGAIN, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
 
 
@@ -294,7 +295,7 @@ def _can_restart(state: JobState, returncode: int) -> bool:
 
 
 def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
-    """Whether the others can go on without ``task``: a worker that is not the chief, and did not fail by itself."""
+    """Returns whether the others can continue without ``task``: a lost worker that is not the chief."""
     chief = any(other.job == "chief" for other in state.tasks)
     leads = task.job != "worker" or (task.index == 0 and not chief)
     return state.elastic and not leads and _lost(returncode) and state.restarts < state.max_restarts
@@ -325,7 +326,7 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> D
     )
     if not state.running:
         return replace(_start_again(state), reason=reason)
-    # They are not told to end: a task that is lost lets down those that need it, and what they save then is whole.
+    # The others are not asked to end: they notice the loss by themselves, and their last save is then complete.
     return Decision(state, (), reason)
 
 
@@ -354,7 +355,7 @@ def _interrupted(state: JobState, signum: signal.Signals, now: float) -> Decisio
 def _end(state: JobState, exit_code: int, reason: str, now: float) -> Decision:
     phase = Phase.ENDING if state.running else Phase.OVER
     state = replace(state, phase=phase, exit_code=exit_code, kill_at=now + state.grace_s)
-    # What workers save at their end, a `ps` may hold: it is asked when they are gone.
+    # Workers may still save values that a `ps` holds: it is asked to end after the last of them.
     return Decision(state, _terminate(state.working or state.running), reason)
 
 

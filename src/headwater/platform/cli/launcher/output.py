@@ -1,7 +1,7 @@
-"""The lines that tasks print: read from pipes, kept, and shown with the task's name before them.
+"""Output of the tasks: lines read from pipes, stored, and shown with the task's name.
 
-On a terminal the names are coloured and a live line below them shows the job's progress (rich); anywhere else lines are
-plain. What a task writes to its standard output goes to the launcher's, and its standard error likewise.
+On a terminal the names are coloured and a status line below shows the job's progress (rich); elsewhere lines are plain.
+The standard output of a task is written to the launcher's standard output, and likewise its standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headwater.platform.cli.launcher.job import label
 
 STREAMS = ("stdout", "stderr")
 _LAST_LINES = 20
-# A reader that takes nothing for so long, when the job is to end, must not keep it from ending.
+# A reader that is stuck for this long while the job ends is given up, in seconds.
 _STUCK_S = 0.5
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
@@ -36,12 +36,12 @@ class TaskLog:
         self._missing = 0
 
     def write(self, data: bytes) -> None:
-        """Puts ``data`` into the file as it is.
+        """Appends ``data`` to the file as it is.
 
-        What finds the disk full is left out; a line tells how much, as soon as there is room again.
+        Data that finds the disk full is dropped; a line states the number of missing bytes once there is room again.
 
         Raises:
-          OSError: it cannot be written. Raised once where the disk is full; after other errors nothing more is written.
+          OSError: it cannot be written. Raised once per full disk; after other errors nothing more is written.
         """
         if self._file is None or not data:
             return
@@ -61,54 +61,54 @@ class TaskLog:
             self._missing = 0
 
     def add(self, line: str) -> None:
-        """Remembers ``line``."""
+        """Stores ``line`` as the latest one."""
         self._last.append(line)
 
     def last_lines(self) -> Sequence[str]:
-        """The last lines that the task printed to either stream."""
+        """Returns the last lines that the task printed to either stream."""
         return tuple(self._last)
 
     def close(self) -> None:
         """Closes the file."""
         file, self._file = self._file, None
         if file is not None:
-            # What could not be written is tried again, in vain; `write` has told of it.
+            # Closing retries the failed write, in vain; `write` has reported it.
             with contextlib.suppress(OSError):
                 file.close()
 
 
 class View(Protocol):
-    """Where lines go. Every method raises OSError when their reader is gone.
+    """The destination of lines. Every method raises OSError if the reader is gone.
 
     Attributes:
-      live: whether `status` shows anything.
+      live: whether `status` has an effect.
     """
 
     live: bool
 
     def line(self, task: TaskName, stream: str, text: str) -> None:
-        """Shows a line that ``task`` printed to ``stream``."""
+        """Shows a line of ``task``'s ``stream``."""
         ...
 
     def note(self, text: str) -> None:
-        """Shows a sentence of the launcher's own."""
+        """Shows a message of the launcher."""
         ...
 
     def status(self, text: str) -> None:
-        """Shows how far the job is, where there is a place for it."""
+        """Shows the job's progress, if there is a status line."""
         ...
 
     def flush(self) -> None:
-        """Brings out what was shown since the last call."""
+        """Flushes the output."""
         ...
 
     def close(self) -> None:
-        """Ends the live line."""
+        """Removes the status line."""
         ...
 
 
 class PlainView:
-    """Lines for files, pipes and simple terminals."""
+    """Plain lines for files, pipes and simple terminals."""
 
     live = False
 
@@ -131,16 +131,16 @@ class PlainView:
 
 
 class TerminalView(PlainView):
-    """Coloured lines above a live status line, on those of the standard streams that are terminals.
+    """Coloured lines above a status line, on the standard streams that are terminals.
 
     Args:
-      tasks: all tasks, in the order in which colours are given to them.
+      tasks: all tasks, in the order in which they get colours.
     """
 
     live = True
 
     def __init__(self, tasks: Sequence[TaskName]) -> None:
-        # rich takes 50 ms to import, which is for terminals only.
+        # Importing rich takes 50 ms: only for terminals.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
@@ -186,11 +186,11 @@ class TerminalView(PlainView):
 
 
 class Outlet:
-    """A view that may stop being read: from then on it swallows everything.
+    """A view that discards all output once its reader is gone.
 
     Args:
-      view: where lines go.
-      clock: gives seconds that only grow.
+      view: the view.
+      clock: returns seconds and never goes backwards.
     """
 
     def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
@@ -201,7 +201,7 @@ class Outlet:
 
     @property
     def live(self) -> bool:
-        """Whether a status line is shown at all."""
+        """Whether a status line is shown."""
         return self._view.live and not self.lost
 
     def line(self, task: TaskName, stream: str, text: str) -> None:
@@ -225,10 +225,10 @@ class Outlet:
         self._show(self._view.close)
 
     def give_up_if_stuck(self) -> None:
-        """For a signal handler: gives up on a reader who has made `line` or another method wait for long.
+        """Gives up on a reader that has blocked `line` or another method for long; called by a signal handler.
 
         Raises:
-          OSError: inside that method, which handles it.
+          OSError: inside the blocked method, which handles it.
         """
         if self._since is not None and self._clock() - self._since > _STUCK_S:
             raise TimeoutError("no process reads the output")
@@ -239,9 +239,9 @@ class Outlet:
         self._since = self._clock()
         try:
             show()
-        except OSError:  # the terminal, or the program that read the output, is gone, or takes nothing
+        except OSError:  # the reader of the output is gone or stuck
             self.lost: bool = True
-            # What is still in the streams' buffers must not fail, or wait, again.
+            # Later flushes of the streams' buffers must neither fail nor block again.
             with open(os.devnull, "wb") as nowhere:
                 for stream in (sys.stdout, sys.stderr):
                     os.dup2(nowhere.fileno(), stream.fileno())
@@ -250,7 +250,7 @@ class Outlet:
 
 
 def make_view(tasks: Sequence[TaskName]) -> View:
-    """The view that suits the standard streams of this process."""
+    """Returns the view for the standard streams of this process."""
     if os.environ.get("TERM") != "dumb" and any(getattr(sys, name).isatty() for name in STREAMS):
         return TerminalView(tasks)
     return PlainView()

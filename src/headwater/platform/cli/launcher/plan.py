@@ -1,4 +1,4 @@
-"""What to start: the tasks, their addresses, their command lines and their environments."""
+"""The processes to start: the tasks, their addresses, command lines and environments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 
 HOST = "127.0.0.1"
-# JAX takes three quarters of a GPU's memory if it is not told otherwise; this much is for all workers on one GPU.
+# Unless told otherwise, JAX allocates three quarters of a GPU's memory; all workers on a GPU share this much.
 _GPU_MEMORY_SHARE = 0.9
 
 
@@ -32,15 +32,15 @@ class LaunchSettings:
       invocation: the program that every task runs.
       ps: number of parameter server tasks.
       workers: number of worker tasks.
-      chief: whether there is a task of job ``chief`` besides them.
+      chief: whether there is a task of job ``chief`` in addition.
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
-      log_dir: where each task's output is written to a file of its own, and tasks write journals unless
-        ``HEADWATER_LOG_DIR`` names another folder; None for nowhere.
-      env: variables for the tasks, besides those of the launcher's own environment.
+      log_dir: the folder of a log file per task, and of the tasks' journals unless ``HEADWATER_LOG_DIR`` names another
+        one; None for no log files.
+      env: variables for the tasks, in addition to the launcher's environment.
       grace_s: seconds between asking a task to end and killing it.
-      restarts: how often all tasks are started again when one is lost of those that cannot go on without each other, or
-        a lost worker is replaced.
-      most_workers: maximum number of workers, which may come and go; None: they may not.
+      restarts: how often all tasks are restarted after the loss of a task that the others need, or a lost worker is
+        replaced.
+      most_workers: the maximum number of workers of an elastic cluster; None: the number is fixed.
     """
 
     invocation: Invocation
@@ -74,7 +74,7 @@ class LaunchSettings:
 
     @property
     def tasks(self) -> tuple[TaskName, ...]:
-        """All tasks, in the order in which they are started."""
+        """All tasks, in start order."""
         jobs = ((PS, self.ps), ("chief", int(self.chief)), ("worker", self.workers))
         return tuple(TaskName(job, index) for job, count in jobs for index in range(count))
 
@@ -84,10 +84,10 @@ class TaskPlan:
     """The process of one task.
 
     Attributes:
-      task: which task.
+      task: the name of the task.
       address: its ``host:port``.
       command: its command line.
-      env: all of its environment.
+      env: its complete environment.
       listening: the descriptor of a socket that is bound to ``address`` and listens; the process inherits it.
     """
 
@@ -99,11 +99,10 @@ class TaskPlan:
 
 
 def reserve_address() -> socket.socket:
-    """A socket that listens at a port of its own on this machine.
+    """Returns a socket that listens at a free port of this machine.
 
-    The port is taken from this moment on: no other process can get it, and the task gets the socket, not the
-    number, so that there is no moment at which another process could take it. A peer that connects before the task is
-    ready waits.
+    The port is reserved from this moment on: the task inherits the socket, not the number, so that no other process can
+    take the port in between. A peer that connects before the task is ready waits.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.bind((HOST, 0))
@@ -121,16 +120,16 @@ def plan_tasks(
     base_env: Mapping[str, str],
     gpus: Sequence[str],
 ) -> tuple[TaskPlan, ...]:
-    """The processes of all tasks.
+    """Plans the processes of all tasks.
 
     Args:
-      settings: what to start.
-      sockets: for each task the socket that listens at its address.
+      settings: the cluster.
+      sockets: for each task, the socket that listens at its address.
       job_id: marks the processes of this job.
-      status_address: the path of the socket that takes the tasks' progress.
+      status_address: the path of the socket for progress reports.
       launch_token: a secret of this job's tasks.
       base_env: the environment of the launcher.
-      gpus: the names of the GPUs that workers may use, as ``CUDA_VISIBLE_DEVICES`` writes them.
+      gpus: the names of the GPUs that workers may use, as in ``CUDA_VISIBLE_DEVICES``.
     """
     addresses = {task: "{}:{}".format(*sockets[task].getsockname()) for task in settings.tasks}
     cluster: dict[str, list[str]] = {}
@@ -171,7 +170,7 @@ def plan_tasks(
 def _accelerators(
     task: TaskName, workers: Sequence[TaskName], gpus: Sequence[str], base_env: Mapping[str, str]
 ) -> dict[str, str]:
-    """Which GPUs ``task`` sees: none for a ``ps``; for a worker its share of them, or one of them to share."""
+    """Assigns GPUs to ``task``: none to a ``ps``; to a worker its share of them, or one that it shares with others."""
     if task.job == PS:
         return dict(CPU_ONLY)
     if not gpus:
@@ -188,7 +187,7 @@ def _accelerators(
 
 
 def joining_command(settings: LaunchSettings, address: str) -> tuple[str, ...]:
-    """The command line of a worker that joins a cluster which has a task at ``address``."""
+    """Returns the command line of a worker that joins the cluster of the task at ``address``."""
     python, *rest = interpreter_command(settings.invocation)
     at = rest.index("exec")
     flags = ("--flags",) if settings.flags else ()
@@ -196,7 +195,7 @@ def joining_command(settings: LaunchSettings, address: str) -> tuple[str, ...]:
 
 
 def joining_environment(plan: TaskPlan) -> dict[str, str]:
-    """The environment of a worker that takes the place of the one of ``plan``."""
+    """Returns the environment of a worker that replaces the worker of ``plan``."""
     return {name: value for name, value in plan.env.items() if name not in ("TF_CONFIG", LISTEN_FDS)}
 
 

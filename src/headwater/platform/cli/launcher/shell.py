@@ -1,7 +1,7 @@
-"""Performs what `headwater.platform.cli.launcher.job` decides: starts processes, reads their pipes, passes signals on.
+"""Performs the decisions of `headwater.platform.cli.launcher.job`: starts processes, reads pipes, forwards signals.
 
-One thread waits on one selector for everything: output, progress, ends of processes, signals. The order of events is
-the order in which the kernel tells of them, and no decision is taken here.
+One thread waits on one selector for everything: output, progress, exits of processes, signals. Events are handled in
+the order in which the kernel reports them, and no decision is made here.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STATUS_INTERVAL_S = 0.5
 _READ_SIZE = 64 * 1024
 _STUCK_CHECK_S = 0.5
-# The guard kills; what it waits for is the kernel.
+# How long the guard may take to kill all processes; it waits only for the kernel.
 _GUARD_WAIT_S = 5.0
 
 
 @dataclass(slots=True)
 class _Pipe:
-    """One end of a task's output."""
+    """The reading end of a pipe of a task's output."""
 
     task: TaskName
     stream: str
@@ -78,28 +78,28 @@ class _Pipe:
 
 
 def launch(settings: LaunchSettings) -> int:
-    """Runs the cluster until it is over, and returns the exit code of the command.
+    """Runs the cluster to its end, and returns the exit code of the command.
 
     Must be called from the main thread: signals arrive there, and tasks die with the thread that started them.
 
     Raises:
-      OSError: the log folder, or a port, cannot be had.
+      OSError: the log folder or a port is not available.
     """
     outlet = Outlet(make_view(settings.tasks))
-    # What is left to show is shown while signals are still taken: a reader that stopped reading must not keep us.
+    # The remaining output is shown while signals are still handled, so that a stuck reader cannot block the exit.
     with _signals(outlet) as signals, closing(outlet), ExitStack() as stack:
         if settings.log_dir is not None:
             settings.log_dir.mkdir(parents=True, exist_ok=True)
         logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
         with _prepare(settings, logs, outlet) as shell:
             shell.run(signals)
-        # Only now, when nothing of the job is left, do all pipes end.
+        # Only now all processes of the job have ended, so that all pipes have an end.
         return shell.finish()
 
 
 @contextmanager
 def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet: Outlet) -> Generator[_Shell]:
-    """A job that is ready to run. Afterwards nothing of it is left but what its processes wrote."""
+    """Yields a job that is ready to run. On exit, all of it is removed except its output."""
     with ExitStack() as stack:
         folder = tempfile.mkdtemp(prefix="headwater-run-")
         job_id = secrets.token_hex(8)
@@ -125,7 +125,7 @@ def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet:
             return plans, sockets
 
         shell = _Shell(settings, prepare_tasks, status_socket, logs, outlet)
-        # A launcher that fails must not leave tasks to a guard that could be killed, too.
+        # A launcher that fails kills its tasks itself, since the guard could be killed, too.
         stack.callback(shell.kill)
         yield shell
 
@@ -166,7 +166,7 @@ class _Shell:
         return self._decision.state
 
     def run(self, signals: socket.socket) -> None:
-        """Returns when no task runs any more. ``signals`` gives the number of each signal that arrives as a byte."""
+        """Runs until no task runs any more. ``signals`` receives the number of each signal as a byte."""
         self._selector.register(self._status_socket, selectors.EVENT_READ, self._read_status)
         self._selector.register(signals, selectors.EVENT_READ, partial(self._read_signals, signals))
         self._perform()
@@ -185,18 +185,18 @@ class _Shell:
                 key.data()
             self._outlet.flush()
             if self._outlet.lost:
-                self._read_signals(signals)  # a hangup tells more than a terminal that is gone
+                self._read_signals(signals)  # a hangup is a more precise reason than a lost terminal
                 self._handle(OutputLost())
 
     def kill(self) -> None:
-        """Kills what still runs."""
+        """Kills the remaining processes."""
         for process in self._processes.values():
             if process.poll() is None:
                 _signal_group(process, signal.SIGKILL)
                 process.wait()
 
     def finish(self) -> int:
-        """Shows what is left to show, the first failure last, and returns the exit code."""
+        """Shows the remaining output, with the first failure last, and returns the exit code."""
         for pipe in list(self._pipes.values()):
             self._drain(pipe)
             self._close_pipe(pipe)
@@ -234,7 +234,7 @@ class _Shell:
                 case Start(task):
                     self._start(task)
                 case Renew():
-                    # What the processes of before had to say has been shown.
+                    # All output of the old processes has been shown.
                     for pipe in list(self._pipes.values()):
                         self._close_pipe(pipe)
                     self._renew()
@@ -249,7 +249,7 @@ class _Shell:
 
     @property
     def _meeting_point(self) -> str:
-        """Address of the first task, which gives new workers a place."""
+        """The address of the first task, through which new workers join."""
         return next(iter(self._plans.values())).address
 
     def _start(self, task: TaskName) -> None:
@@ -257,7 +257,7 @@ class _Shell:
         try:
             self._run(task, plan.command, plan.env, (plan.listening,))
         finally:
-            # From here on the port is the task's alone: it is refused again when the task is gone.
+            # Now only the task holds the port, so connections are refused once the task is gone.
             self._sockets[task].close()
 
     def _run(self, task: TaskName, command: Sequence[str], env: Mapping[str, str], pass_fds: tuple[int, ...]) -> None:
@@ -269,7 +269,7 @@ class _Shell:
                 stderr=subprocess.PIPE,
                 env=dict(env),
                 pass_fds=pass_fds,
-                # Signals of the terminal reach the launcher alone, which passes them on in order.
+                # Signals of the terminal reach only the launcher, which forwards them in order.
                 start_new_session=True,
             )
         except OSError as error:
@@ -300,7 +300,7 @@ class _Shell:
         for number in numbers:
             if number in _ENDING_SIGNALS:
                 self._handle(Interrupted(signal.Signals(number)))
-        # SIGCHLD tells that at least one has ended, not which.
+        # SIGCHLD means that at least one process has exited, not which.
         for task, process in self._processes.items():
             if task in self._state.running:
                 returncode = process.poll()
@@ -318,7 +318,7 @@ class _Shell:
                 self._handle(NeedEachOther())
 
     def _drain(self, pipe: _Pipe) -> None:
-        """Reads what a process that has ended left in the pipe, and not what others still add to it."""
+        """Reads the data that an exited process left in the pipe, but not data that its descendants still add."""
         if self._pipes.get(pipe.descriptor) is not pipe:
             return
         left = fcntl.fcntl(pipe.descriptor, fcntl.F_GETPIPE_SZ)
@@ -326,8 +326,8 @@ class _Shell:
             left -= read
 
     def _read_pipe(self, pipe: _Pipe) -> int:
-        """Reads once, so that a task that never stops talking leaves time for the others; the number of bytes."""
-        if self._pipes.get(pipe.descriptor) is not pipe:  # closed since the selector told of it
+        """Reads once, so that a task that never pauses does not starve the others; returns the number of bytes."""
+        if self._pipes.get(pipe.descriptor) is not pipe:  # closed since the selector reported it
             return 0
         try:
             data = os.read(pipe.descriptor, _READ_SIZE)
@@ -360,21 +360,22 @@ class _Shell:
 def _signal_group(process: subprocess.Popen[bytes], signum: signal.Signals) -> None:
     try:
         os.killpg(process.pid, signum)
-    except ProcessLookupError:  # it ended a moment ago
+    except ProcessLookupError:  # it has just exited
         return
 
 
 @contextmanager
 def _signals(outlet: Outlet) -> Generator[socket.socket]:
-    """A socket that gives the number of each signal as a byte, and takes these signals from their usual handlers.
+    """Yields a socket that receives the number of each signal as a byte; replaces the signals' handlers.
 
-    Once a signal asks the launcher to end, a timer sees to it that it is not stuck in showing something. The timer runs
-    from the beginning: a signal that comes just before a write has its handler called only when that is interrupted.
+    After a signal has asked the launcher to end, a timer checks that writing output is not stuck. The timer runs from
+    the beginning: the handler of a signal that arrives just before a blocking write is called only when the write is
+    interrupted, which the timer's signal does.
     """
     ending = False
 
     def child_ended(_signum: int, _frame: FrameType | None) -> None:
-        """A signal needs a handler of Python's for its number to arrive at the socket."""
+        """Does nothing: a Python handler is required for the signal's number to be written to the socket."""
 
     def end(_signum: int, _frame: FrameType | None) -> None:
         nonlocal ending
@@ -385,7 +386,7 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
             outlet.give_up_if_stuck()
 
     handlers = {signal.SIGCHLD: child_ended, signal.SIGALRM: check}
-    # nohup ignores SIGHUP, and a shell's background job SIGINT: so do we.
+    # Ignored signals stay ignored: nohup ignores SIGHUP, and shells ignore SIGINT in background jobs.
     handlers |= {signum: end for signum in _ENDING_SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN}
     reading, writing = socket.socketpair()
     with reading, writing:
@@ -403,7 +404,7 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
 
 @contextmanager
 def _guard(job_id: str, folder: str) -> Generator[None]:
-    """The guard beside this process: see `headwater.platform.host.guard`. Afterwards nothing of the job is left."""
+    """Runs the guard beside this process (`headwater.platform.host.guard`); on exit, it kills the job's processes."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", guard.__file__, job_id, folder],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""How far the job's tasks are, from what they report and, failing that, from what they print."""
+"""Progress of the job's tasks, from their reports or, without reports, from their output."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from headwater.cluster.telemetry.printed import read_line
 from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.cli.launcher.job import label
 
-# The speed of the whole job is measured over the latest reports of this many seconds.
+# The job's speed is measured over the reports of the last so many seconds.
 _WINDOW_S = 5.0
-# A speed that has not been reported for so long is no longer shown.
+# A task's speed that was reported longer ago than this is not shown, in seconds.
 _STALE_S = 10.0
 
 
@@ -26,7 +26,7 @@ class _TaskProgress:
 class StatusBoard:
     """Collects progress and renders it as one line.
 
-    Times are seconds by one clock of the caller's.
+    Times are seconds of the caller's clock.
 
     Args:
       tasks: the tasks that report.
@@ -42,7 +42,7 @@ class StatusBoard:
         self._steps_reported = self._losses_reported = False
 
     def report(self, progress: Progress, now: float) -> None:
-        """Takes a report; one from a task that is none of the job's is ignored."""
+        """Adds a report; ignores reports of unknown tasks."""
         task = self._tasks.get(progress.task)
         if task is None:
             return
@@ -53,7 +53,7 @@ class StatusBoard:
         self._losses_reported = self._losses_reported or progress.loss is not None
 
     def printed(self, line: str, now: float) -> None:
-        """Takes a line that a task printed: its step and its loss count until tasks report theirs."""
+        """Adds a line of a task's output: its step and its loss count until tasks report them."""
         if self._steps_reported and self._losses_reported:
             return
         found = read_line(line)
@@ -62,7 +62,7 @@ class StatusBoard:
             self._take(step, None if self._losses_reported else found.loss, now)
 
     def render(self, now: float) -> str:
-        """One line: the global step, steps per second in all and of each task, the loss, the time since the start."""
+        """Returns one line: global step, steps per second in total and per task, loss, time since the start."""
         parts: list[str] = []
         if self._steps:
             parts.append(f"step {self._steps[-1][1]:,}")
@@ -81,7 +81,7 @@ class StatusBoard:
         if loss is not None:
             self._loss = loss
         if step is None or (self._steps and step < self._steps[-1][1]):
-            return  # the step is shared: a lower one is an older one
+            return  # the step is global: a lower one is from an older report
         self._steps.append((now, step))
         while len(self._steps) > 2 and self._steps[0][0] < now - _WINDOW_S:
             self._steps.popleft()
