@@ -1,4 +1,5 @@
-"""A worker that comes just as the job ends hears so, rather than wait for parameter servers that will not come back."""
+"""Detects that a worker has joined just as the job ends, so that it does not wait for parameter servers that are
+gone."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from headwater.errors import FailedPreconditionError, OpError
 
 _log = logging.getLogger("headwater")
 
-#: Between two looks, in seconds.
+#: Interval between two checks, in seconds.
 _LOOK_S: Final = 1.0
 
 
@@ -23,17 +24,17 @@ class _Link(Protocol):
 
 
 class Arrival:
-    """What a worker that has joined the cluster does while it waits for a ``ps`` that it has not met yet.
+    """Checks whether the job is over, while a worker that has joined the cluster waits for a ``ps`` it has not met yet.
 
-    The job is over where another task says so, or where neither a ``ps`` nor the chief can be reached any more, for
-    they were there when it joined. A worker of the cluster spec waits: the ``ps`` wait for it, too, when others have
-    ended.
+    The job is over where another task reports it, or where neither a ``ps`` nor the chief can be reached any more,
+    since they were running when the worker joined. A worker of the cluster spec waits instead: the ``ps`` wait for it,
+    too, when others have ended.
 
     Args:
       me: this worker.
-      others: every ``ps`` and the chief, with the way to it, without waiting.
-      has_met_all: whether this worker has met every ``ps``: what is lost later is waited for.
-      clock: gives seconds that only grow.
+      others: every ``ps`` and the chief, each with a link that does not wait.
+      has_met_all: whether this worker has met every ``ps``: a ``ps`` that is lost later is waited for.
+      clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Arrival:
         self._next_look = -float("inf")
 
     def check(self) -> None:
-        """Called whenever a ``ps`` was not there.
+        """Checks whether the job is over. Called whenever a ``ps`` could not be reached.
 
         Raises:
           SystemExit: the job is over: this process ends with code 0, as there is nothing to do.

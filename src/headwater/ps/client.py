@@ -1,4 +1,4 @@
-"""A worker's end: its conversation with every ``ps``, and what to do when one of them is lost."""
+"""Client side of a set of parameters: a worker's connections to every ``ps``, and recovery from their loss."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from headwater.ps.wishes import Returned, Wish
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
 
-#: When this process began, about; see `headwater.cluster.claims`.
+#: Approximate start time of this process; see `headwater.cluster.claims`.
 _STARTED = time.time()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParameterSnapshot:
-    """Everything that every ``ps`` has.
+    """Copy of all parameters and of the optimizer's state, by ``ps``.
 
     Attributes:
-      versions: by ``ps`` the number of updates.
-      blocks: by ``ps`` the values of its blocks but tables.
-      states: by ``ps`` the optimizer's state by name.
-      tables: the rows of tables with their state, in a file; None without tables, and on others than the chief.
-      ledger: which examples the values of the first ``ps`` have seen; None where none are accounted for, and on others
-        than the chief.
+      versions: number of updates, by ``ps``.
+      blocks: values of all blocks except tables, by ``ps``.
+      states: the optimizer's state by name, by ``ps``.
+      tables: rows of tables with their optimizer state, in a file; None without tables, and on all workers but the
+        chief.
+      ledger: record of the examples that the values of the first ``ps`` have used; None where none are accounted for,
+        and on all workers but the chief.
     """
 
     versions: tuple[int, ...]
@@ -62,22 +63,22 @@ class ParameterClient:
 
     Args:
       name: of the set.
-      worker: this worker's name; its generation is that of its links.
-      chief: whether it brings values where there are none.
-      follows: whether it only reads values, as an evaluator does. A ``ps`` that was started anew does not know of it,
-        and may end with the job before this worker has met it again: that is an error then, and not waited for.
-      layout: what every ``ps`` has.
-      choice: how closely workers keep together.
-      links: to every ``ps``, with its name.
-      initial: the variables' values, to bring where no task has any; read when needed. None in the place of a table:
-        its rows begin on the ``ps``.
-      shard_names: by ``ps`` what its part of the set is called there, where that is not ``name``.
-      reach_chief: raises OpError where the chief, who brings values, cannot be reached now; None on the chief.
-      met: called with the number of each ``ps`` that this worker has met, and with the generation of its life.
+      worker: this worker's name. Its links carry its generation.
+      chief: whether this worker provides the initial values.
+      follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not know it, and may
+        end with the job before this worker has reconnected: that is an error then, and not waited for.
+      layout: the placement of all blocks on all ``ps``.
+      choice: the consistency between workers.
+      links: routes to every ``ps``, with its name.
+      initial: values of the variables, sent to a ``ps`` without values; read when needed. None in the place of a table:
+        its rows are initialized on the ``ps``.
+      shard_names: by ``ps``, the name under which it serves its part of the set, where that differs from ``name``.
+      reach_chief: raises OpError where the chief, which provides the values, cannot be reached now; None on the chief.
+      met: called after each handshake with a ``ps``, with its number and the generation of its process.
 
     Attributes:
-      conversation: with every ``ps``.
-      tables: rows of tables.
+      conversation: the connections to every ``ps``.
+      tables: transfers rows of tables.
     """
 
     def __init__(
@@ -124,35 +125,36 @@ class ParameterClient:
         self._extras: list[list[int]] = [[] for _ in links]
         self._life = new_generation()
         self._number = 0
-        #: Whether this worker takes part no more, and says so.
+        #: Whether this worker is leaving the training.
         self._finishes = False
         self._ledger: bytes | None = None
-        # Since when it has held a range of examples.
+        # Time at which it was handed the range of examples that it still holds.
         self._held_since: float | None = None
-        #: How many trainings were over when this worker came, and it has finished since (-1: it has not come yet).
+        #: Number of trainings that were over when this worker first connected, or that it has finished (-1: not
+        #: connected yet).
         self.trainings: int = -1
-        #: What the first ``ps`` said: the present training's epoch, a seed.
+        #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
         self.seed: int = 0
-        #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
+        #: This worker's part of a batch that several workers share, as the ``ps`` assigned it; None where it did not.
         self.share: tuple[int, int] | None = None
-        #: What the first ``ps`` handed out with its last answer: a range of examples and the seed of its epoch's order;
-        #: or, in words, which ranges were set aside.
+        #: Assignment in the latest answer of the first ``ps``: a range of examples and the seed of its epoch's order;
+        #: or a text that names the ranges that were set aside.
         self.handed: tuple[Work, int] | str | None = None
-        #: How many gradients it has brought.
+        #: Number of gradients that it has pushed.
         self.steps: int = 0
-        #: Whether the values were there when this worker came.
+        #: Whether every ``ps`` had values when this worker connected.
         self.joined_late: bool = False
-        #: How many updates the values of the first ``ps`` have seen.
+        #: Number of updates applied to the values of the first ``ps``.
         self.version = 0
 
-    # Coming and going -------------------------------------------------------------------------------------------------
+    # Connecting and disconnecting -------------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Waits for every ``ps``; brings values where there are none, or waits for the chief to do so.
+        """Connects to every ``ps``; sends initial values where there are none, or waits for the chief to send them.
 
         Raises:
-          UnavailableError: a task did not come before the deadline.
+          UnavailableError: a task could not be reached before the deadline.
           FailedPreconditionError: a task runs another program.
         """
         for index in range(len(self._sessions)):
@@ -172,15 +174,15 @@ class ParameterClient:
             case _:
                 raise bad_header(welcome, session.task)
         if index == 0:
-            if self.trainings < 0:  # else this worker is in one that others may have finished
+            if self.trainings < 0:  # else this worker is in a training that others may have finished
                 self.trainings = trainings
             self.epoch, self.seed, self.joined_late = epoch, seed, True
-        # What one has lost is not there, though the others still have theirs.
+        # A single ps without values counts: it was lost, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.life = version, filled, life
         if self._met is not None:
             self._met(index, session.channel.peer_generation)
-        # What has no values hears all the same that this worker has finished: the chief may have ended.
+        # A finished worker reports that also to a ps without values: the chief may have ended and will not fill it.
         if not filled and (self._chief or not self._finishes):
             has_values = bool(session.pieces) and not self._follows
             brings = self._chief or (has_values and self.conversation.others_are_over(index))
@@ -195,18 +197,18 @@ class ParameterClient:
                     raise bad_header(answer, session.task)
 
     def _await_chief(self, index: int, since: float) -> None:
-        """Called while the chief is waited for, which is to bring values to number ``index`` of the ``ps``.
+        """Checks, while waiting for values, whether the chief can still send them to number ``index`` of the ``ps``.
 
         Raises:
           FailedPreconditionError, UnavailableError: the chief's program has ended.
-          GaveUpError: the chief could not be reached for longer than tasks are waited for.
+          GaveUpError: the chief could not be reached within the deadline for waits on tasks.
         """
         session = self._sessions[index]
         lost = f"{session.task} was started anew, and its values are gone"
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
-            if session.pieces:  # this worker brings its own
+            if session.pieces:  # AbortedError makes `meet` greet again, and this worker sends its own values
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(None, None, f"{lost}: {self._worker} comes too late, as the chief has ended")
         waited_s = time.monotonic() - since
@@ -220,7 +222,7 @@ class ParameterClient:
             ) from error
 
     def _fill_frame(self, index: int) -> Frame:
-        """What a ``ps`` without values gets, whose tables this brings."""
+        """Returns the FILL frame for a ``ps`` without values, after writing the rows of its tables there."""
         snapshot, session = self._snapshot, self._sessions[index]
         copy = snapshot.tables if snapshot is not None else None
         written = self.tables.fill(index, restores=snapshot is not None, copy=copy)
@@ -241,7 +243,7 @@ class ParameterClient:
         return Frame(kinds.FILL, (0, written, None, False), [*pieces, *state])
 
     def _whole_blocks(self, index: int) -> list[Block]:
-        """The blocks of a ``ps`` that are no tables."""
+        """Returns the blocks of a ``ps`` that are not tables."""
         return [block for block in self._layout.blocks[index] if not self._layout.variables[block.variable].table]
 
     def _without_tables(self, index: int, pieces: Sequence[Array]) -> list[Array]:
@@ -249,18 +251,18 @@ class ParameterClient:
         return [piece for at, piece in enumerate(pieces) if at not in tables]
 
     def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
-        """Says what the optimizer's state of each ``ps`` is to be at the beginning, by its number."""
+        """Sets the source of the optimizer's initial state, which is called with the number of a ``ps``."""
         self._initial_state = state
 
     def agree(self, program: Said, data: Said | None = None) -> None:
-        """Sees to it that this worker runs the program of every ``ps`` and of the other workers.
+        """Checks that this worker runs the same program as every ``ps`` and the other workers.
 
         Args:
-          program: what must be alike.
-          data: what may differ, with a warning.
+          program: description that must match.
+          data: description that may differ; a difference is logged as a warning.
 
         Raises:
-          FailedPreconditionError: it does not; the message says what differs.
+          FailedPreconditionError: the programs differ; the message names the difference.
         """
         for index in range(len(self._sessions)):
             answer = self.conversation.ask_until(index, Frame(kinds.AGREE, (program, data or {})))
@@ -268,20 +270,20 @@ class ParameterClient:
                 _log.warning("%s", answer.header[0])
 
     def close(self) -> None:
-        """Ends all conversations: this worker takes part no more."""
+        """Closes all connections: this worker leaves the training."""
         for session in self._sessions:
             self.conversation.drop(session)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
     def set_extras(self, variables: Sequence[int]) -> None:
-        """Says which variables besides the optimized ones travel in every step."""
+        """Selects the variables, besides the optimized ones, whose changes and values are exchanged in every step."""
         self._extras = [
             [position for position, variable in enumerate(others) if variable in variables] for others in self._others
         ]
 
     def values(self) -> list[Array]:
-        """The variables' values as they were read last; of tables nothing."""
+        """The variables' values as they were last read; empty arrays for tables."""
         sessions = self._sessions
         found: list[Array] = []
         for variable, places in enumerate(self._parts):
@@ -295,7 +297,8 @@ class ParameterClient:
         return found
 
     def _places_of_parts(self) -> list[list[tuple[int, int, int]]]:
-        """For each variable where its parts are: the number of the ``ps``, the place there, and the first row."""
+        """Returns the parts of each variable: the number of the ``ps``, the position among its blocks, and the first
+        row."""
         found: list[list[tuple[int, int, int]]] = [[] for _ in self._layout.variables]
         for index, blocks in enumerate(self._layout.blocks):
             for at, block in enumerate(blocks):
@@ -303,7 +306,7 @@ class ParameterClient:
         return found
 
     def pull(self, wish: Wish | None = None) -> int:
-        """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
+        """Reads the values of all variables, but not the optimizer's state; returns the step number for ``wish``."""
         number = self._next_number()
         frames = [
             self._pull_frame(index, list(range(len(others))), wish, (), number)
@@ -312,7 +315,8 @@ class ParameterClient:
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
     def next_step(self, wish: Wish, returned: Sequence[Returned] = ()) -> int:
-        """The ticket for ``wish``, with the values of what travels in every step; see `push` for ``returned``."""
+        """Returns the step number for ``wish``, and reads the values that every step reads; see `push` for
+        ``returned``."""
         number = self._next_number()
         frames = [self._pull_frame(index, extras, wish, returned, number) for index, extras in enumerate(self._extras)]
         return self._values(frames, self._extras)[0]
@@ -326,14 +330,15 @@ class ParameterClient:
         return Frame(kinds.PULL, (False, extras, wish, work, self._chief, number))
 
     def rest(self, wish: Wish) -> bool:
-        """Says that this worker has no data, because others hold what is left of the examples that ``wish`` asks for;
-        returns when it is of use to ask again. Meanwhile no other worker waits for this one.
+        """Reports that this worker has no data, because others hold the remaining examples that ``wish`` asks for.
+
+        Returns when it is worthwhile to ask again. Meanwhile no other worker waits for this one.
 
         Returns:
-          False where what is left will not come: all who hold some of it rest, as this worker does.
+          False where the remaining examples will not become available: all workers that hold some of them rest, too.
         """
         frames = [Frame(kinds.REST, (wish if index == 0 else None,)) for index in range(len(self._sessions))]
-        # One that was started anew waits for no worker that rests, where it has heard of it.
+        # A restarted ps must hear this, too, or it would wait for this worker.
         answer = self.conversation.exchange(frames, again=True, always=True)[0]
         return answer is None or answer.header != (False,)
 
@@ -350,22 +355,22 @@ class ParameterClient:
         given: Sequence[Work] = (),
         returned: Sequence[Returned] = (),
     ) -> tuple[int, bool]:
-        """Brings gradients, waits until this worker may go on, and reads what travels in every step.
+        """Pushes gradients, waits until this worker may continue, and reads the values that every step reads.
 
         Args:
-          gradients: by variable; None for those that are not optimized.
-          changes: what to add to others, by variable.
-          weight: examples behind the gradients.
+          gradients: by variable; None for variables that are not optimized.
+          changes: summands for other variables, by variable.
+          weight: number of examples in the gradients' mean.
           rows: by variable, for tables: numbers of rows, ascending, and their gradients.
-          knobs: see `headwater.ps.updater.Updater.apply`.
-          wish: for the next step.
-          sums: what to add to the sums of the epoch that ``wish`` names, see `sums`.
-          given: the ranges of examples whose gradients these are. They are not taken where the first ``ps`` has handed
-            one of these ranges to another worker meanwhile.
-          returned: ranges that this worker had, and gives back.
+          knobs: hyperparameters, see `headwater.ps.updater.Updater.apply`.
+          wish: request for the next step.
+          sums: this worker's contribution to the sums of the epoch that ``wish`` names, see `sums`.
+          given: the ranges of examples from which the gradients were computed. They are rejected where the first ``ps``
+            has handed one of these ranges to another worker meanwhile.
+          returned: ranges that this worker was assigned and gives back.
 
         Returns:
-          The ticket, and whether every ``ps`` took the gradients.
+          The step number, and whether every ``ps`` accepted the gradients.
         """
         if given and not self._holds(given):
             self.steps += 1
@@ -395,8 +400,11 @@ class ParameterClient:
         return self._values(frames, self._extras)
 
     def _holds(self, works: Sequence[Work]) -> bool:
-        """Whether this worker still has ranges. It asks where it was away, or slow for long enough to be taken for
-        gone: the first ``ps`` may have handed them out again, and then no ``ps`` shall take their gradient."""
+        """Returns whether this worker still holds ranges of examples.
+
+        It asks the first ``ps`` after a lost connection or a step so slow that it may have been removed: the ranges may
+        have been handed out again, and then no ``ps`` may accept their gradient.
+        """
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
@@ -413,10 +421,10 @@ class ParameterClient:
         return self._number
 
     def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
-        """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``.
+        """Replaces the values of all variables, and the optimizer's state where ``state`` returns it, by ``ps``.
 
-        Tables whose rows `TableTransfer.set_initial` gives are replaced, too, others stay as they are; ``values`` has
-        None for them.
+        Tables whose rows `TableTransfer.set_initial` provides are replaced, too; others are unchanged. ``values`` has
+        None for tables.
         """
         self.tables.replace()
         self.conversation.exchange(
@@ -437,7 +445,8 @@ class ParameterClient:
         self.pull()
 
     def snapshot(self) -> ParameterSnapshot:
-        """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
+        """Reads all values and the optimizer's state. The chief keeps the result, to fill a ``ps`` that is
+        restarted."""
         while True:
             keeps = [self._chief and index == 0 for index in range(len(self._sessions))]
             answers = self.conversation.exchange(
@@ -475,11 +484,11 @@ class ParameterClient:
         return made
 
     def restore(self, snapshot: ParameterSnapshot) -> None:
-        """What the chief brings from now on to a ``ps`` that has no values."""
+        """Sets the snapshot with which the chief fills a ``ps`` without values from now on."""
         self._snapshot = snapshot
 
     def finish(self, training: int) -> None:
-        """Takes part in training number ``training`` no more; returns once all workers have finished or are gone."""
+        """Leaves training number ``training``; returns once all workers have finished or are lost."""
         frame = Frame(kinds.FINISH, (training,))
         self._finishes = True
         try:
@@ -488,18 +497,18 @@ class ParameterClient:
             ):
                 if answer is None:
                     self.conversation.ask_until(index, frame)
-        except JobOverError as error:  # before its answer came through
+        except JobOverError as error:  # the ps ended before its answer arrived
             _log.info("%s has finished: %s", self._worker, error.message)
         finally:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)
 
     def begin(self, training: int, epoch: int | None) -> int | None:
-        """The epoch with which a training begins; None where the ``ps`` was not told.
+        """Returns the epoch with which a training begins; None where the ``ps`` does not know it.
 
         Args:
           training: its number.
-          epoch: what the chief says; None for others, which wait for that.
+          epoch: set by the chief; None for other workers, which wait for the chief's.
         """
         answer = self.conversation.ask_until(0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch)))
         match answer.header:
@@ -509,7 +518,7 @@ class ParameterClient:
                 return None
 
     def follow(self, training: int, epoch: int) -> bool:
-        """Waits until an epoch is over; whether that training is.
+        """Waits until an epoch is over; returns whether the training is over, too.
 
         Raises:
           UnavailableError: a ``ps`` has ended with the job.
@@ -518,32 +527,33 @@ class ParameterClient:
         return answer.header == (True,)
 
     def sums(self, epoch: int, *, wait: bool = True) -> Array:
-        """What all workers have added to the sums of an epoch, empty where none has.
+        """Returns the sums that all workers have contributed in an epoch; empty where there are none.
 
         Args:
           epoch: its number.
-          wait: whether to wait for workers that are in the midst of one of its steps.
+          wait: whether to wait for workers that are computing a step of it.
         """
         answer = self.conversation.ask_until(0, Frame(kinds.SUMS, (epoch, wait)))
         return answer.tensors[0] if answer.tensors else _NOTHING
 
     def stop_training(self) -> None:
-        """No worker gets another step until all have finished."""
+        """Stops the training: no worker gets another step until all have finished."""
         self.conversation.exchange([Frame(kinds.STOP), *(None for _ in self._sessions[1:])])
 
     # Frames -----------------------------------------------------------------------------------------------------------
 
     def _values(self, frames: Sequence[Frame], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
-        """Sends frames that VALUES answers, takes these in, and gives the first one's ticket and whether all applied.
+        """Sends frames whose answers are VALUES and stores these; returns the first one's step number and whether all
+        applied.
 
-        A ``ps`` that was lost and still has its values is asked once more, by the same number. One that was started
-        anew has dropped what it was sent: its values are read anew, and the worker goes on.
+        The frame is repeated, with the same number, to a ``ps`` that was lost and still has its values. A ``ps`` that
+        was restarted without them has lost the gradients, too: its values are read again, and the worker continues.
         """
         ticket, applied = protocol.EPOCH_OVER, True
         filled = [session.filled for session in self._sessions]
 
         def first_came(answer: Frame | None) -> None:
-            # Where it has dropped a gradient of examples, the others must not be brought that again.
+            # Where the first ps has dropped a gradient of examples, the others must not receive it again.
             if brings_examples(frames[0]) and drops(answer):
                 self.conversation.repeat_instead(
                     lambda index, frame: self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
@@ -593,5 +603,5 @@ class ParameterClient:
 
 
 def _is_added(spec: VariableSpec) -> bool:
-    """Whether changes are added to it, rather than an optimizer updating it."""
+    """Returns whether changes are added to it, rather than an optimizer updating it."""
     return not spec.optimized and not spec.table

@@ -2,20 +2,20 @@
 
 Four choices, from the strictest to the freest:
 
-- `Synchronous`: an update is the mean of one gradient from every worker that is there, all of the same version of the
-  variables. When workers leave or come, it forms anew with those that are there.
-- `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale: they are
-  dropped. Those that come after the k-th and before the update takes them count, too, as in TensorFlow.
+- `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
+workers join or leave, the next update is made with the members at that time.
+- `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
+Those that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
 - `Asynchronous`: each gradient is an update at once, and no worker waits for another.
 
-`decide` takes a state, an event and the time, and gives the next state, what to do, and why. It waits for nothing and
-applies nothing itself: the task that keeps the variables does, for graphs, Keras and JAX.
+`decide` takes a state, an event and the time, and returns the next state, the actions, and a reason. It neither waits
+nor applies anything: the task that holds the variables does, for graphs, Keras and JAX.
 
-Words: a *version* of the variables is the number of updates they have seen. A worker's *clock* is the number of steps
-it has ended. The *staleness* of a gradient is how many updates its variables have seen since it read them.
+Terms: a *version* of the variables is the number of updates applied to them. A worker's *clock* is the number of steps
+  it has completed. The *staleness* of a gradient is the number of updates applied since its values were read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Consistency:
     """One of the four choices.
 
     Attributes:
-      patience_s: a worker that others have waited for so long, in seconds, counts as gone until its next gradient.
-        None: only one that is known to be gone.
+      patience_s: time after which a worker that others wait for counts as lost until its next gradient, in seconds.
+        None: only workers known to be lost count as lost.
     """
 
     patience_s: float | None = None
@@ -47,7 +47,7 @@ class Synchronous(Consistency):
     """Every update is the mean of one gradient from each worker.
 
     Attributes:
-      workers: how many must have come before the first update. Afterwards the workers that are there count.
+      workers: number of workers that must have joined before the first update. Afterwards the current members count.
     """
 
     workers: int
@@ -64,13 +64,14 @@ class Synchronous(Consistency):
 class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
 
-    What is gathered beside the variables is taken as a whole: a gradient of that version which arrives after the k-th,
-    but before the update takes what is there, is part of the mean, though it counts as dropped. So k is the least
-    number of gradients, as ``num_required`` of an accumulator's ``take_grad`` is in TensorFlow.
+    Gathered gradients are collected together: a gradient of that version which arrives after the k-th, but before the
+    update collects them, is part of the mean, though it counts as dropped. So k is the least number of gradients, like
+    ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
 
     Attributes:
-      k: how many. Where fewer workers are there, some of them give more than one.
-      n: how many workers come at the beginning; before that, none gives more than one. k when None.
+      k: number of gradients. With fewer workers, some of them contribute more than one.
+      n: number of workers expected at the beginning; until they have joined, none contributes more than one. k when
+        None.
     """
 
     k: int
@@ -91,8 +92,8 @@ class BoundedStaleness(Consistency):
     """Every gradient is an update at once; the fastest worker waits for the slowest.
 
     Attributes:
-      steps: a worker may have ended this many steps more than the slowest one, and begin another; 0: all take their
-        steps side by side.
+      steps: number of steps by which a worker may be ahead of the slowest one and still begin another; 0: all workers
+        take their steps in lockstep.
     """
 
     steps: int
@@ -114,11 +115,11 @@ class Asynchronous(Consistency):
 
 
 def from_text(setting: str | Consistency, workers: int | None = None) -> Consistency:
-    """The choice that a text names.
+    """Parses a choice of consistency.
 
-    ``async``, ``sync``, ``sync=3`` (the first update waits for three workers), ``k=3``, ``k=3 of 5`` (five workers come
-    at the beginning) or ``staleness=4``; then, where wanted, ``patience=30`` (see `Consistency.patience_s`). What
-    `to_text` writes is read, too.
+    ``async``, ``sync``, ``sync=3`` (the first update waits for three workers), ``k=3``, ``k=3 of 5`` (five workers are
+    expected at the beginning) or ``staleness=4``; then, where wanted, ``patience=30`` (see `Consistency.patience_s`).
+    The texts of `to_text` are read, too.
 
     >>> from_text("k=3 of 5")
     KOfN(patience_s=None, k=3, n=5)
@@ -129,11 +130,11 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
     ValueError: 'eventually' is no choice of consistency ...
 
     Args:
-      setting: a text, or a choice, which is given back.
-      workers: how many workers the job has, for ``sync`` without a number; None where that is not known.
+      setting: a text, or a choice, which is returned unchanged.
+      workers: number of workers of the job, for ``sync`` without a number; None where it is unknown.
 
     Raises:
-      ValueError: it names none, or one that cannot be.
+      ValueError: the text names no choice, or an invalid one.
     """
     if isinstance(setting, Consistency):
         return setting
@@ -173,7 +174,7 @@ _LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded
 
 
 def to_text(choice: Consistency) -> str:
-    """A choice in words that `from_text` reads."""
+    """Returns a choice as a text that `from_text` reads."""
     match choice:
         case Synchronous(workers=workers):
             text = f"synchronous {workers}"
@@ -187,8 +188,10 @@ def to_text(choice: Consistency) -> str:
 
 
 def without_count(choice: Consistency) -> str:
-    """A choice in words, without how many workers there are at the beginning: tasks that join later know another
-    number than the others, and make the same choice."""
+    """Returns a choice as a text without the number of workers at the beginning.
+
+    Tasks that join later know another number of workers, and still make the same choice.
+    """
     if isinstance(choice, Synchronous):
         return "sync" if choice.patience_s is None else f"sync patience={choice.patience_s!r}"
     return to_text(choice)
@@ -201,16 +204,16 @@ def _at_least(name: str, value: int, least: int) -> None:
         raise ValueError(f"{name} must be at least {least}, but is {value}")
 
 
-# What is known --------------------------------------------------------------------------------------------------
+# State ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """A worker that is there.
+    """A worker that takes part.
 
     Attributes:
-      clock: steps it has ended.
-      gave: how many gradients of the present version it has given.
+      clock: number of steps completed.
+      gave: number of gradients of the current version that it has contributed.
       waits_since: when it began to wait for its next step, by the caller's clock; None while it is in a step.
       busy_since: when it began the step that it is in, or the one it was in last.
     """
@@ -223,21 +226,21 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """What is known of the training of a group of variables.
+    """The membership and the counters of the training of a group of variables.
 
     Attributes:
-      choice: how consistent it is.
+      choice: the consistency between workers.
       version: of the variables.
-      members: the workers that are there, by name.
-      gathered: gradients of this version that wait to become an update.
-      formed: whether as many workers have come as are needed at the beginning.
-      updating: whether an update was asked for that has not been reported yet.
-      dropped: gradients that came too late, so far.
+      members: the workers that take part, by name.
+      gathered: number of gradients of this version gathered for the next update.
+      formed: whether the workers needed at the beginning have joined.
+      updating: whether an update was requested and has not been reported yet.
+      dropped: number of gradients dropped so far.
       started: whether training was started, with `Restarted`.
-      held: whether no update of several gradients may be made before that: it would be under way while the tasks are
-        started one after the other, and some would count it, and others not.
-      arriving: workers that may be in their first step, and are no members yet.
-      void: workers that are in a step which began before training was restarted: its gradient does not count.
+      held: whether no update of several gradients may be made before that: it would run while the tasks are started one
+        after the other, so some tasks would count it and others would not.
+      arriving: workers that may be in their first step, and are not members yet.
+      void: workers whose current step began before training was restarted: its gradient does not count.
     """
 
     choice: Consistency
@@ -258,26 +261,26 @@ class State:
         return isinstance(self.choice, Synchronous | KOfN)
 
 
-# What happens ---------------------------------------------------------------------------------------------------
+# Events ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """``worker`` is there, and in a step. (Its first gradient says so, too.)"""
+    """``worker`` takes part, and is in a step. (Its first gradient implies this, too.)"""
 
     worker: str
 
 
 @dataclass(frozen=True, slots=True)
 class Arrives:
-    """``worker`` is about to begin its first step. It is no member yet: no worker waits for its first gradient."""
+    """``worker`` is about to begin its first step. It is not a member yet: no worker waits for its first gradient."""
 
     worker: str
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """``worker`` is gone; ``reason`` in words."""
+    """``worker`` has left or is lost, for ``reason``."""
 
     worker: str
     reason: str = ""
@@ -285,10 +288,10 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Gave:
-    """``worker`` has ended a step and asks for the next: its gradient, of variables as of ``version``, is there.
+    """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
-    ``void`` says whether the step began before training was restarted, where the worker says since which start it
-    counts; None where it does not: then `State.void` does.
+    ``void`` says whether the step began before training was restarted, where the worker reports the start that its step
+    belongs to; None where it does not: then `State.void` decides.
     """
 
     worker: str
@@ -298,23 +301,23 @@ class Gave:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The update that was asked for is done."""
+    """The requested update is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoneToCome:
-    """No worker will come any more that is not there or on its way: those that are there wait for no others."""
+    """No further worker will join beyond the members and those on their way: the members wait for no others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
     """Training begins, perhaps once more, and the variables are at ``version``.
 
-    Once more: nothing that was given before counts, for it may be of variables that are gone, or be in some
-    accumulators and not in all. Those who wait go on from what there is; those who are in a step do when it ends, and
-    its gradient is dropped.
+    Once more: no earlier gradient counts, for its variables may be lost, or it may be in some accumulators and not in
+    all. Waiting workers continue from the present variables; workers in a step do when it ends, and its gradient is
+    dropped.
 
-    ``again`` says that it is not the first time, where the state is that of a task that was started anew.
+    ``again`` marks a restart of the training where the state belongs to a task that was restarted.
     """
 
     version: int
@@ -328,30 +331,33 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """``worker`` was taken for gone after it gave a gradient of the present version, and is there again: that gradient
-    counts, and the worker waits for the update."""
+    """``worker`` counted as lost after it contributed a gradient of the current version, and has returned: that
+    gradient counts, and the worker waits for the update."""
 
     worker: str
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """``worker`` goes on without the update that its gradient will be part of: where variables are on several tasks,
-    that gradient was too late elsewhere, and others may wait there for its next one."""
+    """``worker`` continues without the update that its gradient will be part of.
+
+    Where variables are on several tasks, its gradient was late on another task, where workers may wait for its next
+    one.
+    """
 
     worker: str
 
 
 @dataclass(frozen=True, slots=True)
 class DataEnd:
-    """No worker has data for another gradient of this version: what was gathered becomes an update, if it is fewer
-    than k."""
+    """No worker has data for another gradient of this version: the gathered gradients become an update, even if there
+    are fewer than k."""
 
 
 Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick | DataEnd
 
 
-# What to do -----------------------------------------------------------------------------------------------------
+# Actions --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,8 +370,8 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Make an update of ``gradients`` gradients: those of a version together, then tell `Updated`; or the one that was
-    just given, which is ``staleness`` updates old, and tell nothing."""
+    """Make an update of ``gradients`` gradients: the gathered ones of a version, then report `Updated`; or the gradient
+    that was just contributed, which is ``staleness`` updates old, and report nothing."""
 
     gradients: int
     staleness: int = 0
@@ -373,7 +379,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The gradient that ``worker`` just gave is ``staleness`` updates old: it is not applied."""
+    """The gradient that ``worker`` just contributed is ``staleness`` updates old: do not apply it."""
 
     worker: str
     staleness: int
@@ -384,7 +390,7 @@ Action = Go | Apply | Drop
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next state, what to do in which order, and why; the reason is empty where there is nothing to tell."""
+    """The next state, the actions in order, and the reason; empty where there is nothing to log."""
 
     state: State
     actions: tuple[Action, ...] = ()
@@ -395,7 +401,7 @@ class Decision:
 
 
 def decide(state: State, event: Event, now: float) -> Decision:
-    """What ``event`` at time ``now`` (seconds) leads to."""
+    """Decides on ``event`` at time ``now`` (seconds)."""
     match event:
         case Joined(worker):
             if worker in state.members:
@@ -437,7 +443,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
 
 
 def waited_for(state: State) -> tuple[str, ...]:
-    """The workers whose gradients others wait for; empty where none waits."""
+    """Returns the workers whose gradients others wait for; empty where none waits."""
     if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
         return ()
     choice = state.choice
@@ -449,7 +455,7 @@ def waited_for(state: State) -> tuple[str, ...]:
 
 
 def waiting_text(state: State, now: float) -> str:
-    """Which worker waits for which and since when, in words; empty without waits."""
+    """Describes the waits: the workers that wait, for how long, and for which workers; empty without waits."""
     since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
     if not since:
         return ""
@@ -467,7 +473,7 @@ def waiting_text(state: State, now: float) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names, and how many others there are beside the first of many."""
+    """Lists names, or the first of many and the number of others."""
     others = len(names) - _LISTED
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
@@ -480,14 +486,14 @@ def _gave(state: State, gave: Gave, now: float) -> Decision:
     void = worker in state.void if gave.void is None else gave.void
     state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
     if not state.started and not state.gathered and state.gathers:
-        # The first worker may come before the chief has said which version there is.
+        # The first worker may connect before the chief has reported the version.
         state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
-    # Who comes with a step that has ended is beside the slowest now; no worker has to catch up.
+    # A worker that joins with a completed step is level with the slowest now; no worker has to wait for it.
     clock = member.clock if known is None and state.members else member.clock + 1
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
-        # The variables have seen this gradient when the next event comes.
+        # The caller applies this gradient before the next event.
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
     if void or staleness or state.updating or version > state.version:
@@ -500,10 +506,10 @@ def _gave(state: State, gave: Gave, now: float) -> Decision:
 def _settled(
     state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
 ) -> Decision:
-    """Makes an update where one is due, and lets those go who may.
+    """Requests an update where one is due, and releases the workers that may continue.
 
-    Of a gradient that makes no update, only its ``giver`` can have come to be free, where updates are gathered: a round
-    of many workers would take a time that grows with the square of their number if all were looked at for each.
+    Where updates are gathered, a gradient that completes none can release only its ``giver``. Checking all workers for
+    each gradient would take a time per round that grows with the square of their number.
     """
     if not state.formed and _missing(state) <= 0:
         state, giver = replace(state, formed=True), None
@@ -521,7 +527,7 @@ def _settled(
 
 
 def _missing(state: State) -> int:
-    """How many workers have yet to come at the beginning."""
+    """Returns the number of workers still missing at the beginning."""
     if state.formed:
         return 0
     match state.choice:
@@ -545,7 +551,7 @@ def _complete(state: State) -> bool:
 
 
 def _rule(state: State) -> Callable[[Member], bool]:
-    """Which of the members that wait may go."""
+    """Returns the condition under which a waiting member may continue."""
     members = state.members.values()
     match state.choice:
         case Synchronous():
@@ -573,7 +579,7 @@ def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
 
 
 def _fresh(state: State) -> State:
-    """The state at the beginning of a version: no worker has given a gradient."""
+    """Returns the state at the beginning of a version: no worker has contributed a gradient."""
     return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
 
 
@@ -594,7 +600,7 @@ def _out_of_patience(state: State, now: float) -> Decision:
 
 
 def _newcomer(state: State, now: float) -> Member:
-    """A worker that comes: where the slowest is, so that no worker waits for it to catch up."""
+    """Returns the record of a joining worker: level with the slowest, so that no worker waits for it to catch up."""
     return Member(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
 
 

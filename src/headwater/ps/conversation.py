@@ -1,7 +1,8 @@
-"""A worker's conversation with every ``ps`` of a set of parameters: a frame to each, an answer from each.
+"""A worker's connections to every ``ps`` of a set of parameters: one frame to each, one answer from each.
 
-A ``ps`` that is lost is met anew, however long that takes, and asked again what it can answer again. While one is
-waited for, the others are looked after: what it waits for may itself wait for what another one needs.
+The worker reconnects to a ``ps`` that is lost, however long that takes, and repeats its request where the ``ps`` can
+answer it again. While it waits for one ``ps``, it watches the connections to the others: the awaited ``ps`` may itself
+wait for a gradient that another one has lost.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _log = logging.getLogger("headwater")
 
 
 class Reached(Protocol):
-    """What a ``ps`` that was reached has said."""
+    """Status that a ``ps`` reports when it is reached."""
 
     @property
     def details(self) -> Mapping[str, bytes]: ...
 
 
 class ServerLink(Protocol):
-    """How a worker reaches one ``ps``."""
+    """A worker's route to one ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> Reached | None:
-        """Waits until it can be reached; gives what it has said, or None where it is in this process."""
+        """Waits until the ``ps`` can be reached, and returns its status; None where it is in this process."""
         ...
 
     def take(self) -> Channel: ...
@@ -47,22 +48,22 @@ class ServerLink(Protocol):
 
 @dataclass(kw_only=True, slots=True)
 class ServerSession:
-    """What is known of one ``ps``.
+    """A worker's knowledge of one ``ps``.
 
     Attributes:
       task: its name.
       link: how to reach it.
       channel: open, or None.
       filled: generation of its values; 0 before the first.
-      version: of the values that it has, as far as it has told.
-      life: its present one.
-      answer_life: the one that has given the latest answer.
-      pieces: its blocks' values as they were read last, in the layout's order.
+      version: of its values, according to its latest answer.
+      life: incarnation of the ``ps`` that serves the channel.
+      answer_life: incarnation of the ``ps`` that gave the latest answer.
+      pieces: values of its blocks as they were last read, in the layout's order.
       read: the version of these.
-      read_life: the life that had them.
+      read_life: incarnation of the ``ps`` from which they were read.
       optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
         those that changes are added to, and those of which some rows are read and updated.
-      waits_for: what this worker waits for there, and since when; None while it does not wait for long.
+      waits_for: reason and start of a long wait for this ``ps``; None while there is none.
     """
 
     task: str
@@ -83,13 +84,13 @@ class ServerSession:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic:
-    """What has travelled between a worker and all ``ps``.
+    """Amount of data exchanged between a worker and all ``ps``.
 
     Attributes:
       sent_bytes: of tensors.
       received_bytes: of tensors.
-      round_trips: how often the worker has waited for answers.
-      rows: of tables, that were read.
+      round_trips: number of times that the worker has waited for answers.
+      rows: number of rows read from tables.
     """
 
     sent_bytes: int = 0
@@ -107,27 +108,30 @@ class Traffic:
 
 
 class JobOverError(GaveUpError):
-    """A ``ps`` is not there, as the job is over, and is not needed any more."""
+    """The job is over, so an unreachable ``ps`` will not return; this worker does not need it any more."""
 
 
 class _MetAnewError(UnavailableError):
-    """While an answer of a ``ps`` was waited for, another one was lost, and while that was met, this one was: it has
-    another channel now, on which that answer will not come."""
+    """The channel on which an answer was awaited has been replaced.
+
+    While the worker waited for one ``ps``, another was lost; while it reconnected to that one, the first was lost as
+    well. It has another channel now, on which the answer will not arrive.
+    """
 
 
 class Conversation:
-    """With every ``ps``, in turns. Used by one thread at a time.
+    """The connections to every ``ps``, used in turn. Used by one thread at a time.
 
     Args:
       worker: this worker's name.
-      sessions: what is known of each ``ps``.
-      greet: opens a channel to a ``ps``, by its number, and says who this is there.
-      may_leave: whether this worker needs no ``ps`` any more that is not there when the job is over.
+      sessions: one for each ``ps``.
+      greet: opens a channel to a ``ps``, given its number, and introduces this worker there.
+      may_leave: whether this worker can do without a ``ps`` that is gone when the job is over.
 
     Attributes:
-      sessions: what is known of each ``ps``.
-      rows_read: how many rows of tables have travelled.
-      lost_first: whether the first ``ps`` was lost. Set by this object, taken back by its user.
+      sessions: one for each ``ps``.
+      rows_read: number of rows of tables that were read.
+      lost_first: whether the first ``ps`` was lost. Set by this object and reset by its user.
     """
 
     def __init__(
@@ -148,18 +152,19 @@ class Conversation:
         self._received_bytes = 0
         self._round_trips = 0
         self._asked: dict[int, Channel | None] = {}
-        #: Answers that came while that of another ``ps`` was waited for.
+        #: Answers that arrived while the answer of another ``ps`` was awaited.
         self._early: dict[Channel, Frame] = {}
-        #: Whether a ``ps`` has not taken the gradients that were pushed last.
+        #: Whether a ``ps`` has rejected the gradients of the latest push.
         self._late = False
-        #: What a ``ps`` that is met anew is asked again, and the generation of its values when it was asked; None: any.
+        #: Requests to repeat after reconnecting to a ``ps``, by its number, each with the generation of values that it
+        #: was sent to; None: repeat it to any generation.
         self._repeated: dict[int, tuple[Frame, int | None]] = {}
 
     def meet(self, index: int) -> None:
-        """Opens a channel to a ``ps``, as soon as it is there.
+        """Opens a channel to a ``ps`` as soon as it can be reached.
 
         Raises:
-          GaveUpError: it did not come before the deadline.
+          GaveUpError: it could not be reached before the deadline.
           JobOverError: the job is over, and this worker only reads values, or has finished.
         """
         session, deadline_s = self.sessions[index], Patience.from_environment().deadline_s
@@ -169,7 +174,7 @@ class Conversation:
                 self._greet(index)
                 return
             except (UnavailableError, AbortedError) as error:
-                # It is not there yet, or went away again between two of its first answers.
+                # It is not there yet, or was lost again between two of its first answers.
                 if self._may_leave() and self.others_are_over(index):
                     raise JobOverError(None, None, f"{session.task} has ended with the job: {error.message}") from error
                 if time.monotonic() >= give_up_at:
@@ -180,7 +185,7 @@ class Conversation:
                 _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
 
     def others_are_over(self, index: int) -> bool:
-        """Whether a ``ps`` other than number ``index`` says that the chief's program has ended."""
+        """Returns whether a ``ps`` other than number ``index`` reports that the chief's program has ended."""
         for other in (*self.sessions[:index], *self.sessions[index + 1 :]):
             try:
                 said = other.link.reach(0.0)
@@ -192,7 +197,7 @@ class Conversation:
         return False
 
     def drop(self, session: ServerSession) -> None:
-        """Ends the channel to a ``ps``, if there is one."""
+        """Closes the channel to a ``ps``, if there is one."""
         if session.channel is not None:
             session.link.give_back(session.channel, False)
             session.channel = None
@@ -205,13 +210,13 @@ class Conversation:
         always: bool = False,
         after_first: Callable[[Frame | None], None] | None = None,
     ) -> list[Frame | None]:
-        """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile.
+        """Sends a frame to each ``ps``, then receives an answer from each; None from those that were lost meanwhile.
 
         Args:
-          again: a ``ps`` that was lost and still has its values is sent its frame again, at once: the answer of another
-            one may wait for a worker that waits for this.
-          always: one that was started anew is sent it again, too.
-          after_first: is given the first answer, before the others are taken.
+          again: whether to repeat the frame at once to a ``ps`` that was lost and still has its values: another ``ps``
+            may answer only when this one has the frame.
+          always: whether to repeat it also to a ``ps`` that was restarted without its values.
+          after_first: called with the first answer before the others are received.
         """
         self._asked, self._early, self._late = {}, {}, False
         answers: list[Frame | None] = []
@@ -222,7 +227,7 @@ class Conversation:
         }
         for index in range(len(self.sessions)):
             frame = frames[index]
-            if frame is not None and index not in self._asked:  # else it was met anew, and asked, meanwhile
+            if frame is not None and index not in self._asked:  # else it was sent again after reconnecting
                 try:
                     self._send_asked(index, frame)
                 except (UnavailableError, AbortedError) as error:
@@ -235,14 +240,14 @@ class Conversation:
         return answers
 
     def _answer(self, index: int) -> Frame | None:
-        """The answer of a ``ps`` to what `_exchange` asked of it; None where it was lost meanwhile."""
+        """Returns the answer of a ``ps`` to the frame that `exchange` sent; None where it was lost meanwhile."""
         session, answer = self.sessions[index], None
-        # On a new channel it was lost, and met again, while another one was waited for.
+        # Another channel means that the ps was lost and reconnected while another answer was awaited.
         while answer is None and index in self._asked and self._asked[index] is session.channel:
             try:
                 answer = self._receive(session)
             except _MetAnewError:
-                continue  # and asked again, where it still has its values
+                continue  # the frame was repeated where the ps still has its values
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
         frame, _ = self._repeated.pop(index, (None, None))
@@ -250,7 +255,7 @@ class Conversation:
         return answer
 
     def repeat_instead(self, frame: Callable[[int, Frame], Frame]) -> None:
-        """What a ``ps`` whose answer has yet to come is asked, should it be lost before, in the place of its frame."""
+        """Replaces the frames to be repeated to a ``ps`` that is lost before its answer arrives."""
         self._repeated = {index: (frame(index, former), filled) for index, (former, filled) in self._repeated.items()}
 
     def _send_asked(self, index: int, frame: Frame) -> None:
@@ -258,7 +263,7 @@ class Conversation:
         self._asked[index] = self.sessions[index].channel
 
     def lost(self, index: int, error: OpError) -> None:
-        """Meets a ``ps`` anew; sends it again what it is to answer, where it has its values still."""
+        """Reconnects to a ``ps`` that was lost, and repeats its pending request where it still has its values."""
         session = self.sessions[index]
         while True:
             self.lost_first = self.lost_first or index == 0
@@ -268,7 +273,7 @@ class Conversation:
             frame, filled = self._repeated.get(index, (None, None))
             if frame is None:
                 return
-            if filled not in (None, session.filled):  # what it took of the gradients is gone
+            if filled not in (None, session.filled):  # gradients that it had accepted are gone
                 self._late = self._late or frame.kind == kinds.PUSH
                 return
             try:
@@ -278,16 +283,16 @@ class Conversation:
                 error = again
 
     def ask(self, session: ServerSession, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
-        """The answer of a ``ps``; ``waiting`` is called each time that the ``ps`` says what it waits for.
+        """Sends a frame and returns the answer; ``waiting`` is called each time that the ``ps`` reports a wait.
 
         Raises:
-          UnavailableError, AbortedError: it is lost, or was started anew.
+          UnavailableError, AbortedError: the ``ps`` is lost, or was restarted without its values.
         """
         self._send(session, frame)
         return self._receive(session, waiting)
 
     def ask_until(self, index: int, frame: Frame) -> Frame:
-        """Asks what a ``ps`` that is started anew can answer just as well, until there is an answer."""
+        """Sends a frame until there is an answer, for requests that a restarted ``ps`` can answer as well."""
         while True:
             try:
                 return self.ask(self.sessions[index], frame)
@@ -306,7 +311,7 @@ class Conversation:
         while True:
             if session.channel is not channel:
                 raise _MetAnewError(None, None, f"{session.task} was met anew, and has not been asked since")
-            if channel.closed:  # it was found to be gone while another one was waited for
+            if channel.closed:  # it was found lost while another one was awaited
                 raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:
                 frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
@@ -329,9 +334,11 @@ class Conversation:
         return frame
 
     def _is_too_late(self, waiting_for: ServerSession) -> bool:
-        """Whether a ``ps`` has not taken the gradients, so that an update at another one need not be waited for.
+        """Returns whether a ``ps`` has rejected the gradients, so that this worker must not wait for an update at
+        another.
 
-        That update may need the next gradient of a worker which waits for an update that needs this worker's next one.
+        That update may need the next gradient of a worker which itself waits for an update that needs this worker's
+        next gradient: a deadlock.
         """
         for index, (frame, _) in self._repeated.items():
             session, channel = self.sessions[index], self._asked.get(index)
@@ -347,14 +354,14 @@ class Conversation:
         return self._late
 
     def _waits(self, session: ServerSession, what: str) -> None:
-        """Says what the worker waits for, and looks after the other ``ps`` meanwhile."""
+        """Logs a wait, and meanwhile reconnects to other ``ps`` that were lost."""
         _log.info("%s waits for %s: %s", self._worker, session.task, what)
         since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
         session.waits_for = f"{session.task}: {what}", since
         self._look_around(session)
 
     def traffic(self) -> Traffic:
-        """What has travelled so far."""
+        """Returns the amount of data exchanged so far."""
         return Traffic(
             sent_bytes=self._sent_bytes,
             received_bytes=self._received_bytes,
@@ -363,11 +370,12 @@ class Conversation:
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """What this worker waits for, where that takes long, and since when (`time.monotonic`)."""
+        """Returns the long waits of this worker: the reason of each and its start (`time.monotonic`)."""
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
     def _look_around(self, waiting_for: ServerSession) -> None:
-        """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
+        """Reconnects to every other ``ps`` that was lost: the awaited one may itself wait for a frame that one of these
+        needs."""
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():
@@ -375,5 +383,5 @@ class Conversation:
 
 
 def _is_late(asked: Frame, answer: Frame) -> bool:
-    """Whether gradients were pushed, and not taken."""
+    """Returns whether gradients were pushed and rejected."""
     return asked.kind == kinds.PUSH and answer.kind == kinds.VALUES and answer.header[1] is False

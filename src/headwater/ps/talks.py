@@ -1,4 +1,4 @@
-"""A worker's conversation with a ``ps``, and its latest request."""
+"""A worker's connection to a ``ps``, and its latest request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from headwater.cluster.transport.channel import Channel
 
 
 class WorkerTalk:
-    """The conversation with one worker; to the progress watchdog, its step.
+    """The connection of one worker; the progress watchdog sees it as the worker's step.
 
     Attributes:
       worker: its name.
       channel: to it.
-      waits_for: what it waits for here, and since when; None while it does not. The text is empty for an update, which
-        `waiting_text` tells of.
-      turn: notified when the worker may go on.
+      waits_for: reason and start of the worker's wait here; None while it does not wait. The reason is empty for an
+        update, which `waiting_text` describes.
+      turn: notified when the worker may continue.
       watched: whether the watchdog counts its steps.
     """
 
@@ -30,15 +30,15 @@ class WorkerTalk:
 
 @dataclass(kw_only=True, slots=True)
 class Request:
-    """The latest request of a worker, which may come again.
+    """The latest request of a worker, which may be repeated.
 
     Attributes:
-      number: the worker's number of it.
-      applied: whether its gradients were taken.
-      version: of the values when they were given.
-      ticket: the step that it was given; None without one.
-      handed: the range of examples that it was given, as (epoch, start, stop, seed of the order); or, in words, which
-        were set aside; None without either.
+      number: assigned by the worker.
+      applied: whether its gradients were accepted.
+      version: of the values when they were pushed.
+      ticket: number of the assigned step; None without one.
+      handed: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names the
+        ranges that were set aside; None without either.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""What a worker asks the first ``ps`` for: its next step, or examples; see `headwater.ps.protocol`."""
+"""Requests of a worker to the first ``ps`` for its next step, or for examples; see `headwater.ps.protocol`."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 from headwater.errors import InvalidArgumentError
 from headwater.ps.accounting.ledger import Plan, Work
 
-#: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1; where
-#: examples are accounted for, also what `asking` makes.
+#: Number of the training, of the epoch, the epoch's steps or -1, the first step without data or -1; where examples are
+#: accounted for, also the result of `asking`.
 Wish = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
-#: A range that is given back, with the reason; without one it is as good as before.
+#: A range that is given back, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]
 
 
 def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple[Any, ...]:
-    """The last part of a wish for examples.
+    """Returns the last part of a request for examples.
 
     Args:
-      first: the first epoch that the worker goes through.
+      first: the first epoch of the request.
       plan: of the epochs.
-      part: which part of a batch the worker takes, as (number, of how many), as long as the ``ps`` does not know
-        better; None where it takes whole batches.
+      part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None where the worker
+        takes whole batches.
     """
     return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, part
 
 
 def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
-    """The ranges whose gradient a frame brings, and those that it gives back with their reasons."""
+    """Returns the ranges whose gradient a frame carries, and the ranges that it gives back with their reasons."""
     match work:
         case None:
             return [], []
@@ -38,7 +38,7 @@ def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
 
 
 def range_of(span: Any) -> Work:
-    """A range of examples that came over a wire."""
+    """Returns a range of examples from a frame."""
     match span:
         case (int(epoch), int(start), int(stop)):
             return Work(epoch, start, stop)
@@ -47,7 +47,8 @@ def range_of(span: Any) -> Work:
 
 
 def wish_of(worker: str, wish: Any) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
-    """A wish for examples: training, last epoch, steps, what is exhausted; first epoch, plan, part of a batch."""
+    """Returns the fields of a request for examples: training, last epoch, steps, first step without data; first epoch,
+    plan, part of a batch."""
     match wish:
         case (
             int(training),
@@ -66,7 +67,7 @@ def wish_of(worker: str, wish: Any) -> tuple[int, int, int, int, tuple[int, Plan
 
 
 def _is_part(part: Any) -> bool:
-    """Whether these are the number of a part, and of how many."""
+    """Returns whether this is a pair (number of a part, of how many)."""
     match part:
         case (int(number), int(count)):
             return 0 <= number < count
