@@ -1,4 +1,4 @@
-"""Batches of a worker whose examples are accounted for: by range, from arrays in memory or whatever can be indexed."""
+"""Batches of a worker whose examples are accounted for: by range, from arrays in memory or any indexed source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Rows = Callable[[Any], Any]
 
 
 class Indexed(Protocol):
-    """What examples are taken from: an array, or anything with as many rows as there are examples."""
+    """A source of examples: an array, or any object with one row for each example."""
 
     def __len__(self) -> int: ...
 
@@ -36,17 +36,17 @@ class Indexed(Protocol):
 
 
 class Source:
-    """The examples of a program, by their places in an epoch.
+    """The examples of a program, by their positions in an epoch.
 
     Args:
       source: an `Indexed`, or a pytree of such, all of one length; or a dataset that gives one example at a time.
       batch_size, shuffle, seed, tries: see `headwater.ps.accounting.ledger.Plan`.
 
     Attributes:
-      plan: how an epoch of them is divided.
+      plan: division of an epoch of them into ranges.
 
     Raises:
-      ValueError, TypeError: an argument cannot be right.
+      ValueError, TypeError: an argument is invalid.
     """
 
     def __init__(self, source: object, *, batch_size: int, shuffle: bool, seed: int | None, tries: int) -> None:
@@ -60,11 +60,11 @@ class Source:
         self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
 
     def take(self, work: Work, seed: int) -> Any:
-        """The examples of a range.
+        """Returns the examples of a range.
 
         Args:
           work: the range.
-          seed: of the epochs' orders.
+          seed: for the orders of the epochs.
         """
         places = slice(work.start, work.stop)
         return self._rows(self._order(seed, work.epoch)[places] if self.plan.shuffle else places)
@@ -72,7 +72,7 @@ class Source:
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
         if known is None:
-            while len(self._orders) > 1:  # there are two epochs at most that are not over
+            while len(self._orders) > 1:  # at most two epochs are not over
                 del self._orders[min(self._orders)]
             known = self._orders[seed, epoch] = shuffled(seed, epoch, self.plan.size)
         return known
@@ -116,13 +116,13 @@ def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
 
 
 class Examples:
-    """The ranges of examples that a worker has, and whose gradients it has not brought yet.
+    """The ranges of examples that a worker was assigned and whose gradients it has not pushed yet.
 
     Args:
-      client: of the worker.
+      client: the worker's client.
 
     Attributes:
-      asked: whether it has asked for any.
+      asked: whether the worker has asked for any.
     """
 
     def __init__(self, client: ParameterClient) -> None:
@@ -136,7 +136,7 @@ class Examples:
         self._returned: list[Returned] = []
 
     def wish(self, training: int, epochs: int, plan: Plan) -> Wish:
-        """What to ask for, to go through the next ``epochs`` epochs."""
+        """Returns the request for the next ``epochs`` epochs."""
         self.asked = True
         first, self._next_epoch = self._next_epoch, self._next_epoch + epochs
         return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
@@ -156,7 +156,7 @@ class Examples:
             self._end()
 
     def _end(self) -> None:
-        """What it has not begun goes back with what it asks for next."""
+        """Gives a range that was not begun back with the next request."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
         self._wish = self._ahead = None
@@ -167,7 +167,7 @@ class Examples:
             returned, self._returned = self._returned, []
             self._ticket, self._ahead = client.next_step(wish, returned), client.handed
             if self._ticket == protocol.NOTHING_YET and not client.rest(wish) and self._taken:
-                return None  # the rest is what this worker has taken, and is to push first
+                return None  # the remaining ranges are this worker's own, and it must push them first
         handed, self._ahead = self._ahead, None
         if isinstance(handed, str):
             raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")
@@ -176,13 +176,13 @@ class Examples:
         return handed
 
     def cannot(self, reason: str, work: Work | None = None) -> None:
-        """This worker cannot do a range that it has; None: all that it has."""
+        """Gives a range back because this worker failed to compute it; None: all ranges that it holds."""
         for one in [work] if work is not None else list(self._taken):
             self._taken.remove(one)
             self._returned.append((one, reason))
 
     def push(self, gradients: Sequence[Array], *, weight: float = 1.0, knobs: Sequence[float] = ()) -> bool:
-        """Brings the gradient of what this worker has; whether it was taken, see `ParameterClient.push`."""
+        """Pushes the gradient of the held ranges; returns whether it was accepted, see `ParameterClient.push`."""
         given, self._taken = self._taken, []
         returned, self._returned = self._returned, []
         wish = self._wish if self._ahead is None else None

@@ -1,4 +1,4 @@
-"""Blocks of a ``ps`` as JAX arrays: what updaters for optax and for Keras have in common."""
+"""Blocks of a ``ps`` as JAX arrays: the common part of the updaters for optax and Keras."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _add: Any = _jax.jit(jnp.add, donate_argnums=0)
 class BlockValues:
     """The values of one task's blocks.
 
-    Updates donate buffers, so they happen in place; where an array that was handed out still refers to one, JAX makes a
-    new one instead. So whatever was handed out stays as it is.
+    Updates donate buffers, so they happen in place; where a returned array still refers to a buffer, JAX makes a new
+    one instead. So returned arrays never change.
 
     Args:
-      layout: what every ``ps`` has.
-      index: the number of this one.
+      layout: the placement of all blocks on all ``ps``.
+      index: the number of this ``ps``.
     """
 
     def __init__(self, layout: Layout, index: int) -> None:
@@ -41,10 +41,10 @@ class BlockValues:
         self.others: list[Any] = []
 
     def set(self, values: Sequence[Array]) -> None:
-        """Takes values of all blocks but tables, in order.
+        """Sets the values of all blocks except tables, in order.
 
         Raises:
-          InvalidArgumentError: a shape or dtype is another.
+          InvalidArgumentError: a shape or dtype differs.
         """
         places = sorted([*self.optimized_at, *self.others_at])
         if len(values) != len(places):
@@ -70,7 +70,7 @@ class BlockValues:
             check(f"gradient of {self.specs[at].name}", gradient, self.shapes[at], gradient.dtype)
 
     def change(self, changes: Mapping[int, Array]) -> None:
-        """Adds to blocks that the optimizer does not update, by position among these."""
+        """Adds changes to blocks that the optimizer does not update, by position among these."""
         for number, change in changes.items():
             at = self.others_at[number]
             check(f"change of {self.specs[at].name}", change, self.shapes[at], np.dtype(self.specs[at].dtype))
@@ -78,14 +78,14 @@ class BlockValues:
 
 
 def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: Any) -> list[Any]:
-    """``after``, where only ``scale`` of each change is made; None for all of it."""
+    """Returns ``after`` with each change multiplied by ``scale``; unchanged if that is None."""
     if scale is None:
         return list(after)
     return [(old + scale * (new - old)).astype(old.dtype) for old, new in zip(before, after, strict=True)]
 
 
 def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raises InvalidArgumentError when ``value`` is of another shape or dtype."""
+    """Raises InvalidArgumentError when ``value`` has another shape or dtype."""
     if value.shape != shape or value.dtype != dtype:
         raise InvalidArgumentError(
             None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} came"
@@ -93,7 +93,7 @@ def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 
 def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
-    """``state`` as JAX arrays, after a look at shapes and dtypes; ``like`` has both, by name."""
+    """Converts ``state`` to JAX arrays after checking shapes and dtypes against ``like``, which is by name."""
     if len(state) != len(like):
         raise InvalidArgumentError(None, None, f"{len(state)} arrays of an optimizer's state came; it has {len(like)}")
     for (name, leaf), array in zip(like.items(), state, strict=True):

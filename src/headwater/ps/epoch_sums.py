@@ -1,6 +1,6 @@
-"""What workers add up over an epoch, such as the losses and metrics of their rows, so that it is the job's.
+"""Sums that workers add up over an epoch, such as losses and metrics of their rows, so that they cover the whole job.
 
-Most numbers are added up, whoever brings them. Others say how they combine, by a code for each:
+Most numbers are added over all workers. Others have a code that says how they combine:
 
     code % 3    within an update, over the gradients that it is made of: 0 sum, 1 maximum, 2 minimum
     code // 3   over the updates of an epoch: 0 sum, 1 the last one, 2 maximum, 3 minimum
@@ -16,17 +16,17 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.ps.updater import Array
 
-#: Codes of numbers, see above.
+#: Codes of numbers, see the module's docstring.
 ADD, LAST, MAX, MIN, ADD_MAX, ADD_MIN = 0, 3, 7, 11, 1, 2
 
 
 @dataclass(slots=True)
 class _Open:
-    """An update that may still get numbers.
+    """An update to which numbers may still be added.
 
     Attributes:
-      version: of the values that its gradients were computed from, as the ``ps`` counts.
-      numbers: of the gradients so far.
+      version: of the values from which its gradients were computed, as counted by the ``ps``.
+      numbers: combined numbers of the gradients so far.
       codes: of the numbers.
     """
 
@@ -36,7 +36,7 @@ class _Open:
 
 
 class EpochSums:
-    """Sums by epoch, in float64: those of the present one and of the one before.
+    """Sums by epoch, in float64: of the current epoch and of the previous one.
 
     Asynchronous workers are at most one epoch apart.
     """
@@ -46,16 +46,16 @@ class EpochSums:
         self._open: dict[int, _Open] = {}
 
     def add(self, worker: str, epoch: int, sums: Array, version: int = 0) -> None:
-        """Adds what a worker brings.
+        """Adds the contribution of a worker.
 
         Args:
           worker: its name.
-          epoch: the one that it is in.
+          epoch: the worker's epoch.
           sums: ``[numbers]``, or ``[2, numbers]`` with their codes.
-          version: the update that they belong to.
+          version: identifies the update to which the numbers belong.
 
         Raises:
-          InvalidArgumentError: others brought another number of them.
+          InvalidArgumentError: another worker has contributed a different number of sums.
         """
         numbers = (sums if sums.ndim == 1 else sums[0]).astype(np.float64)
         known = self._sums.get(epoch, self._open[epoch].numbers if epoch in self._open else None)
@@ -81,7 +81,7 @@ class EpochSums:
         self._open[epoch] = _Open(version, numbers, codes)
 
     def _folded(self, epoch: int) -> Array:
-        """The sums of an epoch with those of the open update."""
+        """Returns the sums of an epoch, including the open update."""
         update, before = self._open.get(epoch), self._sums.get(epoch)
         if update is None or before is None:
             return self._sums[epoch] if update is None else update.numbers
@@ -90,24 +90,24 @@ class EpochSums:
         return np.where(ways == 1, numbers, found)
 
     def of(self, epoch: int) -> Sequence[Array]:
-        """The sums of an epoch; none where no worker has brought any."""
+        """Returns the sums of an epoch; empty where no worker has contributed any."""
         return (self._folded(epoch),) if epoch in self._sums or epoch in self._open else ()
 
     def all(self) -> dict[int, list[float]]:
-        """All sums, by epoch."""
+        """Returns all sums, by epoch."""
         return {epoch: self._folded(epoch).tolist() for epoch in sorted({*self._sums, *self._open})}
 
     def restore(self, sums: Mapping[int, Sequence[float]]) -> None:
-        """Takes what `all` gave."""
+        """Replaces the sums by the result of `all`."""
         self._sums = {epoch: np.array(numbers, np.float64) for epoch, numbers in sums.items()}
         self._open.clear()
 
     def clear(self) -> None:
-        """Another training begins."""
+        """Forgets all sums, because another training begins."""
         self._sums.clear()
         self._open.clear()
 
 
 def _pick(ways: Array, total: Array, one: Array, other: Array) -> Array:
-    """By way, the total, the larger or the smaller of two numbers."""
+    """Selects by code the total, the larger or the smaller of two numbers."""
     return np.select([ways == 0, ways == 1], [total, np.maximum(one, other)], np.minimum(one, other))

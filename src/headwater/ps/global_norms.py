@@ -1,8 +1,8 @@
-"""Norms over all leaves of a tree whose leaves are on several ``ps``: what `optax.clip_by_global_norm` needs.
+"""Norms over all leaves of a tree whose leaves are on several ``ps``, as for `optax.clip_by_global_norm`.
 
-While an optimizer is traced, optax's norms of trees are replaced: each adds up the squares of the leaves that are at
-hand, and stands for the whole sum, which is an argument of the compiled update. Where each gradient is an update by
-itself, the worker that brings it has all of it: it computes the sums beforehand and sends them along.
+While an optimizer is traced, optax's norms of trees are replaced: each adds up the squares of the local leaves, and
+stands for the whole sum, which is an argument of the compiled update. Where each gradient is an update by itself, the
+worker has the whole gradient: it computes the sums beforehand and sends them along.
 
 optax has the norm under several names; all stand for one function, and each of them is in `_NAMES`.
 """
@@ -26,7 +26,7 @@ _jax: Any = jax
 _jnp: Any = _jax.numpy
 _tree: Any = _jax.tree_util
 
-#: Where optax has its norm of a tree: modules and names in them.
+#: Places where optax exports its norm of a tree: modules and names in them.
 _NAMES = (
     ("optax.tree", "norm"),
     ("optax.tree_utils", "tree_norm"),
@@ -42,12 +42,12 @@ class SumsError(ValueError):
 
 
 class _Enough(Exception):
-    """The sum that was wanted is found."""
+    """Ends the trace of an update: the requested sum has been found."""
 
 
 @contextmanager
 def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
-    """Within it, optax's norm of a tree is ``norm``. One thread at a time."""
+    """Replaces optax's norm of a tree by ``norm`` within the context. One thread at a time."""
 
     def replaced(tree: object, ord: object = None, squared: bool = False) -> object:
         if ord not in (None, 2):
@@ -69,17 +69,17 @@ def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
 
 
 def squares(tree: object) -> Any:
-    """The sum of the squares of all numbers in a tree."""
+    """Returns the sum of the squares of all numbers in a tree."""
     leaves = [_jnp.sum(_jnp.square(_jnp.abs(leaf))) for leaf in _tree.tree_leaves(tree)]
     return sum(leaves, _jnp.float32(0))
 
 
 def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
-    """How many norms over all leaves an update of ``optimizer`` takes.
+    """Returns the number of norms over all leaves that an update of ``optimizer`` takes.
 
     Args:
       optimizer: of optax.
-      params: a tree, whose leaves have shapes and types.
+      params: a tree whose leaves have shapes and types.
     """
     found: list[Any] = []
 
@@ -95,10 +95,10 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
 
 
 def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -> Callable[[Any], Any]:
-    """A function of a tree of gradients that gives the sum of squares which an update needs.
+    """Returns a function that computes, from a tree of gradients, the sum of squares for an update.
 
     Raises:
-      SumsError: the norm is not one of gradients alone, or there are several.
+      SumsError: the norm depends on more than the gradients, or there are several norms.
     """
     if find_sums(optimizer, params) > 1:
         raise SumsError(
@@ -142,6 +142,6 @@ def _zeros(leaf: Any) -> object:
 
 
 def _no_numbers(leaf: Any) -> object:
-    """In the place of what a sum of gradients must not use: the sum would be no number either."""
+    """Placeholder for arguments that a sum of gradients must not use: NaN would show in the sum."""
     real = _jnp.issubdtype(leaf.dtype, _jnp.inexact)
     return _jnp.full(leaf.shape, _jnp.nan if real else 0, leaf.dtype)

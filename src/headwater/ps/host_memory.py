@@ -1,4 +1,4 @@
-"""What a ``ps`` knows as a whole: for a file of its own, and for another copy that is to serve in its place."""
+"""Export and import of the whole state of a ``ps``: for a file of its own, and for another server that takes over."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headwater.ps.updates import Updates
 
 
 class HostMemory:
-    """All that a host has, taken at one moment, and put in its place.
+    """Exports the whole state of a host at one moment, and installs such a state.
 
     Args:
-      context: of the host.
-      life: of the host.
-      updates: which have the values.
-      workers: that take part.
-      names: of its blocks.
+      context: the host's context.
+      life: incarnation of the host.
+      updates: holds the values.
+      workers: membership of the workers.
+      names: names of the host's blocks.
     """
 
     def __init__(
@@ -36,13 +36,15 @@ class HostMemory:
         self._names = names
 
     def state(self) -> HostState | None:
-        """All that it has, but rows of tables; None while it has no values. No array is copied: an update that comes
-        while one is in use makes a new one."""
+        """Returns the whole state except rows of tables; None while there are no values.
+
+        No array is copied: an update that runs while an array is in use makes a new one.
+        """
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         with self._changed:
             if not updates.filled:
                 return None
-            # Gradients that wait for those of others are none of it: their workers bring them again.
+            # Gathered gradients of an unfinished round are not part of the state: their workers push them again.
             again = updates.gathered_of()
             answered = {
                 worker: Answered(
@@ -71,10 +73,11 @@ class HostMemory:
             )
 
     def resume(self, state: HostState, at: float) -> None:
-        """Goes on with its own state of an earlier life, saved ``at``, in seconds since 1970; before it serves.
+        """Continues from a state that an earlier incarnation saved ``at``, in seconds since 1970. Called before
+        serving.
 
         Raises:
-          InvalidArgumentError: arrays are of other shapes.
+          InvalidArgumentError: the arrays have other shapes.
         """
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         with self._changed:
@@ -94,12 +97,12 @@ class HostMemory:
             updates.way_back = WayBack(life=state.life, version=state.version, at=at, names=self._names)
 
     def words(self) -> Any:
-        """What another copy of the values has to know to serve in the place of this one, as a frame's header has it.
-        The lock is held."""
+        """Returns the header with which another server of the same values can take over. The lock is held."""
         updates, workers, tickets = self._updates, self._workers, self._workers.tickets
         at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
-        # Gradients that wait for those of others do not go along: their workers bring them again, but for those that
-        # were told to go on without the update, as another ``ps`` has not taken their gradient.
+        # Gathered gradients of an unfinished round are left out, since their workers push them again. Workers that were
+        # told to continue without the update, because another ``ps`` has rejected their gradient, do not; so their
+        # latest request stays, as rejected.
         gathered = updates.gathered_of()
         again = gathered - workers.going_on()
         latest = {
@@ -126,11 +129,11 @@ class HostMemory:
         )
 
     def take_over(self, words: Any, come_s: float) -> None:
-        """Goes on where another copy ended, whose `words` these are; the values are here already.
+        """Takes over from another server, given its `words`; the values are here already.
 
         Args:
-          words: what that copy knew.
-          come_s: how long workers that took part may take to come; those that have not by then are gone, in seconds.
+          words: the state that `words` returned there.
+          come_s: time that members may take to connect here, in seconds; later they are removed.
         """
         (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
         members, resting, away, finished, formed = others

@@ -1,4 +1,4 @@
-"""All that a ``ps`` has of a set of parameters at one moment, but rows of tables."""
+"""State of a set of parameters on a ``ps`` at one moment, except rows of tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Answered:
     """The latest request of a worker; see `headwater.ps.protocol`.
 
     Attributes:
-      life: of the worker's program.
+      life: incarnation of the worker's program.
       number: of the request; -1 before the first.
-      applied: whether its gradients were taken.
-      version: of the values when they were given.
-      ticket: the step that it was given; None without one.
+      applied: whether its gradients were accepted.
+      version: of the values when they were pushed.
+      ticket: number of the assigned step; None without one.
     """
 
     life: int
@@ -31,19 +31,20 @@ class Answered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostState:
-    """See above.
+    """The state of a set of parameters on a ``ps``.
 
     Attributes:
-      version: how many updates the values have seen.
+      version: number of updates applied to the values.
       filled: generation of the values, see `headwater.ps.protocol`.
-      life: of the ``ps`` that has them.
-      trainings: that are over.
-      seed: of epochs.
-      steps: the present epoch, how many of its steps were handed out, at which version it began, and how many it has.
-      answered: by worker what it asked last.
-      sums: by epoch what workers have added up.
-      ledger: which examples are applied; None where none are accounted for.
-      values: of all blocks but tables.
+      life: incarnation of the ``ps`` that has them.
+      trainings: number of trainings that are over.
+      seed: for the order of the examples of epochs.
+      steps: the current epoch, the number of its steps assigned, the version at which it began, and its length in
+        steps.
+      answered: the latest request of each worker, by its name.
+      sums: contributions of the workers, by epoch.
+      ledger: record of the applied examples; None where none are accounted for.
+      values: of all blocks except tables.
       state: the optimizer's, by name.
     """
 
@@ -60,7 +61,7 @@ class HostState:
     state: Mapping[str, Array]
 
     def facts(self) -> dict[str, object]:
-        """All but the arrays and the ledger, as JSON takes it."""
+        """Returns all but the arrays and the ledger, as values that JSON can represent."""
         answered = {
             worker: [one.life, one.number, one.applied, one.version, one.ticket]
             for worker, one in self.answered.items()
@@ -80,10 +81,10 @@ class HostState:
     def of(
         facts: Mapping[str, Any], ledger: bytes | None, values: Sequence[Array], state: Mapping[str, Array]
     ) -> HostState:
-        """What `facts` gave, with the rest.
+        """Builds a state from the result of `facts` and the arrays.
 
         Raises:
-          InvalidArgumentError: these are no such facts.
+          InvalidArgumentError: the facts are malformed.
         """
         try:
             epoch, given, base, steps = map(int, facts["steps"])

@@ -1,4 +1,4 @@
-"""What serves a set of parameters, or a part of one, to workers."""
+"""Interface of a served set of parameters, or of a part of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.ps.recovery import WayBack
 
 
 class Hosted(Protocol):
-    """One set of parameters of a task, or one copy of a part of it.
+    """A set of parameters on a task, or a replica or shard of one.
 
     See `headwater.ps.host.HostedParameters`, `headwater.ps.replicas.shard.ShardCopy` and
     `headwater.ps.shards.holder.ShardHolder`.

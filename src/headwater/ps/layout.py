@@ -1,7 +1,7 @@
-"""Which ``ps`` has which part of which variable. Pure: every task finds the same layout by itself.
+"""Placement of the parts of variables on the ``ps``. Pure: every task computes the same layout by itself.
 
-A variable is one *block*, or several when a partitioner splits it along its first dimension. Blocks go, in the order of
-the variables, to whichever ``ps`` has the fewest bytes so far.
+A variable is one *block*, or several when a partitioner splits it along its first dimension. Blocks are placed, in the
+order of the variables, on the ``ps`` with the fewest bytes so far.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariableSpec:
-    """A variable, as far as its place depends on it.
+    """Properties of a variable that determine its placement.
 
     Attributes:
       name: unique among the variables of a layout.
-      shape: of the whole.
-      dtype: NumPy's name of its elements' type.
-      optimized: whether the optimizer updates it. Other variables (moving statistics) take changes by addition.
-      table: whether workers read and update only some of its rows in a step. Such a variable is in parts on all tasks,
-        and is not counted as ``optimized``, though the optimizer updates it.
+      shape: of the whole variable.
+      dtype: NumPy's name of its element type.
+      optimized: whether the optimizer updates it. To other variables (moving statistics) workers add changes.
+      table: whether workers read and update only some of its rows in a step. Such a variable is divided among all
+        tasks, and is not counted as ``optimized``, though the optimizer updates it.
     """
 
     name: str
@@ -63,10 +63,10 @@ class Block:
 
 
 class Partitioner(Protocol):
-    """Says in how many parts a variable goes."""
+    """Chooses the number of parts of a variable."""
 
     def __call__(self, spec: VariableSpec) -> int:
-        """The number of parts for ``spec``, at least 1; more than it has rows are not made."""
+        """The number of parts for ``spec``, at least 1; it is limited to the number of rows."""
         ...
 
 
@@ -77,7 +77,7 @@ def _positive(name: str, value: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FixedShardsPartitioner:
-    """Every variable in ``num_shards`` parts, as far as it has rows."""
+    """Divides every variable into ``num_shards`` parts, or into its rows where it has fewer."""
 
     num_shards: int
 
@@ -90,7 +90,7 @@ class FixedShardsPartitioner:
 
 @dataclass(frozen=True, slots=True)
 class MinSizePartitioner:
-    """As many parts as there can be of at least ``min_shard_bytes`` each (in bytes), up to ``max_shards``."""
+    """Divides variables into as many parts of at least ``min_shard_bytes`` bytes as possible, up to ``max_shards``."""
 
     min_shard_bytes: int = 256 << 10
     max_shards: int = 1
@@ -105,7 +105,8 @@ class MinSizePartitioner:
 
 @dataclass(frozen=True, slots=True)
 class MaxSizePartitioner:
-    """As few parts as there can be of at most ``max_shard_bytes`` each (in bytes), up to ``max_shards`` if given."""
+    """Divides variables into as few parts of at most ``max_shard_bytes`` bytes as possible, up to ``max_shards`` if
+    given."""
 
     max_shard_bytes: int
     max_shards: int | None = None
@@ -119,28 +120,28 @@ class MaxSizePartitioner:
         return parts if self.max_shards is None else min(parts, self.max_shards)
 
 
-#: For programs that name none: parts of at most 64 MiB.
+#: Used by programs that choose no partitioner: parts of at most 64 MiB.
 DEFAULT_PARTITIONER = MaxSizePartitioner(64 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What every ``ps`` has.
+    """The placement of all blocks on all ``ps``.
 
     Attributes:
       variables: all of them, in order.
-      blocks: by ``ps`` its blocks, in the order of the variables; at most one of each variable.
+      blocks: the blocks of each ``ps``, in the order of the variables; at most one of each variable.
     """
 
     variables: tuple[VariableSpec, ...]
     blocks: tuple[tuple[Block, ...], ...]
 
     def signature(self) -> str:
-        """Equal for equal layouts: tells tasks that run different programs apart."""
+        """Returns a digest, equal for equal layouts, by which tasks that run different programs are told apart."""
         return hashlib.sha256(repr((self.variables, self.blocks)).encode()).hexdigest()
 
     def nbytes(self, task: int) -> int:
-        """How many bytes of values a ``ps`` has."""
+        """Returns the number of bytes of values on a ``ps``."""
         return sum(block_bytes(self.variables[block.variable], block) for block in self.blocks[task])
 
     def split(self, values: Sequence[Any], task: int) -> list[Any]:
@@ -148,7 +149,7 @@ class Layout:
         return [block.of(values[block.variable]) for block in self.blocks[task]]
 
     def join(self, parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
-        """The variables' values from those of all blocks; ``parts`` has for each ``ps`` one array for each block."""
+        """Assembles the variables' values from all blocks; ``parts`` has for each ``ps`` one array for each block."""
         found: list[list[tuple[int, NDArray[Any]]]] = [[] for _ in self.variables]
         for blocks, arrays in zip(self.blocks, parts, strict=True):
             for block, array in zip(blocks, arrays, strict=True):
@@ -157,7 +158,7 @@ class Layout:
 
 
 def joined(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
-    """The whole of parts, each with its first row; nothing, where there are none."""
+    """Concatenates parts, each given with its first row; empty where there are none."""
     if len(pieces) == 1:
         return pieces[0][1]
     return np.concatenate([array for _, array in sorted(pieces, key=_start)]) if pieces else np.empty(0)
@@ -183,11 +184,11 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
     Args:
       variables: in an order that all tasks share.
       tasks: how many ``ps`` there are.
-      partitioner: says which variables are split; None splits none. A variable has at most one part on each task, so
+      partitioner: chooses the variables to split; None splits none. A variable has at most one part on each task, so
         there are no more parts than tasks.
 
     Raises:
-      ValueError: there is no task, or two variables have one name.
+      ValueError: there is no task, or two variables have the same name.
     """
     if tasks < 1:
         raise ValueError("there is no ps task to keep variables on")

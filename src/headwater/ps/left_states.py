@@ -1,10 +1,10 @@
-"""A ``ps`` that is told to end leaves its state with the chief, and goes on with that when it is started anew.
+"""Handoff of the state of a ``ps`` that shuts down gracefully: the chief keeps it for the next incarnation.
 
-For ``recovery="copy"``: without this, it would go on with what the chief read last. What it leaves
-(`headwater.cluster.task.left_states`) are the words (signature, facts, names, accounts, parts): ``facts`` are those of
-`headwater.ps.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
+For ``recovery="copy"``: without this, the next incarnation would get the values that the chief read last. The saved
+state (`headwater.cluster.task.left_states`) has the header (signature, facts, names, accounts, parts): ``facts`` are
+those of `headwater.ps.host_state.HostState`, and the tensors are values of all blocks, the optimizer's state, of these
 names, and, where it ``accounts`` for examples, the ledger. The state has ``parts`` parts, each of them (table, start)
-with rows of the table of that number, from row ``start`` on, and with what the optimizer keeps of them.
+with rows of the table of that number, from row ``start`` on, and with their optimizer state.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from headwater.ps.host_state import HostState
 
 _log = logging.getLogger("headwater")
 
-#: How long a round may take to end in which gradients wait whose workers have gone on, in seconds.
+#: How long a graceful shutdown waits for the gathered gradients of a round to be applied, in seconds.
 ROUND_S: Final = 5.0
 
 
 class LeavingState:
-    """On a ``ps``: leaves the state of a set with the chief, and fetches it.
+    """Hands the state of a set on a ``ps`` to the chief, and restores it from there.
 
     Args:
       host: the set.
       task: the name of this ``ps``.
-      kept: where its state is kept.
+      kept: access to the state that the chief keeps.
     """
 
     def __init__(self, host: HostedParameters, task: str, kept: StateAtChief) -> None:
@@ -44,7 +44,7 @@ class LeavingState:
         self._kept = kept
 
     def restore(self) -> bool:
-        """Goes on with what it has left, if the chief has it. Before the set is served.
+        """Continues from the state that the chief keeps, if it has one. Called before the set is served.
 
         Returns:
           Whether the chief has answered.
@@ -58,31 +58,31 @@ class LeavingState:
             self._host.memory.resume(state, time.time())
         except OpError as error:
             _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
-            return isinstance(error, InvalidArgumentError)  # it has answered with what is of no use here
+            return isinstance(error, InvalidArgumentError)  # the chief answered, but its state is unusable
         _log.warning(
             "%s goes on with its state of version %d, which %s has kept", self._task, state.version, self._chief
         )
         return True
 
     def leave(self) -> bool:
-        """Leaves the state with the chief; nothing that changes after it is answered.
+        """Hands the state to the chief; changes after that are not acknowledged.
 
         Returns:
-          Whether the chief has it, or there was none.
+          Whether the chief has the state, or there was none.
         """
         host = self._host
         what = "this task to come back: it leaves its state with the chief, and ends"
-        goes_on = isinstance(host.updates.state.choice, KOfN)  # whose workers would not bring their gradients again
+        goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
         if goes_on and not host.turns.hold_outside_rounds(what, ROUND_S):
             _log.warning("%s ends, and loses gradients that wait for those of others: these did not come", self._task)
         host.hold_until_end(what)
         try:
-            with host.lock:  # a round may end all the same, between two parts, too
+            with host.lock:  # hold it throughout: a round may complete between two parts of the rows
                 state = host.memory.state()
                 if state is None:
                     return True
                 parts = self._leave_rows()
-            host.updates.accounts.flush()  # no answer leaves any more that would have it do so
+            host.updates.accounts.flush()  # flush now: no later answer will
             tensors = [*state.values, *state.state.values()]
             if state.ledger is not None:
                 tensors.append(np.frombuffer(state.ledger, np.uint8))
@@ -103,7 +103,7 @@ class LeavingState:
         return True
 
     def _leave_rows(self) -> int:
-        """Leaves the rows of tables; in how many parts."""
+        """Hands the rows of tables to the chief; returns the number of parts."""
         parts = 0
         for number, start, rows in self._host.rows_of_tables(PART_BYTES):
             self._kept.leave_part(parts, (number, start), rows)
@@ -111,7 +111,7 @@ class LeavingState:
         return parts
 
     def _state_of(self, fetched: FetchedState) -> HostState:
-        """What `leave` has left; rows of tables are in their place then."""
+        """Returns the state from the result of `leave`, after writing its rows into the tables."""
         match fetched.words:
             case (str(signature), facts, [*names], bool(accounts), int(parts)):
                 pass

@@ -1,11 +1,11 @@
-"""A ``ps`` that is told to end leaves its embedding tables that grow with the chief, and goes on with them when it is
-started anew.
+"""Handoff of the embedding tables that grow of a ``ps`` that shuts down gracefully: the chief keeps them for the next
+incarnation.
 
-For tables that nothing saves by itself, and of which there is no second copy. What it leaves
-(`headwater.cluster.task.left_states`) are the words (clients, tables): by number of a worker's program how many of its
-updates the tables hold, and for each table (name, what it is, updates, learning rate, parts), with a tensor of its
-latest `headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; those of one
-table come after those of the other.
+For tables that are not saved regularly and have no backup. The saved state (`headwater.cluster.task.left_states`) has
+the header (clients, tables): for each client, by its number, how many of its updates the tables hold, and for each
+table (name, configuration, updates, learning rate, parts), with a tensor of its latest
+`headwater.tables.table.Table.rates`. A part has some rows, as `Table.store_records` takes them; the parts of the tables
+follow in the order of the tables.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _log = logging.getLogger("headwater")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Table:
-    """A table of an earlier life.
+    """A table of an earlier incarnation.
 
     Attributes:
-      packed: what it is.
-      step: how many updates there had been.
+      packed: its configuration.
+      step: number of its updates.
       rate: the learning rate.
       rates: see `Table.rates`.
-      rows: where the file has its rows.
+      rows: positions of its rows in the file.
     """
 
     packed: object
@@ -48,12 +48,13 @@ class _Table:
 
 
 class LeavingTables:
-    """On a ``ps``: what it has left is fetched at once, and waits in a file until the program makes the tables.
+    """Restores the tables of a ``ps``: fetches the saved ones at once, and keeps them in a file until the program makes
+    them.
 
     Args:
-      service: has the tables.
+      service: holds the tables.
       task: the name of this ``ps``.
-      kept: where they are kept.
+      kept: access to the state that the chief keeps.
     """
 
     def __init__(self, service: TableService, task: str, kept: StateAtChief) -> None:
@@ -86,7 +87,7 @@ class LeavingTables:
         self._service.go_on(last)
 
     def restore(self, table: Table) -> bool:
-        """Gives a table that was just made the rows that it had; whether there are such.
+        """Gives a newly made table its saved rows; returns whether there were any.
 
         Raises:
           OpError: they cannot be read.
@@ -113,7 +114,7 @@ class LeavingTables:
         return True
 
     def leave(self) -> None:
-        """Leaves all tables; nothing that changes them is answered any more."""
+        """Hands all tables to the chief; changes after that are not acknowledged."""
         self._service.ends()
         tables = self._service.tables()
         try:

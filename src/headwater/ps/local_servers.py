@@ -21,7 +21,7 @@ from headwater.ps.state_saver import ParameterSaver
 from headwater.ps.updater import Updater
 from headwater.state.state_saver import Saves
 
-#: Makes the updater of a ``ps``'s blocks from its number.
+#: Makes the updater of the blocks of a ``ps``, given its number.
 MakeUpdater = Callable[[int], Updater]
 
 
@@ -30,16 +30,16 @@ class LocalServers:
 
     Args:
       name: of the set of parameters.
-      layout: what each has.
-      make_updater: makes the updater of each.
-      choice: how closely workers keep together.
+      layout: the placement of all blocks on the servers.
+      make_updater: makes the updater of each server.
+      choice: the consistency between workers.
       staleness_aware, log_dir: see `HostedParameters`.
-      saves: where each goes on with its own state when it is started anew. Nothing is saved by itself, see `savers`.
+      saves: where each server saves its own state for its next incarnation. Saves are made only through `savers`.
       squares: see `headwater.ps.process.ParameterTask.host`.
 
     Attributes:
-      hosts: what each has.
-      savers: what saves the state of each.
+      hosts: the host of each server.
+      savers: saves the state of each server, by its number.
     """
 
     def __init__(
@@ -90,19 +90,19 @@ class LocalServers:
         return host
 
     def restart(self, index: int) -> None:
-        """Ends one of them, with all it has, and starts it anew."""
+        """Stops a server, discarding its state, and starts it again."""
         for channel in self._channels[index]:
             channel.close()
         self._services[index] = _service(index)
         self.hosts[index] = self._host(index)
 
     def group(self, index: int) -> GroupProgress:
-        """How training goes at one of them."""
+        """Returns the progress of the training at one server."""
         (found,) = self._services[index].add_to(Snapshot(at=0.0)).groups
         return found
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
-        """A worker's access, connected when it is number 0: the chief."""
+        """Makes a worker's client. Number 0 is the chief."""
         links: list[tuple[str, ServerLink]] = [
             (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.hosts))
         ]
@@ -117,7 +117,7 @@ class LocalServers:
         )
 
     def open(self, index: int) -> Channel:
-        """A channel to one of them, served by a thread of its own."""
+        """Opens a channel to a server, served by a thread of its own."""
         ours, theirs = self._open_pair(index)
         self._channels[index].append(theirs)
         thread = threading.Thread(target=self._serve, args=(index, theirs), daemon=True)
@@ -137,7 +137,7 @@ class LocalServers:
             channel.close()
 
     def stop(self) -> None:
-        """Ends all of them."""
+        """Stops all servers."""
         for channels in self._channels:
             for channel in channels:
                 channel.close()
@@ -147,12 +147,12 @@ class LocalServers:
 
 def _service(index: int) -> ParameterService:
     task = f"/job:ps/task:{index}"
-    # No other process asks it what it knows: the one process that there is cannot be behind another.
+    # There is no other process that could have missed the end of the job, so no status needs to stay available.
     return ParameterService(task, ProgressWatchdog(lambda _: True), is_needed=lambda: False)
 
 
 class _MemoryLink:
-    """A way to one of the servers within this process."""
+    """A route to one of the servers within this process."""
 
     def __init__(self, servers: LocalServers, index: int) -> None:
         self._servers = servers

@@ -16,7 +16,7 @@ from headwater.errors import ResourceExhaustedError
 
 _jax: Any = jax
 
-#: What NumPy and XLA raise when they get no memory; XLA raises the second for other reasons, too.
+#: Exceptions of NumPy and XLA for exhausted memory; XLA raises the second for other reasons, too.
 NO_MEMORY: tuple[type[Exception], ...] = (MemoryError, _jax.errors.JaxRuntimeError)
 
 _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
@@ -25,13 +25,14 @@ _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
 def no_memory(
     error: Exception, task: str, what: str, gpu: Mapping[str, int] | None = None
 ) -> ResourceExhaustedError | None:
-    """The error that names the task, what it has no memory for, and how many bytes were wanted and are there.
+    """Returns the error that names the task, the operation that lacks memory, and the bytes wanted and free.
 
     Args:
       error: one of `NO_MEMORY`.
       task: full name of this task.
-      what: could not be done.
-      gpu: where it is memory of a GPU, how much that has, see `headwater.graph.runtime.devices.memory_stats`.
+      what: the operation that failed.
+      gpu: statistics of the memory of a GPU, where that was exhausted; see
+        `headwater.graph.runtime.devices.memory_stats`.
 
     Returns:
       The error; None where ``error`` has another reason.
@@ -47,11 +48,11 @@ def no_memory(
 
 
 class MemoryChecked:
-    """A function of arrays, compiled; refused before it runs where it wants more memory than the machine has.
+    """Compiled function of arrays that is refused before it runs where it needs more memory than the machine has.
 
     Args:
-      function: of arrays, and of None; the shapes of an argument do not change.
-      donated: the first arguments, whose memory the results may take.
+      function: takes arrays and None; the shape of an argument never changes.
+      donated: number of leading arguments whose memory the results may take.
     """
 
     def __init__(self, function: Callable[..., object], donated: int) -> None:
@@ -66,7 +67,7 @@ class MemoryChecked:
         """
         given = tuple([argument is not None for argument in arguments])
         if given not in self._checked:
-            compiled = self._run.lower(*arguments).compile()  # which the call below finds
+            compiled = self._run.lower(*arguments).compile()  # the call below finds it in the cache
             if _jax.default_backend() == "cpu":
                 check_memory(compiled)
             self._checked.add(given)
@@ -74,17 +75,17 @@ class MemoryChecked:
 
 
 def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
-    """Refuses a program that wants more memory at once than the machine has, or than this process has of its GPU.
+    """Refuses a program that needs more memory at once than the machine has, or than this process has of its GPU.
 
     Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
     On a GPU it would fail after it has used up the values of the variables that it was to change.
 
     Args:
       compiled: a ``jax.stages.Compiled``.
-      gpu: for a program of a GPU, how much memory that has, see `headwater.graph.runtime.devices.memory_stats`.
+      gpu: statistics of its memory for a program of a GPU, see `headwater.graph.runtime.devices.memory_stats`.
 
     Raises:
-      MemoryError: it does.
+      MemoryError: the program needs more.
     """
     needs = compiled.memory_analysis()
     if needs is None:

@@ -1,4 +1,4 @@
-"""Updates of pytrees of parameters by optax: what a ``ps`` does for a program of JAX."""
+"""Updates of pytrees of parameters by optax, on a ``ps`` of a JAX program."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _tree: Any = _jax.tree_util
 class OptaxUpdater:
     """Applies an optax optimizer to the blocks of one ``ps``.
 
-    The optimizer sees the program's own tree, with None in the place of whatever other tasks have, and parts of leaves
-    that are split by rows. So what it does by the names of leaves works. The norm of all leaves together, which
-    `optax.clip_by_global_norm` uses, comes with the gradients; see `headwater.ps.global_norms`.
+    The optimizer gets the program's own tree, with None in the place of leaves on other tasks, and with parts of leaves
+    that are split by rows. So optimizers that select leaves by name work. The norm of all leaves together, which
+    `optax.clip_by_global_norm` uses, arrives with the gradients; see `headwater.ps.global_norms`.
 
     Args:
-      layout: what every ``ps`` has.
-      index: the number of this one.
-      structure: of the tree.
+      layout: the placement of all blocks on all ``ps``.
+      index: the number of this ``ps``.
+      structure: structure of the tree.
       optimizer: an ``optax.GradientTransformation``.
-      norms: whether updates take the sum of the squares of all gradients, which is a knob.
+      norms: whether updates take the sum of the squares of all gradients, as a hyperparameter.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class OptaxUpdater:
         return ", ".join(sorted(kinds - {"Empty"})) or "optax"
 
     def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
-        # Types only: an update may be about to take the buffers.
+        # Compute with types only: an update may be about to take the buffers.
         types = _jax.eval_shape(_plain, _tree.tree_map(_jax.typeof, self._state))
         return [(name, tuple(leaf.shape), str(leaf.dtype)) for name, leaf in _named(types).items()]
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
         self._state = self._optimizer.init(self._as_tree(self._blocks.optimized))
-        # What optax makes may be one array in two places, which no update could take apart again.
+        # optax may use one array in two places of the state, and an update could not donate its buffer twice.
         self._state = _tree.tree_map(_jnp.array, self._state)
         if state is not None:
             leaves = fill_state(_named(_plain(self._state)), state)
@@ -118,7 +118,7 @@ class OptaxUpdater:
         )
 
     def squares(self) -> Squares:
-        """What gives these blocks' part of the sum of squares that an update takes, from their gradients.
+        """Returns a function that computes, from the gradients of these blocks, their part of the sum of squares.
 
         Raises:
           SumsError: see `headwater.ps.global_norms.sums_of_gradients`.
@@ -137,12 +137,12 @@ class OptaxUpdater:
 
 
 def _is_key(leaf: Any) -> bool:
-    """Whether a leaf is an array of random keys, whose numbers are an array of another shape."""
+    """Returns whether a leaf is an array of random keys, whose numbers are an array of another shape."""
     return bool(_jnp.issubdtype(_jax.typeof(leaf).dtype, _jax.dtypes.prng_key))
 
 
 def _plain(state: Any) -> Any:
-    """``state`` with the numbers of random keys in their place."""
+    """Returns ``state`` with random keys replaced by their numbers."""
 
     def plain(leaf: Any) -> Any:
         return _jax.random.key_data(leaf) if _is_key(leaf) else leaf
@@ -151,7 +151,7 @@ def _plain(state: Any) -> Any:
 
 
 def _like(leaf: Any, array: Any) -> Any:
-    """``array`` as what ``leaf`` is: its numbers, or the random keys that these are the numbers of."""
+    """Converts ``array`` to the kind of ``leaf``: unchanged, or wrapped as random keys."""
     return _jax.random.wrap_key_data(array, impl=_jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
 
@@ -160,7 +160,7 @@ def _named(tree: Any) -> dict[str, Any]:
 
 
 def _parts(state: Any) -> Iterator[Any]:
-    """The states of the transformations that an optax optimizer is made of."""
+    """Yields the states of the transformations that an optax optimizer is composed of."""
     if isinstance(state, tuple):
         parts: tuple[Any, ...] = state  # pyright: ignore[reportUnknownVariableType]
         if hasattr(parts, "_fields"):
@@ -170,11 +170,11 @@ def _parts(state: Any) -> Iterator[Any]:
 
 
 def update_digest(optimizer: GradientTransformation, params: Any) -> str:
-    """Equal for optimizers that make equal updates, rates and other constants included.
+    """Returns a digest, equal for optimizers that make equal updates, rates and other constants included.
 
     Args:
       optimizer: of optax.
-      params: a tree, whose leaves have shapes and types.
+      params: a tree whose leaves have shapes and types.
     """
     state = _jax.eval_shape(optimizer.init, params)
     closed = _jax.make_jaxpr(optimizer.update)(params, state, params)
@@ -185,10 +185,10 @@ def update_digest(optimizer: GradientTransformation, params: Any) -> str:
 
 
 def leaf_specs(params: Any) -> list[VariableSpec]:
-    """The leaves of a tree as a layout sees them, named by their paths.
+    """Returns the leaves of a tree as variables of a layout, named by their paths.
 
     Raises:
-      ValueError: a leaf is no array of real or complex numbers.
+      ValueError: a leaf is not an array of real or complex numbers.
     """
     return [_leaf_spec(_tree.keystr(path), leaf) for path, leaf in _tree.tree_leaves_with_path(params)]
 
@@ -207,14 +207,14 @@ def _leaf_spec(name: str, leaf: Any) -> VariableSpec:
 
 
 def check_update(optimizer: GradientTransformation, params: Any) -> None:
-    """Refuses an optimizer whose update takes more than gradients, its state and parameters.
+    """Refuses an optimizer whose update needs arguments besides gradients, its state and parameters.
 
     Args:
       optimizer: of optax.
-      params: a tree, whose leaves have shapes and types.
+      params: a tree whose leaves have shapes and types.
 
     Raises:
-      ValueError: it does; the message names the arguments.
+      ValueError: the update needs more; the message names the arguments.
     """
     state = _jax.eval_shape(optimizer.init, params)
     try:

@@ -1,7 +1,7 @@
 """This process as a task of a cluster of parameter servers.
 
-Every task runs the same program, so every task knows layout and optimizer by itself, and nothing that could be run has
-to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
+Every task runs the same program, so every task computes the layout and has the optimizer by itself, and no code is
+transferred. A ``ps`` serves, a worker gets a `ParameterClient`.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ if TYPE_CHECKING:
 _jax: Any = jax
 _log = logging.getLogger("headwater")
 
-#: How long a worker's task may take to answer that it is there, in seconds.
+#: How long a worker's task may take to answer a check that it is alive, in seconds.
 ANSWER_S = 2.0
 
 
 class ParameterTask:
-    """A task of a cluster of parameter servers. A ``ps`` stays off GPUs; a worker says when it is done.
+    """A task of a cluster of parameter servers. A ``ps`` does not use GPUs; a worker reports the end of its program.
 
     Args:
-      members: the cluster, and which task of it this process is.
+      members: the cluster, and this process's place in it.
 
     Attributes:
-      members: the same.
+      members: the cluster, and this process's place in it.
       shell: the task.
-      saves: where this task, a ``ps``, saves its state by itself; None where it does not.
-      table_service: what keeps embedding tables that grow; None while there are none. See `tables`.
-      holders: by set the shards that this task, a ``ps``, has.
-      copies: by shard the copies that this task, a ``ps``, has, where each shard has two, and stays where it is.
-      copy_holders: by set the copies that this task, a ``ps``, has, where each shard has two, and moves.
+      saves: where this task, a ``ps``, saves its own state; None where it does not.
+      table_service: holds the embedding tables that grow; None while there are none. See `tables`.
+      holders: the shards on this task, a ``ps``, by set.
+      copies: the replicas on this task, a ``ps``, by shard, where each shard has two replicas that do not move.
+      copy_holders: the replicas on this task, a ``ps``, by set, where each shard has two replicas that move.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
-      PermissionDeniedError: others could reach the task and nothing guards it.
+      PermissionDeniedError: other users could reach the task, and it has no authentication.
     """
 
     def __init__(self, members: Members) -> None:
@@ -99,8 +99,8 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
         self._tables_are = 1, 0
-        #: In how many shards, with two copies each, the program has its parameters; None where these do not move, and 0
-        #: before it has said so.
+        #: Number of shards, with two replicas each, of the program's parameters; None where they do not move, and 0
+        #: before the program has set it.
         self._shards_of_copies: int | None = 0
         self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
@@ -116,7 +116,7 @@ class ParameterTask:
             members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
         )
         self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
-        # From the beginning, so that workers that are early are told what they wait for.
+        # Served from the beginning, so that early workers are told what they wait for.
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
@@ -134,14 +134,14 @@ class ParameterTask:
             ).start()
 
     def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
-        """What keeps the embedding tables of this task, a ``ps``; made at the first call.
+        """Returns the service of the embedding tables of this task, a ``ps``; made at the first call.
 
         Args:
-          replicas: how many copies there are of each part of the tables.
-          shards: in how many parts they are, where each has two copies; None for one on each ``ps``.
+          replicas: number of replicas of each part of the tables.
+          shards: number of parts, where each has two replicas that move; None for one on each ``ps``.
 
         Raises:
-          FailedPreconditionError: there is another number of copies, or of parts, already.
+          FailedPreconditionError: the tables were made with other numbers of replicas or shards.
         """
         from headwater.ps.table_serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
 
@@ -169,7 +169,7 @@ class ParameterTask:
             return self.table_service
 
     def _offer_tables(self) -> None:
-        """Makes the copies of tables that this task has, once its program has said how many there are."""
+        """Makes this task's replicas of tables, once its program has set the number of shards."""
         if self._shards_of_copies != 0:
             self.tables(2, self._shards_of_copies)
 
@@ -188,14 +188,14 @@ class ParameterTask:
         shards: int | None = None,
         squares: Callable[[int], Squares] | None = None,
     ) -> None:
-        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
-        on with its own state, see `ParameterSaver`.
+        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`.
 
-        With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
-        `headwater.ps.replicas`. With ``shards`` it has some of these, which may move to others; see
-        `headwater.ps.shards`, and `headwater.ps.replicas.holder` for shards with two copies. Where
-        updates take a sum over all ``ps``, ``squares`` gives what finds the part of each, see
-        `headwater.ps.round_sums`.
+        With ``saves`` it recovers its own state, see `ParameterSaver`.
+
+        With two ``replicas`` it also has a replica of the part of the previous ``ps``; see `headwater.ps.replicas`.
+        With ``shards`` it has some shards, which may move to other ``ps``; see `headwater.ps.shards`, and
+        `headwater.ps.replicas.holder` for shards with two replicas. Where updates take a sum over all ``ps``,
+        ``squares`` makes the function that computes each one's part, see `headwater.ps.round_sums`.
         """
         index, servers = self.members.number, self.members.servers
         sums = None
@@ -250,13 +250,14 @@ class ParameterTask:
         self._host_copies(copies, sites)
 
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
-        """Answers for copies of parts that are on two ``ps`` each: after a loss, each goes back to where it began."""
+        """Serves replicas that stay on two ``ps`` each, each with its initial pair of servers as the target after a
+        loss."""
         for shard, copy in copies.items():
             copy.aim(*sites[shard].pair)
             self._service.host(copy.name, copy)
 
     def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
-        """What leaves the state of a set, or of a shard, with the chief when this task, a ``ps``, is told to end."""
+        """Makes the handoff of a set's or a shard's state to the chief at the graceful shutdown of this ``ps``."""
         return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
 
     def _at_chief(self, what: str, number: int) -> StateAtChief:
@@ -264,7 +265,7 @@ class ParameterTask:
         return StateAtChief(what, number, str(chief), self.shell.link(chief))
 
     def _answers(self, worker: str) -> bool:
-        """Whether the task of a worker can be reached."""
+        """Returns whether the task of a worker can be reached."""
         address = self.shell.present_cluster().get(worker)
         if address is None:
             return False
@@ -276,7 +277,7 @@ class ParameterTask:
         return True
 
     def _hold(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
-        """Answers for copies that move from now on."""
+        """Serves replicas that may move between servers."""
         directory, servers = self._directory(name), self._servers_of(name)
         holder = CopyHolder(
             directory,
@@ -292,7 +293,8 @@ class ParameterTask:
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _tell_of_tables(self, server: str) -> None:
-        """Tells another ``ps``, which begins, where the copies of tables are that move; without any it makes none."""
+        """Tells another ``ps``, which starts up, where the movable replicas of tables are; otherwise it would make
+        none."""
         if TABLES not in self.copy_holders:
             return
         known, directory = self._directories.values(), self._directory(TABLES)
@@ -306,24 +308,25 @@ class ParameterTask:
         threading.Thread(target=ask, name="tells of tables", daemon=True).start()
 
     def _servers_of(self, name: str) -> KnownServers:
-        """The ``ps`` that may have copies of a set's shards."""
+        """Returns the ``ps`` that may hold replicas of a set's shards."""
         if name not in self._known_servers:
             self._known_servers[name] = KnownServers(self._directory(name))
         return self._known_servers[name]
 
     def _first_two(self, shard: int) -> tuple[int, int]:
-        """The numbers of the two ``ps`` that have copies of a shard at the beginning, of that which serves first."""
+        """Returns the numbers of the two ``ps`` that hold a shard's replicas at the beginning, the primary first."""
         first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
         return first[shard % len(first)], first[(shard + 1) % len(first)]
 
     def _of_copies(self) -> tuple[Ask, LeftCopies]:
-        """What asks the witness, see `headwater.state.witness`; and where copies are left."""
+        """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
+        replicas."""
         chief = self.members.workers[0]
         name, link = str(chief), self.shell.link(chief)
         return RemoteWitness(link, name).ask, LeftCopies(name, link)
 
     def _sites(self) -> dict[int, Site]:
-        """On a ``ps``: of whose part this task has a copy, by number, and where that is."""
+        """On a ``ps``: returns the sites of this task's replicas, by shard."""
         index, servers = self.members.number, self.members.servers
         ask, left = self._of_copies()
         sites: dict[int, Site] = {}
@@ -336,7 +339,7 @@ class ParameterTask:
         return sites
 
     def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
-        """On a ``ps``: by shard where its copy on this task is; most may be spare."""
+        """On a ``ps``: returns the sites of this task's replicas of movable shards; most of them may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
         ask, left = self._of_copies()
         return {
@@ -372,7 +375,7 @@ class ParameterTask:
         threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _directory(self, name: str) -> Directory:
-        """What this task knows of a set's shards."""
+        """Returns this task's knowledge of the places of a set's shards."""
         if name not in self._directories:
             members = self.members
             addresses = {str(task): members.cluster.task_address(task.job, task.index) for task in members.servers}
@@ -388,7 +391,7 @@ class ParameterTask:
 
         Raises:
           FailedPreconditionError: no set has shards that move, or there are fewer ``ps``.
-          OpError: a move was not made; those before it were.
+          OpError: a move failed; the moves before it were made.
         """
         if not self._directories:
             raise FailedPreconditionError(
@@ -413,7 +416,7 @@ class ParameterTask:
         replicas: int = 1,
         shards: int | None = None,
     ) -> ParameterClient:
-        """A worker's access to the set ``name``; not connected yet."""
+        """Makes a worker's client of the set ``name``; it is not connected yet."""
         members = self.members
         links = self.ways(name, replicas, shards)
         if shards and members.is_chief:
@@ -444,9 +447,11 @@ class ParameterTask:
         return self._service.use(client)
 
     def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
-        """What to call with the number of each ``ps``, or of the shard that it has, that the program of this task has
-        met for the set ``name``, and with the generation of that ``ps``; see `LeftStates.met`. None where no state of
-        that set is left with this task."""
+        """Returns the function to call after a handshake with a ``ps``, with the number of the ``ps`` or of its shard
+        and the generation of that process; see `LeftStates.met`.
+
+        None where no state of the set ``name`` is kept by this task.
+        """
         if not self.members.is_chief or replicas > 1:
             return None
 
@@ -458,8 +463,8 @@ class ParameterTask:
     def ways(
         self, name: str, replicas: int, shards: int | None = None
     ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
-        """A worker's ways to every ``ps``, or to each of the ``shards`` of a set, with its name, where each part has
-        ``replicas`` copies."""
+        """Returns a worker's routes to every ``ps``, or to each of the ``shards`` of a set, with its name, where each
+        part has ``replicas`` replicas."""
         if shards is not None:
             directory = self._directory(name)
             return [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
@@ -474,7 +479,7 @@ class ParameterTask:
         """On a ``ps``: serves until the job is over, then ends the process with code 0.
 
         Raises:
-          SystemExit: it is over.
+          SystemExit: the job is over.
         """
         self.shell.wait_until_over()
         raise SystemExit(0)
@@ -524,7 +529,7 @@ _lock = threading.Lock()
 
 
 def process_task(members: Members) -> ParameterTask:
-    """The task that this process is, made at the first call."""
+    """Returns the task of this process, made at the first call."""
     with _lock:
         if members.me not in _tasks:
             _tasks[members.me] = ParameterTask(members)

@@ -64,9 +64,9 @@ _log = logging.getLogger("headwater")
 class ParameterServer:
     """Parameters on the ``ps`` tasks of a cluster, for a program that every task runs.
 
-    The cluster is what ``TF_CONFIG`` says (`headwater run --ps 2 --workers 4 program.py` sets it). On a ``ps`` this
-    does not return: it serves, and ends the process when the job is over. Without a cluster it does both in this
-    process.
+    The cluster is described by ``TF_CONFIG`` (`headwater run --ps 2 --workers 4 program.py` sets it). On a ``ps`` the
+    constructor does not return: it serves, and ends the process when the job is over. Without a cluster this process is
+    both server and worker.
 
     >>> import jax.numpy as jnp
     >>> import optax
@@ -80,44 +80,46 @@ class ParameterServer:
     [-0.5, 1.0]
 
     Args:
-      params: a pytree of arrays. Those of the chief (the task of job ``chief``, or else worker 0) are the first values.
+      params: a pytree of arrays. The chief's (the task of job ``chief``, or else worker 0) are the initial values.
       optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
       consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (no worker
-        is more than four steps ahead of the slowest), see `headwater.ps.consistency.from_text`; or such a choice
-        itself.
-      partitioner: which leaves to split by rows, see `headwater.ps.layout`; by default those above
-        64 MiB are split so that no part is larger, as far as there are tasks.
-      name: tells sets of parameters apart where a program has several.
-      nonfinite: what `push` does with gradients that are not finite: ``"raise"``, or ``"push"`` where the optimizer is
-        made for them (`optax.apply_if_finite`, `optax.zero_nans`).
+        is more than four steps ahead of the slowest), see `headwater.ps.consistency.from_text`; or a
+        `headwater.ps.consistency.Consistency`.
+      partitioner: chooses the leaves to split by rows, see `headwater.ps.layout`; by default leaves above 64 MiB are
+        split so that no part is larger, as far as there are tasks.
+      name: distinguishes the sets of parameters of a program that has several.
+      nonfinite: effect of gradients in `push` that are not finite: ``"raise"``, or ``"push"`` where the optimizer
+        handles them (`optax.apply_if_finite`, `optax.zero_nans`).
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ; see
         `headwater.ps.host.HostedParameters`.
-      snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
-        that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
-        the chief has read last, and the optimizer's state begins anew.
-      replicas: how many ``ps`` have each part of the parameters. With 2 an update counts when both have it, and where a
-        ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
-      shards: in how many parts to divide the parameters, so that these can move between ``ps`` while training goes on:
-        see `scale`, and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good
-        number. With `table` ``replicas=2`` is needed, too. None for a part on each ``ps``, which stays there.
-      log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
-        audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
-      recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
-        see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it goes on with the state that
-        it has saved itself; for asynchronous and bounded consistency.
-      saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
-        machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
-      save_every_s: seconds between two saves of a ``ps``.
+      snapshot_steps: the chief reads all values and the optimizer's state at this interval of its own steps; with that
+        snapshot it fills a ``ps`` that was lost and restarted. None for never: such a ``ps`` then gets the values that
+        the chief has read last, and a new optimizer state.
+      replicas: number of replicas of each part of the parameters, each on another ``ps``. With 2 an update is
+        acknowledged when both have it, and where a ``ps`` is lost the backup takes over with all acknowledged updates;
+        see ``docs/parameter-servers.md``.
+      shards: number of parts of the parameters, which can move between ``ps`` while training continues: see `scale`,
+        and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good number. With
+        `table` ``replicas=2`` is needed, too. None for a part on each ``ps``, which does not move.
+      log_dir: a folder where the first ``ps`` writes the examples of `batches` that each update used, for `headwater
+        audit`; by default the value of ``HEADWATER_LOG_DIR``. Without either, nothing is written.
+      recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
+        read last, see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it recovers the state
+        that it has saved itself; for asynchronous and bounded consistency.
+      saves: the folder for recovery ``"own"``, in which each ``ps`` makes one of its own. It must find the folder
+        again, on whatever machine it is restarted. States are removed when the job is over. Without a cluster nothing
+        is saved.
+      save_every_s: interval between two saves of a ``ps``, in seconds.
 
     Attributes:
       worker: number of this worker.
-      workers: how many there are.
+      workers: number of workers.
       is_chief: whether this worker is the chief.
-      epoch: of the batch that `batches` gave last, from 0; -1 before the first.
+      epoch: of the latest batch of `batches`, from 0; -1 before the first.
 
     Raises:
-      ValueError: the cluster or an argument cannot be right.
-      UnavailableError: a ``ps`` did not come before the deadline.
+      ValueError: the cluster or an argument is invalid.
+      UnavailableError: a ``ps`` could not be reached before the deadline.
       SystemExit: on a ``ps``, when the job is over.
     """
 
@@ -156,12 +158,12 @@ class ParameterServer:
         self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
-        # How often this program has called finish. One that was started anew goes through the same trainings: those
-        # that are over have no examples for it.
+        # Number of calls of `finish`. A restarted program goes through the same trainings again: those that are over
+        # have no examples for it.
         self._finished = 0
         self.epoch: int = -1
         reporter = ProgressReporter.from_environment(str(members.me)) if members else None
-        # A program that no launcher started reports to no one.
+        # A program that was not started by a launcher has no listener for reports.
         self._reporter = reporter if reporter is not None and reporter.listening else None
         choice = from_text(consistency, self.workers)
         own = saves_of(recovery, saves, save_every_s, choice)
@@ -237,27 +239,27 @@ class ParameterServer:
         return self._client.version
 
     def pull(self) -> Any:
-        """Reads the parameters anew."""
+        """Reads the parameters again."""
         self._client.pull()
         self._params = None
         return self.params
 
     def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
-        """Brings gradients, waits until this worker may go on, and reads the parameters, in one round trip.
+        """Pushes gradients, waits until this worker may continue, and reads the parameters, in one round trip.
 
-        Gradients after a batch of `batches` are those of its examples: of all batches since the `push` before.
+        Gradients after a batch of `batches` belong to its examples: to all batches since the previous `push`.
 
         Args:
           gradients: a pytree like ``params``.
-          weight: how many examples they are the mean of; gradients that make an update together are weighted by it.
+          weight: number of examples that the mean was taken over; the gradients of one update are weighted by it.
 
         Returns:
-          Whether they were taken: False when they came too late (``"k=3"``), when a ``ps`` was lost, or when this
-          worker was taken for lost and another one does its batch.
+          Whether the gradients were accepted: False when they arrived too late (``"k=3"``), when a ``ps`` was lost, or
+          when this worker counted as lost and another one computes its batch.
 
         Raises:
-          InvalidArgumentError: the tree is another one, or a gradient is not finite; the message has the path of its
-            leaf. See ``nonfinite``.
+          InvalidArgumentError: the tree has another structure, or a gradient is not finite; the message has the path of
+            its leaf. See ``nonfinite``.
         """
         try:
             arrays = self._checked(gradients)
@@ -287,7 +289,7 @@ class ParameterServer:
         for spec, gradient in zip(self._specs, gradients, strict=True):
             with np.errstate(all="ignore"):
                 total = np.sum(gradient)
-            # The sum is cheap; it may be too large where the gradients are not.
+            # The sum is cheap, but may overflow where the gradients are finite, so check them only if it is not finite.
             if not np.isfinite(total) and not np.isfinite(gradient).all():
                 bad = int(gradient.size - np.count_nonzero(np.isfinite(gradient)))
                 raise InvalidArgumentError(
@@ -299,7 +301,8 @@ class ParameterServer:
                 )
 
     def _values_of(self, params: Any) -> list[Any]:
-        """The leaves of ``params`` as arrays of the types that the ``ps`` have; Python's numbers have no type."""
+        """Returns the leaves of ``params`` as arrays of the types on the ``ps``; Python's numbers have no type of their
+        own."""
         leaves = zip(self._specs, _tree.tree_leaves(params), strict=True)
         return [
             leaf if getattr(leaf, "dtype", None) == spec.dtype else np.asarray(leaf, spec.dtype)
@@ -307,35 +310,35 @@ class ParameterServer:
         ]
 
     def assign(self, params: Any) -> None:
-        """Replaces the parameters on all ``ps``; the optimizer's state stays."""
+        """Replaces the parameters on all ``ps``; the optimizer's state is unchanged."""
         self._client.assign(self._values_of(params))
         self._params = None
 
     def snapshot(self) -> ParameterSnapshot:
-        """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
+        """Reads all parameters and the optimizer's state, by ``ps``."""
         return self._client.snapshot()
 
     def scale(self, ps: int | None = None) -> list[Moved]:
-        """Moves shards between ``ps`` while training goes on, so that all have about equally many bytes of values.
+        """Moves shards between ``ps`` while training continues, so that all have about equally many bytes of values.
 
-        Workers wait for a shard while it moves, and lose nothing. To be called by any worker, at any time.
+        Workers wait for a shard while it moves, and lose no updates. Any worker may call this at any time.
 
         Args:
-          ps: over how many, of those that run, with the lowest numbers; None for all. Others then have no shard, and
-            may be ended.
+          ps: number of ``ps`` to use, those with the lowest numbers among the running ones; None for all. The others
+            then have no shard, and may be shut down.
 
         Returns:
-          What has moved, and for how long workers could not have it.
+          The moves, each with the time for which workers could not use the shard.
 
         Raises:
           FailedPreconditionError: the parameters have no ``shards``, or fewer ``ps`` run.
-          UnavailableError: a ``ps`` does not answer. What moved before that stays where it is.
+          UnavailableError: a ``ps`` does not answer. Shards that moved before that stay where they are.
         """
         return self._spread(ps, by_rate=False)
 
     def rebalance(self) -> list[Moved]:
-        """As `scale`, so that about equally many bytes travel to and from every ``ps``, as measured since its shards
-        are there."""
+        """Moves shards as `scale` does, so that about equally many bytes travel to and from every ``ps``, as measured
+        since its shards were placed there."""
         return self._spread(None, by_rate=True)
 
     def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
@@ -344,7 +347,8 @@ class ParameterServer:
         return self._task.spread(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:
-        """What has travelled between this worker and all ``ps`` so far, rows of tables that grow included."""
+        """Returns the amount of data exchanged between this worker and all ``ps`` so far, rows of tables that grow
+        included."""
         found = self._client.conversation.traffic()
         return found if self._table_client is None else found + self._table_client.traffic()
 
@@ -360,34 +364,35 @@ class ParameterServer:
         shuffle: bool = True,
         tries: int = 3,
     ) -> Iterator[Any]:
-        """This worker's batches of the job's examples, of which each counts once in an epoch.
+        """Yields this worker's batches of the job's examples, of which each counts once in an epoch.
 
-        The first ``ps`` hands them out. The next `push` after a batch brings the gradients of its examples, which are
-        applied and accounted for as one. What a worker had that is lost, or whose gradients were dropped, is handed out
-        again, to any worker. At the end a worker waits until all that others have is applied.
+        The first ``ps`` assigns them. The next `push` after a batch sends the gradients of its examples, which are
+        applied and accounted for as one. Examples of a worker that is lost, or whose gradients were dropped, are
+        assigned again, to any worker. At the end a worker waits until the examples of all others are applied.
 
-        A second call goes on with the epochs after those of the first. All workers must make the same calls. A batch
-        that ``source`` fails to give is handed out again, too; the error is in the log.
+        A second call continues with the epochs after those of the first. All workers must make the same calls. A batch
+        that ``source`` fails to provide is assigned again, too; the error is logged.
 
         Args:
-          source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array anything with
-            ``len`` that gives the rows of an array of indices, or of a slice where ``shuffle`` is False. Or a dataset
-            of `headwater.data` that gives one example at a time; with ``shuffle`` one whose examples can be found in
+          source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array any object with
+            ``len`` that returns the rows of an array of indices, or of a slice where ``shuffle`` is False. Or a dataset
+            of `headwater.data` that yields one example at a time; with ``shuffle`` one whose examples can be read in
             any order, see ``docs/data-accounting.md``.
-          batch_size: most examples in a batch; of this worker, however many others make an update with it.
-          epochs: how often to go through all examples. One begins when the one before is handed out.
-          seed: of the order; by default one that the first ``ps`` has drawn.
-          shuffle: whether every epoch has an order of its own; otherwise all have that of ``source``.
+          batch_size: maximum number of examples in a batch of this worker, however many others contribute to the
+            update.
+          epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
+          seed: for the order; by default drawn by the first ``ps``.
+          shuffle: whether every epoch has an order of its own; otherwise all have the order of ``source``.
           tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
 
         Returns:
           An iterator over structures like ``source`` with the rows of a batch.
 
         Raises:
-          ValueError, TypeError: an argument cannot be right.
+          ValueError, TypeError: an argument is invalid.
           FailedPreconditionError: from the iterator: other workers have other arguments.
           DataLossError: from the iterator, at the end of an epoch: some examples were set aside; the message names
-            their places in the order of the epoch, and why.
+            their positions in the order of the epoch, and the reasons.
         """
         examples = Source(source, batch_size=batch_size, shuffle=shuffle, seed=seed, tries=tries)
         if epochs < 1:
@@ -397,7 +402,7 @@ class ParameterServer:
     def _batches(self, source: Source, wish: Wish) -> Iterator[Any]:
         with closing(self._examples.ranges(wish)) as ranges:
             for work, seed in ranges:
-                self._params = None  # they may have been read anew
+                self._params = None  # they may have been read again
                 try:
                     batch = source.take(work, seed)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
@@ -427,30 +432,30 @@ class ParameterServer:
         saves: str | None = None,
         wire: Format = "float32",
     ) -> RowTable:
-        """An embedding table on all ``ps``, which grows by itself; made at the first call of any worker.
+        """Opens an embedding table on all ``ps``, which grows as keys are used; made at the first call of any worker.
 
         Args:
           name: of the table, the same on all workers.
           dim: numbers in a row.
           optimizer: of `headwater.tables`; gradient descent with 0.01 by default.
-          initializer: how rows begin; uniform between -0.05 and 0.05 by default.
+          initializer: for new rows; uniform between -0.05 and 0.05 by default.
           seed: of the initializer.
           strings: whether ids are strings, not integers.
-          admission: which keys get a row; by default all do, at their first use.
-          eviction: which rows go when there are too many; without it a table that is full is an error.
-          max_rows: how many rows there are at most, on each ``ps``, or in each of ``shards``.
-          max_bytes: how many bytes they take at most, likewise.
-          memory_rows: maximum number of rows in memory, likewise; further ones go to a file.
-          folder: where that file is, on a ``ps``'s machine.
+          admission: decides which keys get a row; by default all do, at their first use.
+          eviction: decides which rows are removed when there are too many; without it a full table is an error.
+          max_rows: maximum number of rows, on each ``ps``, or in each of ``shards``.
+          max_bytes: maximum number of bytes of the rows, likewise.
+          memory_rows: maximum number of rows in memory, likewise; further ones are kept in a file.
+          folder: folder of that file, on the machine of the ``ps``.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
-            after it was started anew, takes its rows of the last one there.
-          wire: how numbers travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, rows in a byte a
-            number (their gradients as bfloat16). The ``ps`` keep and train float32.
+            after a restart, restores its rows from the latest save there.
+          wire: encoding of rows: ``"float32"``; ``"bfloat16"``, with half the bytes; or ``"int8"``, with a byte a
+            number (and gradients as bfloat16). The ``ps`` keep and train float32.
 
         Raises:
-          FailedPreconditionError: there is another table of that name.
-          InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
-          ValueError: an argument cannot be right, or parameters have shards that move, and no second copies.
+          FailedPreconditionError: there is another table with that name.
+          InvalidArgumentError: the table in ``saves`` does not fit, e.g. its dim.
+          ValueError: an argument is invalid, or the parameters have shards that move and no backups.
         """
         require_no_rows(self._shards, [name], replicas=self._replicas)
         from headwater.ps import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
@@ -472,11 +477,11 @@ class ParameterServer:
         return tables.RowTable(name, config, self._tables_client)
 
     def lookup(self, ids: Mapping[str, npt.ArrayLike], *, training: bool = True) -> dict[str, Reals]:
-        """Rows of several tables in one round trip, by table; see `RowTable.lookup`."""
+        """Looks up rows of several tables in one round trip, by table; see `RowTable.lookup`."""
         return self._tables_client().look_up(ids, training=training)
 
     def push_rows(self, ids: Mapping[str, npt.ArrayLike], gradients: Mapping[str, npt.ArrayLike]) -> None:
-        """Gradients of rows of several tables in one round trip, by table; see `RowTable.push`."""
+        """Pushes gradients of rows of several tables in one round trip, by table; see `RowTable.push`."""
         self._tables_client().update(ids, gradients)
 
     def _tables_client(self) -> TableClient:
@@ -490,7 +495,7 @@ class ParameterServer:
         return self._table_client
 
     def finish(self) -> Any:
-        """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
+        """Leaves the training; waits until all workers have finished or are lost, and returns the parameters."""
         self._client.finish(self._finished if self._examples.asked else self._training)
         self._finished += 1
         self._training += 1

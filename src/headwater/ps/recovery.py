@@ -1,7 +1,7 @@
-"""What becomes of a ``ps`` that is lost and started anew: the choice, and what it tells of a way back.
+"""Recovery of a ``ps`` that is lost and restarted: the choice of the source of its values, and a report.
 
-``"copy"``: the chief brings what it read last. ``"own"``: each ``ps`` writes its own state every few seconds, and goes
-on with that; see `headwater.ps.state_saver`.
+``"copy"``: the chief sends the values that it read last. ``"own"``: each ``ps`` saves its own state every few seconds
+and recovers it; see `headwater.ps.state_saver`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from headwater.state.state_saver import Saves
 
 Recovery = Literal["copy", "own"]
 
-#: Variables that a text names at most.
+#: Maximum number of variables that a text names.
 _SHOWN: Final = 5
 
 
 def saves_of(
     recovery: str | None, saves: str | os.PathLike[str] | None, every_s: float, choice: Consistency
 ) -> Saves | None:
-    """What a program says of recovery; None for ``"copy"``.
+    """Checks a program's choice of recovery; returns None for ``"copy"``.
 
     Args:
       recovery: ``"copy"``, ``"own"``, or None: ``"own"`` where a folder is given.
       saves: the folder for ``"own"``.
       every_s: seconds between two saves.
-      choice: how closely workers keep together.
+      choice: the consistency between workers.
 
     Raises:
-      ValueError: these do not go together.
+      ValueError: the arguments cannot be combined.
     """
     if recovery not in (None, "copy", "own"):
         raise ValueError(f"recovery must be 'copy' or 'own', not {recovery!r}")
@@ -55,14 +55,14 @@ def saves_of(
 
 @dataclass(kw_only=True, slots=True)
 class WayBack:
-    """A ``ps`` went back to its own state.
+    """Report of the recovery of a ``ps`` from its own saved state.
 
     Attributes:
-      life: the one of its lives that saved the state.
+      life: the incarnation that saved the state.
       version: of the state.
-      at: when it was saved, in seconds since 1970.
-      names: of the variables that it has, with rows where it has only some.
-      seen: the latest version that a worker had read in that life.
+      at: time of the save, in seconds since 1970.
+      names: of its variables, with the range of rows where it has only some.
+      seen: the latest version of that incarnation that a worker has read.
     """
 
     life: int
@@ -72,7 +72,8 @@ class WayBack:
     seen: int = field(default=-1)
 
     def told(self, life: int, version: int) -> bool:
-        """A worker says which version it had read in which life; whether more is lost than was known."""
+        """Notes the version that a worker has read of an incarnation; returns whether more updates are lost than was
+        known."""
         if life != self.life or version <= max(self.seen, self.version):
             return False
         self.seen = version
@@ -80,7 +81,7 @@ class WayBack:
 
     @property
     def lost(self) -> int:
-        """How many updates are lost that a worker knows of."""
+        """Number of lost updates that a worker knows of."""
         return max(0, self.seen - self.version)
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
 """The norm of a round's mean gradient over all ``ps``, for optimizers that clip by it.
 
 In synchronous training each ``ps`` has the mean gradient of its own blocks once all workers have pushed, and none has
-the whole. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b ‖g_b‖². So
-before it updates, each ``ps`` asks every other one for its part of that sum, and tells its own.
+the whole gradient. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b
+‖g_b‖². So before it updates, each ``ps`` asks every other one for its part of that sum, and answers their requests.
 
-A round is known by the gradients in it: any (worker, life of that worker's program, number of the push). Versions would
-not do, because a ``ps`` that was started anew may have another one for the same round. A part that cannot come any
-more, because a ``ps`` was lost with the gradients, counts as zero: that ``ps`` makes no update of them either.
+A round is identified by any of its gradients: (worker, incarnation of its program, number of the push). Versions would
+not do, because a restarted ``ps`` may have another version in the same round. A part that is lost, because a ``ps`` was
+lost with the gradients, counts as zero: that ``ps`` does not apply them either.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from headwater.ps.updater import Array
 _log = logging.getLogger("headwater")
 
 Source = tuple[str, int, int]
-"""One gradient of a round: worker, life of its program, number of its push."""
+"""One gradient of a round: worker, incarnation of its program, number of its push."""
 
 Squares = Callable[[Sequence[Array]], float]
-"""What a sum of squares over all ``ps`` gets from the mean gradients of one's optimized blocks."""
+"""Computes a part of a sum of squares over all ``ps`` from the mean gradients of one's optimized blocks."""
 
-#: Rounds that are remembered: a worker pushes again only when every ``ps`` has made the update before.
+#: Number of rounds remembered. A few suffice: a worker pushes again only after every ``ps`` has made the update before.
 _KEPT = 4
 
 
 class ReachesTask(Protocol):
-    """The way to another ``ps``; see `headwater.cluster.transport.links.Link`."""
+    """A route to another ``ps``; see `headwater.cluster.transport.links.Link`."""
 
     def reach(self, deadline_s: float | None = None) -> Any: ...
 
@@ -56,13 +56,13 @@ def sum_of_squares(gradients: Sequence[Array]) -> float:
 
 
 class RoundSums:
-    """One ``ps``'s part of the sums of rounds, and its access to the parts of others.
+    """This task's part of the sums of rounds, and access to the parts of the other ``ps``.
 
     Args:
       name: of the set of parameters.
       task: this task's name.
       others: every other ``ps``, with its name.
-      squares: gives this task's part from the mean gradients of its blocks.
+      squares: computes this task's part from the mean gradients of its blocks.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class RoundSums:
         self._judged: dict[str, tuple[int, int, bool]] = {}
 
     def judged(self, worker: str, life: int, number: int, *, taken: bool) -> None:
-        """What became of a worker's latest request: whether its gradient is, or will be, part of a round here."""
+        """Records whether the gradient of a worker's latest request is, or will be, part of a round here."""
         with self._changed:
             self._judged[worker] = life, number, taken
             self._changed.notify_all()
 
     def total(self, sources: Sequence[Source], gradients: Sequence[Array]) -> float:
-        """The sum of squares over all ``ps`` of the mean gradient of a round.
+        """Returns the sum of squares over all ``ps`` of the mean gradient of a round.
 
-        Waits for every other ``ps`` to have that round. The sum is the same on all of them, to the last bit.
+        Waits until every other ``ps`` has the round. The sum is the same on all of them, to the last bit.
 
         Args:
           sources: the gradients in the round.
-          gradients: their mean, of this task's optimized blocks.
+          gradients: their mean, for this task's optimized blocks.
 
         Raises:
           DeadlineExceededError: a ``ps`` could not be reached for as long as this process waits for others.
@@ -133,22 +133,25 @@ class RoundSums:
         return part
 
     def _part(self, sources: Sequence[Source]) -> float | None:
-        """This task's part of a round; None where it may still come."""
+        """Returns this task's part of a round; None where the round may still be completed here."""
         for known, part in self._rounds:
             if not known.isdisjoint(sources):
                 return part
         return 0.0 if all(map(self._is_over, sources)) else None
 
     def _is_over(self, source: Source) -> bool:
-        """Whether a gradient will not be part of a round here. Workers read before they push, so one of which nothing
-        is known has brought its gradient to an earlier life of this task."""
+        """Returns whether a gradient will not be part of a round here.
+
+        Workers read before they push, so a gradient of an unknown worker was sent to an earlier incarnation of this
+        task.
+        """
         worker, life, number = source
         its, latest, taken = self._judged.get(worker, (0, 0, False))
         return its != life or latest > number or (latest == number and not taken)
 
 
 class _Other:
-    """Another ``ps``, asked by one thread at a time."""
+    """The connection to another ``ps``, used by one thread at a time."""
 
     def __init__(self, name: str, task: str, other: str, link: ReachesTask) -> None:
         self._name = name
@@ -158,7 +161,7 @@ class _Other:
         self._channel: Channel | None = None
 
     def part(self, sources: Sequence[Source]) -> float:
-        """Its part of a round; see `RoundSums.total`."""
+        """Returns the other task's part of a round; see `RoundSums.total`."""
         frame = Frame(kinds.ROUND_SUM, (self._name, list(sources)))
         while True:
             try:

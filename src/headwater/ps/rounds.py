@@ -13,7 +13,7 @@ Total = Callable[[Sequence[Source], Sequence[Array]], float]
 
 
 class Round:
-    """The gradients that were given for the next update.
+    """The gradients gathered for the next update.
 
     With one gradient the mean is that gradient itself; nothing is computed then.
     """
@@ -22,7 +22,7 @@ class Round:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets what was given."""
+        """Discards all gradients."""
         self._weights: list[float] = []
         self._gradients: list[Sequence[Array]] = []
         self._changes: list[Mapping[int, Array]] = []
@@ -39,7 +39,7 @@ class Round:
         knobs: Sequence[float],
         source: Source,
     ) -> None:
-        """Adds what one worker gave; see `Updater.apply`. ``weight`` is the number of examples."""
+        """Adds the gradients of one worker; see `Updater.apply`. ``weight`` is the number of examples."""
         self._weights.append(weight)
         self._gradients.append(gradients)
         self._changes.append(changes)

@@ -1,6 +1,6 @@
-"""Rows of fixed tables on their way between a worker and a ``ps``.
+"""Encoding of rows of fixed tables between a worker and a ``ps``.
 
-Numbers of rows travel in as few bytes as a table needs, rows in the form that is asked for
+Row numbers take as few bytes as the table's size allows; rows are sent in the requested form
 (`headwater.tables.row_formats`).
 """
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def small_numbers(numbers: Array, rows: int) -> Array:
-    """Numbers of rows of a table that has ``rows``, in 1, 2, 4 or 8 bytes."""
+    """Encodes row numbers of a table with ``rows`` rows in 1, 2, 4 or 8 bytes each."""
     return numbers.astype(np.min_scalar_type(max(0, rows - 1)), copy=False)
 
 
 def as_numbers(arrived: Array) -> Array:
-    """What `small_numbers` made fewer bytes of, int64.
+    """Decodes the result of `small_numbers` to int64.
 
     Raises:
-      InvalidArgumentError: these are no numbers of rows.
+      InvalidArgumentError: the array does not hold row numbers.
     """
     if arrived.ndim != 1 or arrived.dtype.kind not in "iu":
         raise InvalidArgumentError(
@@ -36,7 +36,7 @@ def as_numbers(arrived: Array) -> Array:
 
 
 def as_travelling(rows: Array, form: str) -> Array:
-    """Rows [n, dim] of a table as they travel: as they are where the table has no float32.
+    """Encodes rows [n, dim] of a table for sending; rows that are not float32 are unchanged.
 
     Raises:
       InvalidArgumentError: there is no such form.
@@ -52,10 +52,10 @@ def as_travelling(rows: Array, form: str) -> Array:
 
 
 def as_rows(arrived: Array, dim: int) -> Array:
-    """What `as_travelling` made of rows of ``dim`` numbers.
+    """Decodes the result of `as_travelling` for rows of ``dim`` numbers.
 
     Raises:
-      InvalidArgumentError: this is none of the forms.
+      InvalidArgumentError: the array has none of the forms.
     """
     form: Format = "bfloat16" if arrived.dtype == np.uint16 else "int8" if arrived.dtype == np.int8 else "float32"
     if form == "float32":

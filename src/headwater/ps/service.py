@@ -1,4 +1,4 @@
-"""The service of parameters: the sets that a ``ps`` serves, and the access to sets that a worker has."""
+"""The service of parameters: the sets that a ``ps`` serves, and the clients of a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headwater.state.copy import KeptCopy
 from headwater.state.leaving import LOST_S, leave
 
 ENDED_DETAIL: Final = "a worker has ended"
-"""Key of the status detail of a ``ps`` that has heard that the program of a worker has ended without an error."""
+"""Key of the status detail of a ``ps`` that knows that the program of a worker has ended without an error."""
 
 
 class ParameterService(Service):
@@ -37,7 +37,7 @@ class ParameterService(Service):
 
     Args:
       task: this task's name.
-      watchdog: is told of workers' steps.
+      watchdog: receives the progress of workers' steps.
       is_needed: see `headwater.cluster.task.shell.TaskShell.is_needed`.
     """
 
@@ -66,7 +66,7 @@ class ParameterService(Service):
         self._changed = threading.Condition()
 
     def host(self, name: str, parameters: Hosted, saver: ParameterSaver | LeavingState | None = None) -> None:
-        """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
+        """Serves the set ``name`` from now on, after ``saver`` has restored its state."""
         if saver is not None:
             saver.restore()
         with self._changed:
@@ -81,18 +81,23 @@ class ParameterService(Service):
             parameters.worker_ended()
 
     def offer(self, name: str, make: Callable[[], object]) -> None:
-        """Calls ``make``, which hosts all parts of the set ``name`` as soon as it can, when another task asks for one
-        that is not there; again and again until it is."""
+        """Registers ``make``, which hosts all parts of the set ``name`` as soon as it can.
+
+        It is called when another task asks for a part that is missing, and again until the part exists.
+        """
         self._offered[name] = make
 
     def use(self, client: ParameterClient) -> ParameterClient:
-        """Shows in snapshots what ``client`` does."""
+        """Includes the activity of ``client`` in snapshots."""
         self._used.append(client)
         return client
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        """Serves a channel that begins with a HELLO frame of a worker, or with a frame of another task that asks for a
-        copy, a sum or shards; waits for the program to come to that set."""
+        """Serves a channel whose first frame is a worker's HELLO, or another task's request for a replica, a sum or
+        shards.
+
+        Waits until the program of this task has made the set.
+        """
         match first.header:
             case (str(name), *_):
                 pass
@@ -116,7 +121,7 @@ class ParameterService(Service):
             found.take(channel, first)
 
     def _called(self, name: str) -> Hosted | None:
-        """What answers for a set, or for a part of it that is named ``SET/NUMBER``."""
+        """Returns the host of a set, or of its part ``SET/NUMBER``."""
         return self._hosted.get(name) or self._hosted.get(name.rpartition("/")[0])
 
     def has_served(self, generation: int) -> bool:
@@ -155,21 +160,23 @@ class ParameterService(Service):
         self.worker_ended()
 
     def worker_ended(self) -> None:
-        """The program of a worker has ended without an error, as it says itself or another ``ps`` does."""
+        """Notes that the program of a worker has ended without an error, as the worker or another ``ps`` reports."""
         with self._changed:
             self._has_ended = True
         for parameters in self._all_hosted():
             parameters.worker_ended()
 
     def ask_who_ended(self, others: Sequence[WaitingLink]) -> None:
-        """Asks each of the other ``ps`` once, as soon as it is there, whether the program of a worker has ended: this
-        task may have been started anew, and would wait for that worker to come."""
+        """Asks each of the other ``ps`` once, as soon as it can be reached, whether the program of a worker has ended.
+
+        This task may have been restarted, and would otherwise wait for that worker to connect.
+        """
         while (others := [link for link in others if not self._hears_who_ended(link)]) and not self._has_ended:
             if self._closed.wait(LOOK_S):
                 return
 
     def _hears_who_ended(self, other: WaitingLink) -> bool:
-        """Whether another ``ps`` is there and has said it."""
+        """Returns whether another ``ps`` has answered; notes an ended worker that it reports."""
         try:
             told = other.reach(0.0).details
         except OpError:

@@ -1,4 +1,4 @@
-"""What all parts of a host of parameters share."""
+"""Context that all parts of a host of parameters share."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from headwater.ps.consistency import Consistency
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingContext:
-    """The task, what its program asks for, and the lock over all that it hosts.
+    """The task, the options of its program, and the lock over everything that it hosts.
 
     Attributes:
-      task: this task's name, for people.
-      choice: how closely workers keep together.
-      agreement: whether workers run one program.
-      lock: held by who decides and updates.
+      task: this task's name, for errors and logs.
+      choice: the consistency between workers.
+      agreement: compares the programs of the workers.
+      lock: held by the thread that decides and updates.
       changed: its condition, notified at every change.
-      clock: seconds that only grow.
-      answers: whether a worker's task, by name, can be reached; it may take some seconds to find out.
+      clock: returns monotonic seconds.
+      answers: whether a worker's task, by name, can be reached; a call may take some seconds.
     """
 
     task: str

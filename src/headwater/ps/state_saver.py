@@ -1,8 +1,8 @@
-"""A ``ps`` of Keras and JAX programs that saves its own state every few seconds, and goes on with it when it is started
-anew; see `headwater.state.state_saver`.
+"""Periodic saves of the state of a ``ps`` of Keras and JAX programs, from which it recovers after a restart; see
+`headwater.state.state_saver`.
 
-Rows of tables, which change where they lie, are copied some at a time, and put aside where they change before their
-turn.
+Rows of tables, which are updated in place, are copied some at a time, and set aside where they change before they are
+copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headwater.state.state_saver import Saves, StateSaver, Taken
 
 _log = logging.getLogger("headwater")
 
-#: How many rows of a table are looked at with updates kept waiting.
+#: Number of rows of a table that are copied at a time, while updates wait.
 ROWS_AT_ONCE: Final[int] = 4096
 _LEDGER: Final = "ledger"
 
@@ -36,9 +36,9 @@ class ParameterSaver(StateSaver):
       host: the set.
       saves: where and how often.
       index: the number of this ``ps``.
-      tasks: how many there are.
-      troubles: is told of what cannot be written.
-      clock: gives seconds since 1970.
+      tasks: number of ``ps``.
+      troubles: receives reports of failed writes.
+      clock: returns seconds since 1970.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class ParameterSaver(StateSaver):
         for table in host.tables:
             table.watch()
 
-    # Beginning and end ------------------------------------------------------------------------------------------------
+    # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def restore(self) -> bool:
-        """Goes on with the newest state there is; whether there was one. Before the set is served.
+        """Restores the newest saved state; returns whether there was one. Called before the set is served.
 
         Raises:
-          FailedPreconditionError: it is of other variables, of another optimizer, or of another number of ``ps``.
+          FailedPreconditionError: the state belongs to other variables, another optimizer, or another number of ``ps``.
           OpError: the folder cannot be read.
         """
         chain = self._found()
@@ -111,15 +111,18 @@ class ParameterSaver(StateSaver):
             tables[rows.table].restore(rows.numbers, _split(rows, parts[rows.table]))
 
     def close(self) -> None:
-        """The task ends. Where the job is over, its states have no use any more, and are removed; else the last one is
-        saved, and nothing that changes after it is answered."""
+        """Ends the saves, because the task shuts down.
+
+        Where the job is over, the saved states are removed. Otherwise the last state is saved, and changes after it are
+        not acknowledged.
+        """
         self._periodic.stop()
         if self._host.workers.is_over:
             self._remove_all()
             return
         self._host.hold_until_end("this task to come back: it saves its state, and ends")
         self.save()
-        self._host.updates.accounts.flush()  # no answer leaves any more that would have it do so
+        self._host.updates.accounts.flush()  # flush now: no later answer will
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class ParameterSaver(StateSaver):
                     break
                 writer.rows(number, *taken)
 
-    # How it fares -----------------------------------------------------------------------------------------------------
+    # Status -----------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         last, back = self._last, self._host.way_back
@@ -157,7 +160,7 @@ class ParameterSaver(StateSaver):
 
 
 def _arrays_of(state: HostState) -> list[tuple[Spec, Array]]:
-    """Values, the optimizer's state, and the ledger, each with a name of its own."""
+    """Returns the values, the optimizer's state, and the ledger, each with a name of its own."""
     named = [(f"value {number}", value) for number, value in enumerate(state.values)]
     named += [(f"state {name}", array) for name, array in state.state.items()]
     if state.ledger is not None:
@@ -166,7 +169,7 @@ def _arrays_of(state: HostState) -> list[tuple[Spec, Array]]:
 
 
 def _state_of(chain: Chain) -> HostState:
-    """What `_arrays_of` took apart."""
+    """Assembles a state from the arrays of `_arrays_of`."""
     arrays, facts = chain.arrays(), chain.last.facts
     names = [spec.name for spec in chain.last.arrays]
     ledger = arrays.pop().tobytes() if facts.get("ledger") else None

@@ -1,4 +1,5 @@
-"""A worker's end of embedding tables: which ``ps`` has which key, and one frame to each for all tables."""
+"""A worker's client of embedding tables: it finds the ``ps`` of each key, and sends one frame to each for all
+tables."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from headwater.tables.snapshots import Save, commit_parts, delete_older, next_nu
 _log = logging.getLogger("headwater")
 
 
-#: Rows that one frame brings to a ``ps`` when a table gets other rows.
+#: Number of rows in a frame that replaces rows of a table on a ``ps``.
 _STORED_ROWS = 1 << 16
 _NO_WORDS: Words = np.empty(0, np.int64)
 
@@ -47,9 +48,9 @@ class _Opened:
     folder: str | None
     wire: Format = "float32"
     rate: float | None = None
-    #: Of the last save by this worker: its folder and its number.
+    #: Folder and number of the last save by this worker.
     last_save: tuple[str, int] | None = None
-    #: Bytes of the last whole save, and of the deltas since.
+    #: Bytes of the last full save, and of the deltas since.
     whole_bytes: int = 0
     delta_bytes: int = 0
 
@@ -59,7 +60,7 @@ class TableClient:
 
     Args:
       worker: its name.
-      links: to every ``ps``, with its name; or to whatever serves each part.
+      links: routes to every ``ps``, with its name; or to the server of each part.
       twice, shards, met: see `TableSessions`.
     """
 
@@ -76,22 +77,22 @@ class TableClient:
         self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards, met=met)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
-        #: What was looked up last, for the gradients that follow.
+        #: The latest lookup, whose keys are reused for the gradients that follow.
         self._looked_up: Ids | None = None
 
     def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
-        """Makes a table on every ``ps``, unless it is there.
+        """Makes a table on every ``ps`` where it does not exist yet.
 
         Args:
           name: of the table.
-          config: what it is.
-          folder: where saves of it are. A ``ps`` that does not have the table takes its rows of the last one.
-          wire: in which form rows travel to this worker, see `headwater.tables.row_formats`. Its gradients travel as
-            bfloat16 where that is another one than float32.
+          config: the table's configuration.
+          folder: folder of its saves. A ``ps`` that does not have the table restores its rows from the latest one.
+          wire: encoding of rows to this worker, see `headwater.tables.row_formats`. Its gradients are sent as bfloat16
+            where the encoding is not float32.
 
         Raises:
-          FailedPreconditionError: there is another table of that name.
-          ValueError: there is no such form.
+          FailedPreconditionError: there is another table with that name.
+          ValueError: there is no such encoding.
         """
         pack(config)
         wire = require_format(wire, "wire")
@@ -107,18 +108,18 @@ class TableClient:
             raise
 
     def close(self) -> None:
-        """Ends all conversations."""
+        """Closes all connections."""
         self._sessions.close()
 
     def set_rate(self, name: str, rate: float) -> None:
-        """Sets a table's learning rate, from its next update on."""
+        """Sets a table's learning rate, effective from its next update."""
         self._opened(name).rate = float(rate)
 
     def _told_first(self) -> list[tuple[str, object, str | None]]:
         return [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
 
     def traffic(self) -> Traffic:
-        """What has travelled so far."""
+        """Returns the amount of data exchanged so far."""
         return self._sessions.traffic
 
     # Rows -------------------------------------------------------------------------------------------------------------
@@ -129,19 +130,20 @@ class TableClient:
         return self._tables[name]
 
     def divide(self, name: str, ids: object) -> Divided:
-        """Which of the keys of a table are wanted, and which ``ps`` has each.
+        """Determines the distinct keys among the ids of a table, and the ``ps`` of each.
 
         Args:
           name: of the table.
           ids: of any shape.
 
         Raises:
-          InvalidArgumentError: they are of another type than the table's keys.
+          InvalidArgumentError: the ids have another type than the table's keys.
         """
         return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
 
     def _ids(self, ids: Mapping[str, Any]) -> Ids:
-        """Checked ids of several tables, and their keys: known already, where these were looked up last."""
+        """Checks ids of several tables and computes their keys; reuses the keys of the latest lookup where the ids are
+        equal."""
         names = list(ids)
         opened = [self._opened(name) for name in names]
         arrays = [np.asarray(ids[name]) for name in names]
@@ -274,7 +276,7 @@ class TableClient:
         }
 
     def _of_bags(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
-        """For each ``ps`` what says which rows it pools."""
+        """For each ``ps``, returns the tensors that describe the bags that it pools."""
         return [
             [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
             for task in range(len(self._sessions.tasks))
@@ -284,15 +286,16 @@ class TableClient:
         return f"table {name!r}, {self._worker}"
 
     def bags(self, name: str, ids: Any, offsets: Any, combiner: str, weights: Any = None) -> Divided:
-        """Ids of a table, in bags; see `RowTable.pool`."""
+        """Divides the ids of a table into bags; see `RowTable.pool`."""
         return in_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
 
     def pool(self, bags: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
-        """By table the pooled rows of its bags, [bags, dim], in one round trip. See `bags`."""
+        """Returns the pooled rows of the bags of each table, [bags, dim], in one round trip. See `bags`."""
         return self.rows(bags, training=training)
 
     def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
-        """One update of several tables, in one round trip. Gradients of one key are added before they travel.
+        """Applies one update to several tables, in one round trip. Gradients of equal keys are added before they are
+        sent.
 
         Args:
           ids: by table, of any shape.
@@ -343,7 +346,7 @@ class TableClient:
     def _push(
         self, batch: Batch, forms: Sequence[Format], bags: Sequence[int], tensors: Sequence[Sequence[Array]]
     ) -> None:
-        """Sends an update; ``tensors`` are those for each ``ps``, beside keys."""
+        """Sends an update; ``tensors`` are those for each ``ps``, besides keys."""
         self._updates += 1
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]
@@ -355,10 +358,10 @@ class TableClient:
         self._sessions.exchange(frames)
 
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
-        """One update of several tables: gradients of distinct keys, or of bags, one for each.
+        """Applies one update to several tables: gradients of distinct keys, or of bags, one for each.
 
         Raises:
-          InvalidArgumentError: a gradient is not finite, or there are too few or too many.
+          InvalidArgumentError: a gradient is not finite, or the number of gradients is wrong.
         """
         if not divided:
             return
@@ -392,8 +395,8 @@ class TableClient:
     # All rows ---------------------------------------------------------------------------------------------------------
 
     def all_rows(self, name: str) -> Generator[tuple[int, Words, Reals]]:
-        """All rows, a shard of a ``ps`` at a time: how many updates the ``ps`` had made, words and values, as
-        `headwater.tables.Table.shard_records` gives them."""
+        """Yields all rows, a shard of a ``ps`` at a time: the number of updates made by the ``ps``, words and values,
+        as `headwater.tables.Table.shard_records` returns them."""
         self._opened(name)
         for index, task in enumerate(self._sessions.tasks):
             shard, shards = 0, 1
@@ -410,7 +413,7 @@ class TableClient:
                 shard += 1
 
     def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
-        """Gives a table other rows, as `all_rows` has given them, and says how many updates it has seen."""
+        """Replaces the rows of a table by rows as `all_rows` yields them, and sets its number of updates."""
         self._opened(name)
         owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
@@ -419,16 +422,16 @@ class TableClient:
             header = (name, None if start else step)
             self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 
-    # Saving and telling -----------------------------------------------------------------------------------------------
+    # Saves and statistics ---------------------------------------------------------------------------------------------
 
     def save(self, name: str, folder: files.Path, *, delta: bool = False) -> Save:
-        """Saves a table: each ``ps`` writes its own part, then this worker makes a save of them.
+        """Saves a table: each ``ps`` writes its own part, then this worker commits the save.
 
-        The folder must be one that all tasks share. One worker saves; the others train on.
+        All tasks must share the folder. One worker saves while the others train.
 
         Raises:
-          FailedPreconditionError: a delta was asked for, and some ``ps`` has no save to build on, or it is not this
-            worker's last one.
+          FailedPreconditionError: a delta was requested, and a ``ps`` has no save to build on, or the latest save is
+            not this worker's.
         """
         opened = self._opened(name)
         path = os.path.abspath(files.as_path(folder)) if "://" not in files.as_path(folder) else files.as_path(folder)
@@ -463,9 +466,10 @@ class TableClient:
         return made
 
     def save_again(self, name: str, folder: files.Path) -> Save:
-        """Saves what changed since the last time, or all of a table where that is due: at first, after another save,
-        once deltas have half the size of the whole, and where a ``ps`` was started anew. A whole save deletes what is
-        older than the whole one before it.
+        """Saves the changes since the last save, or the whole table where that is due: at first, after another worker's
+        save, once deltas have half the size of the whole, and where a ``ps`` was restarted.
+
+        A full save deletes saves older than the previous full one.
 
         Args:
           folder: as of `save`.
@@ -481,11 +485,12 @@ class TableClient:
         return made
 
     def statistics(self, name: str) -> dict[str, TableStatistics]:
-        """What each ``ps`` says of a table, by its name."""
+        """Returns the statistics of a table on each ``ps``, by its name."""
         return {task: TableStatistics(**told) for task, (told, _) in self._told(name, 0)}
 
     def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
-        """The most used keys (of strings: their first words), each with how often it was used, most used first."""
+        """Returns the most used keys (of strings: their first words), each with its number of uses, in descending
+        order."""
         found = [(key, uses) for _, (_, hot) in self._told(name, count) for key, uses in hot]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
 
